@@ -1,0 +1,5 @@
+//! The kubelet's gRPC contracts and our side of them: registration by evidence, the device
+//! plugin servers, and the pod resources client. Everything served here is read from offers that
+//! somebody else keeps up to date; nothing in this crate knows a driver.
+
+pub mod api;

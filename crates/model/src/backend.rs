@@ -1,0 +1,82 @@
+//! How a backend (a vendor's probe) is doing, apart from its devices.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CallFailure, PciAddress};
+
+/// One backend's own state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Backend {
+    /// Its name: `nvidia`.
+    pub name: String,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Why it stands there, for a person; empty when all is well.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The driver it talks to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// Calls that did not return, each with the device it was made for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<StuckCall>,
+    /// Devices that exist but do not tell who they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Where a backend stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Its first report has not come yet.
+    Starting,
+    /// There is no driver to talk to; it looks again.
+    NoDriver,
+    /// There is a driver and it refuses to work; it looks again.
+    DriverFailed,
+    /// Its reports are current.
+    Running,
+    /// Its process cannot be kept running; it is started again with back-off.
+    Failing,
+}
+
+/// The driver behind a backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Driver {
+    /// The kernel driver's version, e.g. `580.95.05`.
+    pub version: String,
+    /// The highest CUDA version it supports, e.g. `13.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// The library through which it is spoken to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+}
+
+/// A driver call that does not return.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StuckCall {
+    /// The call's name as the vendor writes it.
+    pub call: String,
+    /// The card it was made for; absent for calls that concern the whole driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// When it was made.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+}
+
+/// A device that exists on the bus but does not tell who it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unreadable {
+    /// Where it sits, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<PciAddress>,
+    /// The driver's index, where the address is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// What was tried, and what the driver said.
+    pub failure: CallFailure,
+}

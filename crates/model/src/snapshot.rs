@@ -1,0 +1,55 @@
+//! All that is known of the node's devices at one moment. Replaced whole, never changed.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Backend, Device, Telemetry, Verdict};
+
+/// The node at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// Counts up with every snapshot of this agent.
+    pub generation: u64,
+    /// When it was made.
+    #[schemars(with = "String")]
+    pub taken: Timestamp,
+    /// Every device, sorted by id.
+    pub devices: Vec<Entry>,
+    /// Every backend, sorted by name.
+    pub backends: Vec<Backend>,
+}
+
+/// A device with what is held of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// The facts.
+    pub device: Device,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The newest sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Telemetry>,
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// A snapshot in which nothing is known yet.
+    pub fn empty(taken: Timestamp) -> Self {
+        Self {
+            generation: 0,
+            taken,
+            devices: Vec::new(),
+            backends: Vec::new(),
+        }
+    }
+
+    /// The entry of a device. Costs a binary search.
+    pub fn find(&self, id: &str) -> Option<&Entry> {
+        self.devices
+            .binary_search_by(|entry| entry.device.id.as_str().cmp(id))
+            .ok()
+            .map(|at| &self.devices[at])
+    }
+}

@@ -1,0 +1,96 @@
+//! The health verdict of a device: a state, and each cause with its evidence, its start and what
+//! ends it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What we hold of a device, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The worst of the causes.
+    pub state: State,
+    /// Everything that speaks against the device now; empty when it is healthy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+}
+
+/// Whether a device may be handed out.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+pub enum State {
+    /// Nothing speaks against it.
+    #[default]
+    Healthy,
+    /// It cannot be judged at the moment: a monitor failed, or nothing was heard of it lately.
+    Unknown,
+    /// It must not be handed out.
+    Unhealthy,
+}
+
+/// One reason for a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    /// What kind of trouble it is.
+    pub kind: CauseKind,
+    /// The evidence, for a person: `XID 79 (GPU has fallen off the bus)`.
+    pub evidence: String,
+    /// When it began.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+    /// What ends it, for a person.
+    pub ends_when: String,
+}
+
+/// The kinds of trouble, for programs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub enum CauseKind {
+    /// The driver says that the device is lost or needs a reset.
+    Lost,
+    /// The device was there and is not listed any more.
+    Gone,
+    /// A critical driver event.
+    Event,
+    /// A driver call on this device does not return.
+    NotAnswering,
+    /// Nothing can be said because the probe does not run.
+    MonitorDown,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The causes in one line, empty when there are none.
+    pub fn reason(&self) -> String {
+        let evidence: Vec<&str> = self.causes.iter().map(|c| c.evidence.as_str()).collect();
+        evidence.join("; ")
+    }
+}
+
+// === impl State ===
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Healthy => "Healthy",
+            Self::Unknown => "Unknown",
+            Self::Unhealthy => "Unhealthy",
+        })
+    }
+}

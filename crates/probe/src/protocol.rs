@@ -1,0 +1,221 @@
+//! What a probe says to the agent and the agent to a probe: one JSON object per line.
+//!
+//! A probe writes [`Message`]s to its standard output and may read [`Command`]s from its standard
+//! input; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
+//! that either side may be newer.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use model::{Device, DeviceId, Driver, PciAddress, StuckCall, Telemetry, Unreadable};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol spoken here.
+pub const VERSION: u32 = 1;
+
+/// The longest line that is read; a longer one ends the probe.
+pub const LINE_LIMIT: usize = 8 << 20;
+
+/// One line from a probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Message {
+    /// The first line: who speaks, and in which version.
+    Hello(Hello),
+    /// The whole picture; replaces the one before. Sent at start and whenever it changed.
+    Report(Report),
+    /// Sensors and counters of one device.
+    Sample(Sample),
+    /// Something happened to a device.
+    Event(Event),
+    /// Sign of life, every two seconds, with the driver calls that are under way.
+    Beat(Beat),
+}
+
+/// The first line of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hello {
+    /// The protocol version, [`VERSION`].
+    pub protocol: u32,
+    /// The backend's name: `nvidia`.
+    pub probe: String,
+    /// The probe's own version.
+    pub version: String,
+}
+
+/// Everything a probe sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// The driver, when there is one that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+    /// Every device that could be read.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// Devices that exist and could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<Unreadable>,
+    /// Cards left out because the agent asked for it (`--skip`, `--only`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+/// Why a probe has no driver to talk to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// What kind of problem it is.
+    pub kind: ProblemKind,
+    /// What was tried and what to do, for a person.
+    pub message: String,
+}
+
+/// The kinds of [`Problem`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ProblemKind {
+    /// No driver library was found.
+    NoDriver,
+    /// A driver was found and does not work.
+    DriverFailed,
+}
+
+/// Sensors and counters of one device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Whose they are.
+    pub device: DeviceId,
+    /// What was read.
+    pub telemetry: Telemetry,
+}
+
+/// Something that happened to a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// The device or, where the partition is not known, its card.
+    pub device: DeviceId,
+    /// When it was heard of.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// What happened.
+    pub event: EventKind,
+}
+
+/// What can happen to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// An NVIDIA driver error with its number.
+    Xid(u64),
+    /// A memory error that was repaired.
+    EccCorrected,
+    /// A memory error that was not repaired.
+    EccUncorrected,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Beat {
+    /// Driver calls that have been under way for more than a second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<StuckCall>,
+    /// Driver calls made since the probe started.
+    #[serde(default)]
+    pub made: u64,
+}
+
+/// One line to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Command {
+    /// Look at everything again now and report even if nothing changed.
+    Refresh,
+    /// Close every driver handle and exit.
+    Stop,
+}
+
+/// Which cards a probe looks at; given on its command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    #[default]
+    All,
+    /// All but these.
+    Skip(Vec<CardRef>),
+    /// Only this one.
+    Only(CardRef),
+}
+
+/// A card as the command line and the stuck calls name it: by address, else by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CardRef {
+    /// By PCI address.
+    Pci(PciAddress),
+    /// By the driver's index, where the machine has no PCI bus to look at.
+    Index(u32),
+}
+
+/// Why a line from a probe is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not JSON, or known fields have wrong types.
+    #[error("not a probe message: {source}: {line}")]
+    Malformed {
+        /// What the parser says.
+        source: serde_json::Error,
+        /// The start of the line.
+        line: String,
+    },
+}
+
+// === impl Message ===
+
+impl Message {
+    /// Reads one line. `Ok(None)` is a message of a type that this version does not know.
+    pub fn parse(line: &str) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            r#type: String,
+        }
+        let malformed = |source| Error::Malformed {
+            source,
+            line: line.chars().take(120).collect(),
+        };
+        let Tagged { r#type } = serde_json::from_str(line).map_err(malformed)?;
+        match r#type.as_str() {
+            "hello" | "report" | "sample" | "event" | "beat" => {
+                serde_json::from_str(line).map(Some).map_err(malformed)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The line for this message, without its newline.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("messages have string keys and no failing serializer")
+    }
+}
+
+// === impl CardRef ===
+
+impl fmt::Display for CardRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pci(address) => address.fmt(f),
+            Self::Index(index) => index.fmt(f),
+        }
+    }
+}
+
+impl std::str::FromStr for CardRef {
+    type Err = model::InvalidPciAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(index) = text.parse() {
+            return Ok(Self::Index(index));
+        }
+        text.parse().map(Self::Pci)
+    }
+}
