@@ -1,1 +1,9 @@
-//! placeholder
+//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, folders that tell when
+//! they change, and unix sockets that clean up after themselves.
+
+pub mod socket;
+pub mod watch;
+
+mod root;
+
+pub use self::root::Root;

@@ -3,3 +3,10 @@
 //! somebody else keeps up to date; nothing in this crate knows a driver.
 
 pub mod api;
+pub mod front;
+pub mod list;
+pub mod pod_resources;
+mod socket;
+pub mod status;
+
+pub use self::status::{Phase, Resource, Status};

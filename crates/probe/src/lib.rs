@@ -1,4 +1,11 @@
 //! The probe boundary: the protocol spoken over a child's standard streams, the backends that
 //! run in the child, and the supervisor that keeps the child and survives it.
 
+pub mod child;
+pub mod nvidia;
 pub mod protocol;
+pub mod supervisor;
+
+mod sighting;
+
+pub use self::sighting::{Sighting, Update};

@@ -1,0 +1,165 @@
+//! What is held against one device, and when it ends.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::{CallFailure, Cause, CauseKind, State, StuckCall, Verdict};
+
+use crate::xid;
+
+/// How long things may last before they weigh more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// A card whose driver call does not return is Unknown for this long, then Unhealthy.
+    pub unanswered: Duration,
+}
+
+/// This moment: for people, and on a clock that never jumps.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// The wall clock.
+    pub wall: Timestamp,
+    /// Since the agent started.
+    pub uptime: Duration,
+}
+
+/// How a device looks at this moment.
+#[derive(Clone, Copy, Debug)]
+pub enum Sight<'a> {
+    /// Its probe reads it; these calls failed.
+    Seen(&'a [CallFailure]),
+    /// It is on the bus, and the driver does not let it be read.
+    Unreadable(&'a CallFailure),
+    /// A call on it, or one that concerns the whole driver, does not return.
+    Stuck(&'a StuckCall),
+    /// It is not listed any more.
+    Missing(&'a str),
+    /// Nobody looks: the probe does not run.
+    Unwatched(&'a str),
+}
+
+/// The history of one device, as far as it matters for its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Critical events since the device last went away and came back.
+    events: Vec<Cause>,
+    /// What is wrong at this moment, and since when on the clock that never jumps.
+    standing: Option<(Cause, Duration)>,
+    /// Whether the device was away since its last event.
+    away: bool,
+}
+
+// === impl Policy ===
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            unanswered: Duration::from_secs(30),
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Takes in how the device looks now.
+    pub fn see(&mut self, sight: Sight<'_>, now: Now) {
+        match sight {
+            Sight::Seen(failures) => match failures.iter().find(|failure| failure.fatal) {
+                Some(failure) => self.lose(CauseKind::Lost, failure.to_string(), now),
+                None => self.recover(),
+            },
+            Sight::Unreadable(failure) => self.lose(CauseKind::Lost, failure.to_string(), now),
+            Sight::Missing(why) => self.lose(CauseKind::Gone, why.to_owned(), now),
+            Sight::Stuck(call) => self.stand(
+                CauseKind::NotAnswering,
+                format!("{} has not returned since {:.0}", call.call, call.since),
+                "the device answers again when it is tried alone",
+                now,
+            ),
+            Sight::Unwatched(why) => self.stand(
+                CauseKind::MonitorDown,
+                why.to_owned(),
+                "the probe reports again",
+                now,
+            ),
+        }
+    }
+
+    /// Takes in an XID. Returns whether it is held against the device.
+    pub fn xid(&mut self, number: u64, now: Now) -> bool {
+        if xid::meaning(number) == xid::Meaning::Application {
+            return false;
+        }
+        let evidence = xid::describe(number);
+        self.away = false;
+        if self.events.iter().all(|cause| cause.evidence != evidence) {
+            self.events.push(Cause {
+                kind: CauseKind::Event,
+                evidence,
+                since: now.wall,
+                ends_when: "the card was reset: it left the driver and came back".to_owned(),
+            });
+        }
+        true
+    }
+
+    /// The verdict at this moment.
+    pub fn verdict(&self, policy: Policy, now: Now) -> Verdict {
+        let standing = self.standing.as_ref();
+        let state = |(cause, since): &(Cause, Duration)| match cause.kind {
+            CauseKind::MonitorDown => State::Unknown,
+            CauseKind::NotAnswering if now.uptime.saturating_sub(*since) < policy.unanswered => {
+                State::Unknown
+            }
+            _ => State::Unhealthy,
+        };
+        let standing_state = standing.map_or(State::Healthy, state);
+        let event_state = match self.events.is_empty() {
+            true => State::Healthy,
+            false => State::Unhealthy,
+        };
+        let mut causes = self.events.clone();
+        causes.extend(standing.map(|(cause, _)| cause.clone()));
+        Verdict {
+            state: standing_state.max(event_state),
+            causes,
+        }
+    }
+
+    /// When the standing trouble began, if there is one of that kind.
+    pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
+        let (cause, since) = self.standing.as_ref()?;
+        (cause.kind == kind).then(|| now.uptime.saturating_sub(*since))
+    }
+
+    fn lose(&mut self, kind: CauseKind, evidence: String, now: Now) {
+        self.away = true;
+        self.stand(kind, evidence, "the driver lists the device again", now);
+    }
+
+    fn recover(&mut self) {
+        self.standing = None;
+        if std::mem::take(&mut self.away) {
+            self.events.clear();
+        }
+    }
+
+    /// Sets what is wrong now; trouble of the same kind keeps its beginning.
+    fn stand(&mut self, kind: CauseKind, evidence: String, ends_when: &str, now: Now) {
+        let (since, started) = match &self.standing {
+            Some((cause, started)) if cause.kind == kind => (cause.since, *started),
+            _ => (now.wall, now.uptime),
+        };
+        let cause = Cause {
+            kind,
+            evidence,
+            since,
+            ends_when: ends_when.to_owned(),
+        };
+        self.standing = Some((cause, started));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! What comes before a registration: a list that fits, a kubelet that accepts connections, our
+//! turn, and a server under a name of its own.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use host::socket::{Bound, Identity};
+use tokio::{
+    net::UnixStream,
+    time::{sleep, sleep_until, timeout},
+};
+
+use super::{
+    plugin::{Memory, Plugin},
+    server::Server,
+    wait::{changed, until},
+};
+use crate::{api::KUBELET_SOCKET, socket::TooLong, status::Phase};
+
+/// The first pause after a kubelet.sock that does not accept: it is bound before it listens.
+const KNOCK: Duration = Duration::from_millis(5);
+/// From this pause on it is worth telling a person.
+const TELL: Duration = Duration::from_millis(100);
+
+/// A server that is up, and a kubelet to tell it to.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) server: Server,
+    pub(crate) name: String,
+    pub(crate) kubelet: UnixStream,
+    pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
+}
+
+/// Why there is nothing to register with or on.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    #[error("{} does not accept connections: {source}", path.display())]
+    Connect { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Bind(#[from] host::socket::Error),
+}
+
+// === impl Plugin ===
+
+impl Plugin {
+    /// Waits for a kubelet and for its turn, and starts a server.
+    pub(crate) async fn ready(&self, memory: &mut Memory) -> Ready {
+        let mut knock = KNOCK;
+        loop {
+            self.fits().await;
+            let identity = self.kubelet().await;
+            if memory.tried.replace(identity) != Some(identity) {
+                memory.pace.reset();
+                knock = KNOCK;
+            }
+            tokio::select! {
+                biased;
+                () = self.other_kubelet(identity) => continue,
+                () = sleep_until(memory.pace.due()) => {}
+            }
+            match self.open().await {
+                Ok(ready) => return ready,
+                Err(error @ Error::Connect { .. }) => {
+                    if knock >= TELL {
+                        let phase = Phase::WaitingForKubelet;
+                        self.row.set(phase, &error.to_string(), None);
+                    }
+                    tokio::select! {
+                        () = self.other_kubelet(identity) => {}
+                        () = sleep(knock) => {}
+                    }
+                    knock = (knock * 2).min(self.settings.poll);
+                }
+                Err(error) => {
+                    self.row.set(Phase::Failed, &error.to_string(), None);
+                    memory.pace.begin();
+                    memory.pace.slow(self.settings.backoff);
+                }
+            }
+        }
+    }
+
+    /// Connects to the kubelet and starts a server under a new name. The kubelet first: without
+    /// one there is no need for a socket, and a kubelet that starts would remove it.
+    async fn open(&self) -> Result<Ready, Error> {
+        let name = self
+            .names
+            .nth(&self.resource, self.sockets.load(Ordering::Relaxed))?;
+        let path = self.settings.dir.join(KUBELET_SOCKET);
+        let (kubelet, identity) = match self.connect(&path).await {
+            Ok(connected) => connected,
+            Err(source) => return Err(Error::Connect { path, source }),
+        };
+        self.sockets.fetch_add(1, Ordering::Relaxed);
+        let bound = Bound::bind(&self.settings.dir.join(&name))?;
+        Ok(Ready {
+            server: Server::start(bound, self.served.clone()),
+            name,
+            kubelet,
+            path,
+            identity,
+        })
+    }
+
+    /// Looks before it connects: if the kubelet is replaced in between, the identity is too old
+    /// and we register once more, which is the safe side.
+    async fn connect(&self, path: &Path) -> io::Result<(UnixStream, Identity)> {
+        let identity = Identity::of(path).ok_or(io::ErrorKind::NotFound)?;
+        let connecting = timeout(self.settings.register_limit, UnixStream::connect(path));
+        let kubelet = connecting.await.map_err(|_| io::ErrorKind::TimedOut)??;
+        Ok((kubelet, identity))
+    }
+
+    /// Waits until the offer fits into a message.
+    async fn fits(&self) {
+        let mut served = self.served.clone();
+        loop {
+            let Err(error) = served.borrow_and_update().list.clone() else {
+                return;
+            };
+            self.row.set(Phase::Failed, &error.to_string(), None);
+            changed(&mut served).await;
+        }
+    }
+
+    /// Waits for kubelet.sock.
+    async fn kubelet(&self) -> Identity {
+        let mut folder = self.folder.clone();
+        loop {
+            let view = *folder.borrow_and_update();
+            if let Some(identity) = view.kubelet {
+                return identity;
+            }
+            let dir = self.settings.dir.display();
+            let message = match view.exists {
+                true => {
+                    format!("there is no {KUBELET_SOCKET} in {dir}: the kubelet is not running")
+                }
+                false => format!("there is no folder {dir}"),
+            };
+            self.row.set(Phase::WaitingForKubelet, &message, None);
+            changed(&mut folder).await;
+        }
+    }
+
+    /// Waits until kubelet.sock is not the one given.
+    async fn other_kubelet(&self, identity: Identity) {
+        until(&self.folder, |view| view.kubelet != Some(identity)).await;
+    }
+}

@@ -1,0 +1,103 @@
+//! The server of one registration: a socket of its own, and a way to stop that always ends.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{Stream, stream};
+use host::socket::{Bound, File};
+use tokio::{
+    net::UnixListener,
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Server as Grpc;
+
+use super::service::{Line, Served, Service};
+use crate::{api::deviceplugin::device_plugin_server::DevicePluginServer, socket::Connection};
+
+/// How long to wait before the next accept after one failed, e.g. for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A running server. Dropped, it cuts off its connections and removes its socket at once.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Ends our streams and lets the connections finish.
+    close: CancellationToken,
+    /// Cuts off the connections that do not finish.
+    cut: DropGuard,
+    line: watch::Receiver<Line>,
+    task: JoinSet<()>,
+    file: File,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Starts to serve on a bound socket.
+    pub(crate) fn start(bound: Bound, served: watch::Receiver<Arc<Served>>) -> Self {
+        let (listener, file) = bound.split();
+        let (close, cut) = (CancellationToken::new(), CancellationToken::new());
+        let line = Arc::new(watch::Sender::new(Line::default()));
+        let receiver = line.subscribe();
+        let service = Service::new(served, line, close.clone());
+        let serving = Grpc::builder()
+            .add_service(DevicePluginServer::new(service))
+            .serve_with_incoming_shutdown(
+                connections(listener, cut.clone()),
+                close.clone().cancelled_owned(),
+            );
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::warn!(%error, "a device plugin server ended");
+            }
+        });
+        Self {
+            close,
+            cut: cut.drop_guard(),
+            line: receiver,
+            task,
+            file,
+        }
+    }
+
+    /// What became of the kubelet's stream.
+    pub(crate) fn line(&self) -> watch::Receiver<Line> {
+        self.line.clone()
+    }
+
+    /// The socket's file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Ends our streams, gives the connections `drain` to finish, cuts off the rest, and removes
+    /// the socket. When this returns the kubelet holds no stream of ours.
+    pub(crate) async fn stop(mut self, drain: Duration) {
+        self.close.cancel();
+        // tonic waits here for ever while a peer says nothing, hence the limit and the cut.
+        let drained = timeout(drain, self.task.join_next()).await.is_ok();
+        drop(self.cut);
+        if !drained && timeout(drain, self.task.join_next()).await.is_err() {
+            self.task.abort_all();
+        }
+    }
+}
+
+fn connections(
+    listener: UnixListener,
+    cut: CancellationToken,
+) -> impl Stream<Item = std::io::Result<Connection>> {
+    stream::unfold((listener, cut), |(listener, cut)| async move {
+        let accepted = match listener.accept().await {
+            Ok((stream, _)) => Ok(Connection::new(stream, cut.clone().cancelled_owned())),
+            Err(error) => {
+                // Without a pause this would spin: the connection stays in the queue.
+                sleep(ACCEPT_PAUSE).await;
+                Err(error)
+            }
+        };
+        Some((accepted, (listener, cut)))
+    })
+}

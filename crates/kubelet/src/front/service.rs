@@ -1,0 +1,293 @@
+//! The five calls of a device plugin. Each reads the newest offer and waits for nothing.
+
+use std::{pin::Pin, sync::Arc};
+
+use futures_util::{Stream, StreamExt, stream};
+use pool::Offer;
+use prost::Message;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use super::wait::changed;
+use crate::{
+    api::{
+        MESSAGE_LIMIT,
+        deviceplugin::{
+            AllocateRequest, AllocateResponse, ContainerAllocateResponse,
+            ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse,
+            DevicePluginOptions, DeviceSpec, Empty, ListAndWatchResponse, PreStartContainerRequest,
+            PreStartContainerResponse, PreferredAllocationRequest, PreferredAllocationResponse,
+            device_plugin_server::DevicePlugin,
+        },
+    },
+    list::{TooLarge, list},
+};
+
+/// The options of every plugin.
+pub(crate) const OPTIONS: DevicePluginOptions = DevicePluginOptions {
+    pre_start_required: false,
+    get_preferred_allocation_available: true,
+};
+
+/// An offer with the list that is made of it.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) offer: Arc<Offer>,
+    pub(crate) list: Result<Arc<ListAndWatchResponse>, TooLarge>,
+}
+
+/// What became of the kubelet's stream. The kubelet opens exactly one for each registration, so
+/// the first one is the evidence; later ones are somebody looking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Not opened yet.
+    #[default]
+    Silent,
+    /// Open.
+    Open,
+    /// Opened and ended.
+    Ended,
+}
+
+/// The service of one registration.
+#[derive(Debug)]
+pub(crate) struct Service {
+    served: watch::Receiver<Arc<Served>>,
+    line: Arc<watch::Sender<Line>>,
+    cancel: CancellationToken,
+}
+
+/// Why a call is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("an allocation of {resource} is for no container")]
+    NoContainer { resource: String },
+    #[error("{size} of {resource} requested; the number must not be negative")]
+    NegativeSize { resource: String, size: i32 },
+    #[error(
+        "the answer has {bytes} bytes and the kubelet takes at most {MESSAGE_LIMIT}; \
+         request fewer devices of {resource} in one container"
+    )]
+    AnswerTooLarge { resource: String, bytes: usize },
+    #[error(transparent)]
+    List(#[from] TooLarge),
+    #[error(transparent)]
+    Prefer(#[from] place::Error),
+    #[error(transparent)]
+    Grant(#[from] grant::Error),
+}
+
+/// Tells the registration that the kubelet's stream ended, however it ended.
+#[derive(Debug)]
+struct HangUp(Option<Arc<watch::Sender<Line>>>);
+
+// === impl Served ===
+
+impl Served {
+    /// Makes the list of an offer; takes over the one of the offer before if nothing in it changed.
+    pub(crate) fn new(offer: Arc<Offer>, before: Option<&Self>) -> Self {
+        let list = match before {
+            Some(before) if before.offer.units == offer.units => before.list.clone(),
+            _ => list(&offer).map(Arc::new),
+        };
+        Self { offer, list }
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    pub(crate) fn new(
+        served: watch::Receiver<Arc<Served>>,
+        line: Arc<watch::Sender<Line>>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            served,
+            line,
+            cancel,
+        }
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.served.borrow().offer)
+    }
+}
+
+#[tonic::async_trait]
+impl DevicePlugin for Service {
+    async fn get_device_plugin_options(
+        &self,
+        _: Request<Empty>,
+    ) -> Result<Response<DevicePluginOptions>, Status> {
+        Ok(Response::new(OPTIONS))
+    }
+
+    type ListAndWatchStream =
+        Pin<Box<dyn Stream<Item = Result<ListAndWatchResponse, Status>> + Send>>;
+
+    async fn list_and_watch(
+        &self,
+        _: Request<Empty>,
+    ) -> Result<Response<Self::ListAndWatchStream>, Status> {
+        if let Err(error) = &self.served.borrow().list {
+            return Err(Error::from(error.clone()).into());
+        }
+        let hang_up = HangUp::pick_up(&self.line);
+        let lists = lists(self.served.clone()).take_until(self.cancel.clone().cancelled_owned());
+        let lists = lists.map(move |list| {
+            let _held = &hang_up;
+            Ok(ListAndWatchResponse::clone(&list))
+        });
+        Ok(Response::new(Box::pin(lists)))
+    }
+
+    async fn get_preferred_allocation(
+        &self,
+        request: Request<PreferredAllocationRequest>,
+    ) -> Result<Response<PreferredAllocationResponse>, Status> {
+        let offer = self.offer();
+        let requests = request.into_inner().container_requests;
+        let answers: Result<_, Error> = requests.iter().map(|r| prefer(&offer, r)).collect();
+        Ok(Response::new(PreferredAllocationResponse {
+            container_responses: answers?,
+        }))
+    }
+
+    async fn allocate(
+        &self,
+        request: Request<AllocateRequest>,
+    ) -> Result<Response<AllocateResponse>, Status> {
+        Ok(Response::new(allocate(
+            &self.offer(),
+            &request.into_inner(),
+        )?))
+    }
+
+    async fn pre_start_container(
+        &self,
+        _: Request<PreStartContainerRequest>,
+    ) -> Result<Response<PreStartContainerResponse>, Status> {
+        Ok(Response::new(PreStartContainerResponse {}))
+    }
+}
+
+// === impl HangUp ===
+
+impl HangUp {
+    fn pick_up(line: &Arc<watch::Sender<Line>>) -> Self {
+        let first = line.send_if_modified(|line| {
+            let first = *line == Line::Silent;
+            if first {
+                *line = Line::Open;
+            }
+            first
+        });
+        Self(first.then(|| Arc::clone(line)))
+    }
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        if let Some(line) = &self.0 {
+            line.send_replace(Line::Ended);
+        }
+    }
+}
+
+// === impl Status ===
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::NoContainer { .. }
+            | Error::NegativeSize { .. }
+            | Error::Prefer(
+                place::Error::TooManyRequired { .. } | place::Error::RequiredNotAvailable { .. },
+            )
+            | Error::Grant(grant::Error::Empty { .. } | grant::Error::Duplicate { .. }) => {
+                Self::invalid_argument(message)
+            }
+            Error::Prefer(place::Error::TooFew { .. })
+            | Error::Grant(grant::Error::Oversized { .. }) => Self::out_of_range(message),
+            Error::Grant(grant::Error::Unknown { .. }) => Self::not_found(message),
+            Error::Grant(grant::Error::Unhealthy { .. }) => Self::failed_precondition(message),
+            Error::AnswerTooLarge { .. } | Error::List(_) => Self::resource_exhausted(message),
+        }
+    }
+}
+
+/// The newest list at once, then each one that differs from what was sent before. A list that is
+/// too large is passed over: the kubelet keeps the one before.
+fn lists(
+    mut served: watch::Receiver<Arc<Served>>,
+) -> impl Stream<Item = Arc<ListAndWatchResponse>> {
+    served.mark_changed();
+    let sent: Option<Arc<ListAndWatchResponse>> = None;
+    stream::unfold((served, sent), |(mut served, sent)| async move {
+        loop {
+            changed(&mut served).await;
+            let newest = served.borrow_and_update().list.clone();
+            match (newest, &sent) {
+                (Ok(list), Some(sent)) if *sent == list => {}
+                (Ok(list), _) => return Some((Arc::clone(&list), (served, Some(list)))),
+                (Err(_), _) => {}
+            }
+        }
+    })
+}
+
+fn prefer(
+    offer: &Offer,
+    request: &ContainerPreferredAllocationRequest,
+) -> Result<ContainerPreferredAllocationResponse, Error> {
+    let size = usize::try_from(request.allocation_size).map_err(|_| Error::NegativeSize {
+        resource: offer.resource.to_string(),
+        size: request.allocation_size,
+    })?;
+    let ids = place::prefer(
+        offer,
+        &request.available_device_ids,
+        &request.must_include_device_ids,
+        size,
+    )?;
+    Ok(ContainerPreferredAllocationResponse {
+        device_ids: ids.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse, Error> {
+    if request.container_requests.is_empty() {
+        return Err(Error::NoContainer {
+            resource: offer.resource.to_string(),
+        });
+    }
+    let containers = request.container_requests.iter();
+    let answer = AllocateResponse {
+        container_responses: containers
+            .map(|container| grant::grant(offer, &container.device_ids).map(edits))
+            .collect::<Result<_, _>>()?,
+    };
+    match answer.encoded_len() {
+        bytes if bytes > MESSAGE_LIMIT => Err(Error::AnswerTooLarge {
+            resource: offer.resource.to_string(),
+            bytes,
+        }),
+        _ => Ok(answer),
+    }
+}
+
+fn edits(edits: grant::Edits) -> ContainerAllocateResponse {
+    let devices = edits.devices.into_iter().map(|device| DeviceSpec {
+        container_path: device.container_path,
+        host_path: device.host_path,
+        permissions: device.permissions,
+    });
+    ContainerAllocateResponse {
+        envs: edits.envs.into_iter().collect(),
+        devices: devices.collect(),
+        ..ContainerAllocateResponse::default()
+    }
+}

@@ -1,0 +1,140 @@
+//! An offer as the kubelet reads it: the device list of `ListAndWatch`.
+
+use model::ResourceName;
+use pool::{Offer, Unit};
+use prost::Message;
+
+use crate::api::{
+    HEALTHY, MESSAGE_LIMIT, UNHEALTHY,
+    deviceplugin::{Device, ListAndWatchResponse, NumaNode, TopologyInfo},
+};
+
+/// Why an offer cannot be sent. The kubelet would end the stream, and a part of a list would take
+/// devices away from running pods, so it is not sent at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the list of {units} units of {resource} has {bytes} bytes and the kubelet takes at most \
+     {MESSAGE_LIMIT}: offer fewer, with fewer replicas or more resource names"
+)]
+pub struct TooLarge {
+    resource: ResourceName,
+    units: usize,
+    bytes: usize,
+}
+
+/// The complete list of an offer: sorted by id, each id once, unhealthy units included, topology
+/// only where the NUMA node is known.
+pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
+    let mut devices: Vec<Device> = offer.units.iter().map(device).collect();
+    devices.sort_by(|a, b| a.id.cmp(&b.id));
+    devices.dedup_by(|later, first| {
+        let same = later.id == first.id;
+        if same && later.health == UNHEALTHY {
+            UNHEALTHY.clone_into(&mut first.health);
+        }
+        same
+    });
+    let list = ListAndWatchResponse { devices };
+    match list.encoded_len() {
+        bytes if bytes > MESSAGE_LIMIT => Err(TooLarge {
+            resource: offer.resource.clone(),
+            units: offer.units.len(),
+            bytes,
+        }),
+        _ => Ok(list),
+    }
+}
+
+fn device(unit: &Unit) -> Device {
+    Device {
+        id: unit.id.to_string(),
+        health: if unit.healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
+        topology: unit.numa.map(|node| TopologyInfo {
+            nodes: vec![NumaNode {
+                id: i64::from(node),
+            }],
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use jiff::Timestamp;
+    use model::{DeviceId, Snapshot};
+    use pool::UnitId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn offer(units: Vec<Unit>) -> Offer {
+        Offer {
+            resource: "nvidia.com/gpu".parse().unwrap(),
+            units,
+            snapshot: Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH)),
+        }
+    }
+
+    fn unit(id: impl Into<String>, healthy: bool, numa: Option<u32>) -> Unit {
+        let id = id.into();
+        Unit {
+            device: DeviceId::new(id.as_str()),
+            id: UnitId::new(id),
+            healthy,
+            reason: String::new(),
+            numa,
+        }
+    }
+
+    fn units() -> impl Strategy<Value = Vec<Unit>> {
+        let unit = ("[a-c]{0,3}", any::<bool>(), any::<Option<u32>>())
+            .prop_map(|(id, healthy, numa)| unit(id, healthy, numa));
+        prop::collection::vec(unit, 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn any_offer_becomes_a_list_that_the_kubelet_can_use(units in units()) {
+            let list = list(&offer(units.clone())).unwrap();
+            let sent: Vec<&str> = list.devices.iter().map(|d| d.id.as_str()).collect();
+            prop_assert!(sent.is_sorted_by(|a, b| a < b), "{:?}", sent);
+            let mut healthy: BTreeMap<&str, bool> = BTreeMap::new();
+            for unit in &units {
+                *healthy.entry(unit.id.as_str()).or_insert(true) &= unit.healthy;
+            }
+            prop_assert_eq!(sent, healthy.keys().copied().collect::<Vec<_>>());
+            for device in &list.devices {
+                let expected = if healthy[device.id.as_str()] { HEALTHY } else { UNHEALTHY };
+                prop_assert_eq!(&device.health, expected);
+                let Some(topology) = &device.topology else { continue };
+                prop_assert!(!topology.nodes.is_empty());
+                prop_assert!(topology.nodes.iter().all(|node| node.id >= 0));
+            }
+        }
+    }
+
+    #[test]
+    fn takes_every_message_that_the_kubelet_takes_and_no_larger_one() {
+        // Each device is 64 bytes of id with 4 of framing, and 9 of health.
+        let units = |count: usize, last: usize| -> Vec<Unit> {
+            let ids = (0..count).map(|n| format!("{n:064}"));
+            let last = format!("z{}", "z".repeat(last));
+            ids.chain([last]).map(|id| unit(id, true, None)).collect()
+        };
+        let count = 50_000;
+        let room = MESSAGE_LIMIT - list(&offer(units(count, 127))).unwrap().encoded_len();
+        // Lengths of this size need two or three bytes; find the exact fit by trying.
+        let exact = (room..room + 140)
+            .rev()
+            .find(|last| list(&offer(units(count, *last))).is_ok())
+            .unwrap();
+        let fits = list(&offer(units(count, exact))).unwrap();
+        assert_eq!(fits.encoded_len(), MESSAGE_LIMIT);
+        let error = list(&offer(units(count, exact + 1)))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("4194305 bytes"), "{error}");
+        assert!(error.contains("50001 units of nvidia.com/gpu"), "{error}");
+    }
+}

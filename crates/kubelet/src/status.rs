@@ -1,0 +1,264 @@
+//! What a person can know of the registrations without a shell on the node: one row for each
+//! resource. Each plugin writes its own row and logs every change of it once.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::ResourceName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::front::Served;
+
+/// The state of the device plugin front end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Status {
+    /// Every resource that was ever offered, sorted by name.
+    pub resources: Vec<Resource>,
+}
+
+/// One resource and what the kubelet knows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resource {
+    /// Its name.
+    pub resource: ResourceName,
+    /// Where the registration stands.
+    pub phase: Phase,
+    /// The same for a person, with the reason.
+    pub message: String,
+    /// The socket on which the kubelet is served, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
+    /// When the phase began.
+    #[schemars(with = "String")]
+    pub since: Timestamp,
+    /// How often the kubelet accepted a registration of this process.
+    pub registrations: u64,
+    /// How many units are on offer.
+    pub units: usize,
+    /// How many of them may be handed out.
+    pub healthy: usize,
+    /// Why the newest list is kept from the kubelet, when it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+}
+
+/// Where a registration stands.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+pub enum Phase {
+    /// There is no kubelet to register with.
+    #[default]
+    WaitingForKubelet,
+    /// The kubelet is being asked.
+    Registering,
+    /// The kubelet holds our stream open.
+    Registered,
+    /// The kubelet said no.
+    Refused,
+    /// It did not come to an answer.
+    Failed,
+}
+
+/// The right to write one row of a [`Status`].
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    board: Arc<watch::Sender<Status>>,
+    resource: ResourceName,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// The row of a resource.
+    pub fn of(&self, resource: &str) -> Option<&Resource> {
+        self.resources
+            .iter()
+            .find(|row| row.resource.as_str() == resource)
+    }
+
+    fn row(&mut self, resource: &ResourceName) -> &mut Resource {
+        let at = self
+            .resources
+            .binary_search_by(|row| row.resource.cmp(resource))
+            .unwrap_or_else(|at| {
+                self.resources.insert(at, Resource::new(resource.clone()));
+                at
+            });
+        &mut self.resources[at]
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    fn new(resource: ResourceName) -> Self {
+        Self {
+            resource,
+            phase: Phase::default(),
+            message: String::new(),
+            socket: None,
+            since: Timestamp::now(),
+            registrations: 0,
+            units: 0,
+            healthy: 0,
+            withheld: None,
+        }
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    pub(crate) fn new(board: Arc<watch::Sender<Status>>, resource: ResourceName) -> Self {
+        Self { board, resource }
+    }
+
+    /// The phase as it is now.
+    pub(crate) fn phase(&self) -> Phase {
+        let board = self.board.borrow();
+        board
+            .of(self.resource.as_str())
+            .map_or_else(Phase::default, |row| row.phase)
+    }
+
+    /// Sets the phase, and logs it if it or its reason is new.
+    pub(crate) fn set(&self, phase: Phase, message: &str, socket: Option<&str>) {
+        let mut news = false;
+        self.edit(|row| {
+            news = row.phase != phase || row.message != message;
+            if row.phase != phase {
+                row.phase = phase;
+                row.since = Timestamp::now();
+            }
+            message.clone_into(&mut row.message);
+            row.socket = socket.map(ToOwned::to_owned);
+        });
+        if news {
+            self.log(phase, message);
+        }
+    }
+
+    /// Counts one registration.
+    pub(crate) fn count(&self) {
+        self.edit(|row| row.registrations += 1);
+    }
+
+    /// Takes over what is on offer, and logs a list that is withheld.
+    pub(crate) fn offer(&self, served: &Served) {
+        let (units, healthy) = (served.offer.units.len(), served.offer.healthy());
+        let withheld = served.list.as_ref().err().map(ToString::to_string);
+        let mut news = None;
+        self.edit(|row| {
+            if row.withheld != withheld {
+                news.clone_from(&withheld);
+            }
+            (row.units, row.healthy, row.withheld) = (units, healthy, withheld);
+        });
+        if let Some(reason) = news {
+            tracing::error!(resource = %self.resource, %reason, "a device list is withheld");
+        }
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut Resource)) {
+        self.board.send_if_modified(|status| {
+            let known = status.resources.len();
+            let row = status.row(&self.resource);
+            let before = row.clone();
+            change(row);
+            *row != before || status.resources.len() != known
+        });
+    }
+
+    fn log(&self, phase: Phase, message: &str) {
+        let resource = &self.resource;
+        match phase {
+            Phase::Refused | Phase::Failed => {
+                tracing::warn!(%resource, ?phase, "{message}");
+            }
+            Phase::Registering => tracing::debug!(%resource, ?phase, "{message}"),
+            Phase::WaitingForKubelet | Phase::Registered => {
+                tracing::info!(%resource, ?phase, "{message}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(board: &Arc<watch::Sender<Status>>, resource: &str) -> Row {
+        Row::new(Arc::clone(board), resource.parse().unwrap())
+    }
+
+    #[test]
+    fn keeps_rows_sorted_and_apart() {
+        let board = Arc::new(watch::Sender::new(Status::default()));
+        row(&board, "b.com/x").set(Phase::Refused, "no", None);
+        row(&board, "a.com/x").count();
+        let status = board.borrow().clone();
+        let names: Vec<&str> = status
+            .resources
+            .iter()
+            .map(|r| r.resource.as_str())
+            .collect();
+        assert_eq!(names, ["a.com/x", "b.com/x"]);
+        assert_eq!(status.of("b.com/x").unwrap().phase, Phase::Refused);
+        assert_eq!(status.of("a.com/x").unwrap().registrations, 1);
+    }
+
+    #[test]
+    fn wakes_readers_only_when_something_is_new() {
+        let board = Arc::new(watch::Sender::new(Status::default()));
+        let row = row(&board, "a.com/x");
+        row.set(Phase::Failed, "why", None);
+        let mut reader = board.subscribe();
+        let since = board.borrow().resources[0].since;
+        row.set(Phase::Failed, "why", None);
+        assert!(!reader.has_changed().unwrap());
+        row.set(Phase::Failed, "why else", None);
+        assert!(reader.has_changed().unwrap());
+        assert_eq!(reader.borrow_and_update().resources[0].since, since);
+    }
+
+    #[test]
+    fn reads_well_as_json() {
+        let mut gpu = Resource::new("nvidia.com/gpu".parse().unwrap());
+        gpu.since = Timestamp::UNIX_EPOCH;
+        gpu.phase = Phase::Refused;
+        gpu.message = "the kubelet refuses the registration: no (Unknown)".to_owned();
+        (gpu.units, gpu.healthy) = (8, 7);
+        let status = Status {
+            resources: vec![gpu],
+        };
+        insta::assert_json_snapshot!(status, @r#"
+        {
+          "resources": [
+            {
+              "resource": "nvidia.com/gpu",
+              "phase": "Refused",
+              "message": "the kubelet refuses the registration: no (Unknown)",
+              "since": "1970-01-01T00:00:00Z",
+              "registrations": 0,
+              "units": 8,
+              "healthy": 7
+            }
+          ]
+        }
+        "#);
+    }
+}

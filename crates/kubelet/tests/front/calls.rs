@@ -1,0 +1,269 @@
+//! The calls of the kubelet, each with its good and its bad requests.
+
+use std::sync::Arc;
+
+use kubelet::{
+    Phase,
+    api::deviceplugin::{
+        AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
+        PreStartContainerRequest, PreferredAllocationRequest,
+    },
+    front::Settings,
+};
+use pool::{Offer, Offers, UnitId};
+use rstest::rstest;
+use tempfile::TempDir;
+use tonic::Code;
+
+use crate::{
+    node::{GPU, Node, cards},
+    registrar::{Plugin, Registrar, next},
+};
+
+struct Setting {
+    node: Node,
+    plugin: Plugin,
+    stream: tonic::Streaming<kubelet::api::deviceplugin::ListAndWatchResponse>,
+    _kubelet: Registrar,
+    _dir: TempDir,
+}
+
+async fn setting(offers: Offers) -> Setting {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let node = Node::with(Settings::new(dir.path()), offers);
+    let (plugin, stream) = kubelet.admit().await;
+    Setting {
+        node,
+        plugin,
+        stream,
+        _kubelet: kubelet,
+        _dir: dir,
+    }
+}
+
+fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
+}
+
+fn allocation(containers: &[&[&str]]) -> AllocateRequest {
+    AllocateRequest {
+        container_requests: containers
+            .iter()
+            .map(|container| ContainerAllocateRequest {
+                device_ids: ids(container),
+            })
+            .collect(),
+    }
+}
+
+fn preference(available: &[&str], required: &[&str], size: i32) -> PreferredAllocationRequest {
+    PreferredAllocationRequest {
+        container_requests: vec![ContainerPreferredAllocationRequest {
+            available_device_ids: ids(available),
+            must_include_device_ids: ids(required),
+            allocation_size: size,
+        }],
+    }
+}
+
+#[tokio::test]
+async fn options_offer_preference_and_no_pre_start() {
+    let mut at = setting(cards(1, &[])).await;
+    let options = at.plugin.get_device_plugin_options(Empty {}).await.unwrap();
+    let options = options.into_inner();
+    assert!(options.get_preferred_allocation_available && !options.pre_start_required);
+    let request = PreStartContainerRequest {
+        device_ids: ids(&["GPU-0000"]),
+    };
+    at.plugin.pre_start_container(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_list_is_complete_at_once_and_sent_again_only_when_it_changed() {
+    let mut at = setting(cards(3, &[1])).await;
+    let first = next(&mut at.stream).await;
+    let seen: Vec<_> = first
+        .iter()
+        .map(|device| {
+            let topology = device.topology.as_ref();
+            let numa = topology.map(|t| t.nodes.iter().map(|n| n.id).collect::<Vec<_>>());
+            (device.id.as_str(), device.health.as_str(), numa)
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("GPU-0000", "Healthy", Some(vec![0])),
+            ("GPU-0001", "Unhealthy", Some(vec![1])),
+            ("GPU-0002", "Healthy", None),
+        ]
+    );
+
+    // The same again is not sent, so the next list is the one after it.
+    at.node.offers.send_replace(cards(3, &[1]));
+    at.node.shows("unchanged", |row| row.healthy == 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    at.node.offers.send_replace(cards(3, &[]));
+    let healthy = next(&mut at.stream).await;
+    assert!(healthy.iter().all(|device| device.health == "Healthy"));
+    let row = at.node.shows("healthy", |row| row.healthy == 3).await;
+    assert_eq!((row.units, row.registrations), (3, 1));
+}
+
+#[tokio::test]
+async fn a_resource_that_vanishes_keeps_its_plugin_with_an_empty_list() {
+    let mut at = setting(cards(2, &[])).await;
+    assert_eq!(next(&mut at.stream).await.len(), 2);
+    at.node.offers.send_replace(Arc::new([]));
+    assert!(next(&mut at.stream).await.is_empty());
+    at.node.shows("empty", |row| row.units == 0).await;
+    at.node.offers.send_replace(cards(1, &[]));
+    assert_eq!(next(&mut at.stream).await.len(), 1);
+    assert_eq!(at.node.reaches(Phase::Registered).await.registrations, 1);
+}
+
+#[tokio::test]
+async fn allocation_answers_each_container_in_order() {
+    let mut at = setting(cards(4, &[])).await;
+    let request = allocation(&[&["GPU-0002", "GPU-0001"], &["GPU-0003"]]);
+    let answer = at.plugin.allocate(request).await.unwrap().into_inner();
+    let given: Vec<_> = answer
+        .container_responses
+        .iter()
+        .map(|container| {
+            let paths: Vec<&str> = container
+                .devices
+                .iter()
+                .map(|d| d.host_path.as_str())
+                .collect();
+            (container.envs["NVIDIA_VISIBLE_DEVICES"].as_str(), paths)
+        })
+        .collect();
+    assert_eq!(
+        given,
+        [
+            ("GPU-0002,GPU-0001", vec!["/dev/nvidia1", "/dev/nvidia2"]),
+            ("GPU-0003", vec!["/dev/nvidia3"]),
+        ]
+    );
+    assert!(
+        answer.container_responses[0]
+            .devices
+            .iter()
+            .all(|d| d.permissions == "rw")
+    );
+}
+
+#[rstest]
+#[case::no_container(&[], Code::InvalidArgument, "no container")]
+#[case::no_id(&[&[][..]], Code::InvalidArgument, "no device")]
+#[case::unknown(&[&["GPU-9"][..]], Code::NotFound, "GPU-9")]
+#[case::twice(&[&["GPU-0000", "GPU-0000"][..]], Code::InvalidArgument, "twice")]
+#[case::unhealthy(&[&["GPU-0001"][..]], Code::FailedPrecondition, "XID 79")]
+#[case::oversized(&[&["a", "b", "c"][..]], Code::OutOfRange, "only 2")]
+#[case::second_of_two(&[&["GPU-0000"][..], &["GPU-9"][..]], Code::NotFound, "GPU-9")]
+#[tokio::test]
+async fn a_bad_allocation_is_refused_precisely_and_the_next_one_served(
+    #[case] containers: &[&[&str]],
+    #[case] code: Code,
+    #[case] part: &str,
+) {
+    let mut at = setting(cards(2, &[1])).await;
+    let request = allocation(containers);
+    let status = at.plugin.allocate(request).await.unwrap_err();
+    assert_eq!(status.code(), code, "{status}");
+    assert!(status.message().contains(part), "{status}");
+    at.plugin
+        .allocate(allocation(&[&["GPU-0000"]]))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn preference_answers_with_the_size_and_what_must_be_included() {
+    let mut at = setting(cards(4, &[])).await;
+    let available = ["GPU-0000", "GPU-0001", "GPU-0002"];
+    let request = preference(&available, &["GPU-0002"], 2);
+    let answer = at.plugin.get_preferred_allocation(request).await.unwrap();
+    let chosen = &answer.into_inner().container_responses[0].device_ids;
+    assert_eq!(chosen.len(), 2);
+    assert!(chosen.contains(&"GPU-0002".to_owned()), "{chosen:?}");
+    assert!(chosen.iter().all(|id| available.contains(&id.as_str())));
+}
+
+#[rstest]
+#[case::negative(&["GPU-0000"], &[], -1, Code::InvalidArgument, "-1")]
+#[case::too_many(&["GPU-0000"], &[], 2, Code::OutOfRange, "only 1")]
+#[case::more_required(&["GPU-0000", "GPU-0001"], &["GPU-0000", "GPU-0001"], 1, Code::InvalidArgument, "must be included")]
+#[case::required_elsewhere(&["GPU-0000"], &["GPU-0001"], 1, Code::InvalidArgument, "GPU-0001")]
+#[tokio::test]
+async fn a_preference_that_cannot_be_met_is_refused_precisely(
+    #[case] available: &[&str],
+    #[case] required: &[&str],
+    #[case] size: i32,
+    #[case] code: Code,
+    #[case] part: &str,
+) {
+    let mut at = setting(cards(2, &[])).await;
+    let request = preference(available, required, size);
+    let status = at
+        .plugin
+        .get_preferred_allocation(request)
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), code, "{status}");
+    assert!(status.message().contains(part), "{status}");
+}
+
+/// More units than the kubelet takes in one message.
+fn huge() -> Offers {
+    let offer = &cards(1, &[])[0];
+    let unit = &offer.units[0];
+    let units = (0..100_000)
+        .map(|n| pool::Unit {
+            id: UnitId::new(format!("GPU-with-a-long-name-{n:030}")),
+            ..unit.clone()
+        })
+        .collect();
+    Arc::new([Arc::new(Offer {
+        units,
+        ..Offer::clone(offer)
+    })])
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_large_is_withheld_and_the_reason_shown() {
+    let mut at = setting(cards(2, &[])).await;
+    assert_eq!(next(&mut at.stream).await.len(), 2);
+    at.node.offers.send_replace(huge());
+    let row = at
+        .node
+        .shows("withheld", |row| row.withheld.is_some())
+        .await;
+    let reason = row.withheld.unwrap();
+    assert!(
+        reason.contains("100000 units") && reason.contains("4194304"),
+        "{reason}"
+    );
+
+    let refused = at.plugin.list_and_watch(Empty {}).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    // The stream of before goes on with the next list that fits.
+    at.node.offers.send_replace(cards(3, &[]));
+    assert_eq!(next(&mut at.stream).await.len(), 3);
+    at.node.shows("sent", |row| row.withheld.is_none()).await;
+}
+
+#[tokio::test]
+async fn nothing_is_registered_while_the_list_is_too_large() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let node = Node::with(Settings::new(dir.path()), huge());
+    let row = node.reaches(Phase::Failed).await;
+    assert!(row.message.contains("at most 4194304"), "{}", row.message);
+    node.offers.send_replace(cards(1, &[]));
+    let (_plugin, mut stream) = kubelet.admit().await;
+    assert_eq!(next(&mut stream).await.len(), 1);
+    assert_eq!(node.reaches(Phase::Registered).await.resource.as_str(), GPU);
+}

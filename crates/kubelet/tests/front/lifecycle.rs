@@ -1,0 +1,258 @@
+//! Start, stop, sockets and refusals.
+
+use std::{
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    time::Duration,
+};
+
+use kubelet::{Phase, front::Settings};
+use tokio::{
+    io::AsyncReadExt,
+    net::UnixStream,
+    time::{Instant, timeout},
+};
+use tonic::Status;
+
+use crate::{
+    node::{GPU, LONG, MIG, Node, mixed, sockets},
+    registrar::{Registrar, next},
+};
+
+#[tokio::test]
+async fn registers_each_resource_on_a_root_only_socket_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let node = Node::with(Settings::new(dir.path()), mixed(false));
+    let mut names = Vec::new();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let request = kubelet.next().await;
+        assert_eq!(request.version, "v1beta1");
+        let path = dir.path().join(&request.endpoint);
+        let mode = fs_err::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let mut plugin = kubelet.dial(&request).await;
+        let empty = kubelet::api::deviceplugin::Empty {};
+        held.push(plugin.list_and_watch(empty).await.unwrap());
+        names.push(request.resource_name);
+    }
+    names.sort();
+    assert_eq!(names, [GPU, MIG]);
+    assert_eq!(sockets(dir.path()).len(), 2);
+    for resource in names {
+        node.shows_of(&resource, "registered", |row| {
+            row.phase == Phase::Registered && row.socket.is_some()
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn ends_quickly_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let node = Node::start(Settings::new(dir.path()), 2);
+    let (_plugin, mut stream) = kubelet.admit().await;
+    next(&mut stream).await;
+    let row = node.reaches(Phase::Registered).await;
+    let path = dir.path().join(row.socket.unwrap());
+    let mut silent = UnixStream::connect(path).await.unwrap();
+    // Time to be accepted: one that waits in the queue would be no trouble.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+
+    let took = node.stop().await;
+
+    assert!(took < Duration::from_secs(2), "it took {took:?}");
+    assert_eq!(sockets(dir.path()), Vec::<String>::new());
+    assert!(stream.message().await.is_ok_and(|end| end.is_none()));
+    let closed = timeout(LONG, silent.read_to_end(&mut Vec::new())).await;
+    assert!(closed.is_ok(), "the silent peer is still connected");
+}
+
+#[tokio::test]
+async fn ends_quickly_while_the_kubelet_says_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let _deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
+    let node = Node::start(Settings::new(dir.path()), 1);
+    node.reaches(Phase::Registering).await;
+    assert!(node.stop().await < Duration::from_secs(2));
+    assert_eq!(sockets(dir.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_refusal_is_shown_in_the_kubelets_words_and_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let refusal = Status::unknown("no such\nversion");
+    let mut kubelet = Registrar::refusing(dir.path(), [refusal]);
+    let node = Node::start(Settings::new(dir.path()), 1);
+    let row = node.reaches(Phase::Refused).await;
+    assert!(row.message.contains("no such version"), "{}", row.message);
+    assert_eq!((row.registrations, row.socket), (0, None));
+    assert_eq!(sockets(dir.path()), Vec::<String>::new());
+
+    let (_plugin, _stream) = kubelet.admit().await;
+    assert_eq!(node.reaches(Phase::Registered).await.registrations, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_that_comes_again_is_no_news() {
+    let dir = tempfile::tempdir().unwrap();
+    let refusals = vec![Status::internal("cannot dial {endpoint}"); 1000];
+    let kubelet = Registrar::refusing(dir.path(), refusals);
+    let mut settings = Settings::new(dir.path());
+    settings.spacing = Duration::from_millis(10);
+    settings.backoff = Duration::from_millis(10);
+    let node = Node::start(settings, 1);
+    let row = node.reaches(Phase::Refused).await;
+    assert!(
+        row.message.contains("cannot dial our socket"),
+        "{}",
+        row.message
+    );
+    let mut status = node.status.clone();
+    status.mark_unchanged();
+    kubelet.refused_down_to(990).await;
+    assert!(!status.has_changed().unwrap(), "{:?}", status.borrow());
+}
+
+#[tokio::test]
+async fn a_kubelet_that_does_not_answer_is_named_and_asked_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
+    let mut settings = Settings::new(dir.path());
+    settings.register_limit = Duration::from_millis(200);
+    let node = Node::start(settings, 1);
+    let row = node.reaches(Phase::Failed).await;
+    assert!(row.message.contains("did not answer"), "{}", row.message);
+    drop(deaf);
+    let mut kubelet = Registrar::start(dir.path());
+    let (_plugin, _stream) = kubelet.admit().await;
+    node.reaches(Phase::Registered).await;
+}
+
+#[tokio::test]
+async fn a_kubelet_that_hangs_up_is_told_apart_from_one_that_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = tokio::net::UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
+    let node = Node::start(Settings::new(dir.path()), 1);
+    drop(listener.accept().await.unwrap());
+    let row = node.reaches(Phase::Failed).await;
+    assert!(
+        row.message.contains("connection to the kubelet failed"),
+        "{}",
+        row.message
+    );
+}
+
+#[tokio::test]
+async fn a_kubelet_that_opens_no_stream_is_asked_again_under_a_new_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let mut settings = Settings::new(dir.path());
+    settings.stream_limit = Duration::from_millis(100);
+    let node = Node::start(settings, 1);
+    let first = kubelet.next().await.endpoint;
+    let row = node.reaches(Phase::Failed).await;
+    assert!(
+        row.message.contains("did not ask for the list"),
+        "{}",
+        row.message
+    );
+    let second = kubelet.next().await.endpoint;
+    assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn a_dead_kubelet_socket_is_told_apart_from_a_missing_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = dir.path().join("device-plugins");
+    let node = Node::start(Settings::new(&plugins), 1);
+    node.shows("without a folder", |row| row.message.contains("no folder"))
+        .await;
+    fs_err::create_dir(&plugins).unwrap();
+    node.shows("without a socket", |row| {
+        row.message.contains("no kubelet.sock")
+    })
+    .await;
+    drop(UnixListener::bind(plugins.join("kubelet.sock")).unwrap());
+    node.shows("refused", |row| {
+        row.message.contains("does not accept") && row.phase == Phase::WaitingForKubelet
+    })
+    .await;
+    assert_eq!(sockets(&plugins), Vec::<String>::new());
+    let mut kubelet = Registrar::start(&plugins);
+    let (_plugin, _stream) = kubelet.admit().await;
+    node.reaches(Phase::Registered).await;
+}
+
+#[tokio::test]
+async fn a_folder_with_a_path_that_is_too_long_is_a_reason_and_no_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = dir.path().join("x".repeat(100));
+    fs_err::create_dir(&long).unwrap();
+    fs_err::write(long.join("kubelet.sock"), "").unwrap();
+    let node = Node::start(Settings::new(&long), 1);
+    let row = node.reaches(Phase::Failed).await;
+    for part in [long.to_str().unwrap(), "at most 107", "shorter path"] {
+        assert!(row.message.contains(part), "{} lacks {part}", row.message);
+    }
+    assert!(node.stop().await < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn sockets_of_dead_processes_are_removed_and_live_ones_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let dead = dir.path().join("ostler-nvidia.com_gpu-00000000-0.sock");
+    drop(UnixListener::bind(&dead).unwrap());
+    let live = dir.path().join("ostler-nvidia.com_gpu-11111111-0.sock");
+    let _listener = UnixListener::bind(&live).unwrap();
+    let node = Node::start(Settings::new(dir.path()), 1);
+    let deadline = Instant::now() + LONG;
+    while dead.exists() && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!dead.exists());
+    node.stop().await;
+    assert!(live.exists());
+}
+
+#[tokio::test]
+async fn our_own_socket_vanishing_leads_to_a_new_registration() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let node = Node::start(Settings::new(dir.path()), 1);
+    let (_plugin, mut old) = kubelet.admit().await;
+    let row = node.reaches(Phase::Registered).await;
+    next(&mut old).await;
+    fs_err::remove_file(dir.path().join(row.socket.unwrap())).unwrap();
+    let (_plugin, _stream) = kubelet.admit().await;
+    // The old stream was ended before the new registration.
+    assert!(old.message().await.is_ok_and(|end| end.is_none()));
+    node.shows("again", |row| row.registrations == 2).await;
+}
+
+#[tokio::test]
+async fn one_resource_in_trouble_leaves_the_other_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let mut settings = Settings::new(dir.path());
+    settings.stream_limit = Duration::from_millis(100);
+    let node = Node::with(settings, mixed(false));
+    // Only the first one's stream is opened; the other fails again and again.
+    let (_plugin, mut stream) = kubelet.admit().await;
+    assert_eq!(next(&mut stream).await.len(), 1);
+    let mut status = node.status.clone();
+    status
+        .wait_for(|status| {
+            let phases: Vec<Phase> = status.resources.iter().map(|row| row.phase).collect();
+            phases.contains(&Phase::Registered) && phases.contains(&Phase::Failed)
+        })
+        .await
+        .unwrap();
+    kubelet.next().await;
+    kubelet.next().await;
+    let status = node.status.borrow().clone();
+    let mut rows = status.resources.iter();
+    let fine = rows.find(|row| row.phase == Phase::Registered).unwrap();
+    assert_eq!(fine.registrations, 1);
+}

@@ -1,0 +1,11 @@
+//! The device plugin front end over real sockets in temporary folders.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod node;
+mod registrar;
+
+mod calls;
+mod lifecycle;
+mod overlap;
+mod recovery;

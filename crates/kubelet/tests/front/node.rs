@@ -1,0 +1,160 @@
+//! A node to test on: offers that can change, and a front end that serves them.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kubelet::{
+    Phase, Resource, Status,
+    front::{self, Settings},
+};
+use model::{
+    Cause, CauseKind, Device, DeviceNode, Entry, Kind, NodeRole, Snapshot, State, Verdict,
+};
+use pool::Offers;
+use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Generous: nothing that is tested comes near it.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const GPU: &str = "nvidia.com/gpu";
+pub(crate) const MIG: &str = "nvidia.com/mig-1g.5gb";
+
+/// A running front end.
+pub(crate) struct Node {
+    pub(crate) offers: watch::Sender<Offers>,
+    pub(crate) status: watch::Receiver<Status>,
+    cancel: CancellationToken,
+    task: JoinSet<()>,
+}
+
+impl Node {
+    /// With `gpus` healthy cards.
+    pub(crate) fn start(settings: Settings, gpus: usize) -> Self {
+        Self::with(settings, cards(gpus, &[]))
+    }
+
+    pub(crate) fn with(settings: Settings, offers: Offers) -> Self {
+        let (offers, receiver) = watch::channel(offers);
+        let (sender, status) = watch::channel(Status::default());
+        let cancel = CancellationToken::new();
+        let mut task = JoinSet::new();
+        task.spawn(front::run(settings, receiver, sender, cancel.clone()));
+        Self {
+            offers,
+            status,
+            cancel,
+            task,
+        }
+    }
+
+    pub(crate) async fn reaches(&self, phase: Phase) -> Resource {
+        self.shows(&format!("{phase:?}"), |row| row.phase == phase)
+            .await
+    }
+
+    /// Waits until the row of the GPUs is as wanted.
+    pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Resource) -> bool) -> Resource {
+        self.shows_of(GPU, what, wanted).await
+    }
+
+    pub(crate) async fn shows_of(
+        &self,
+        resource: &str,
+        what: &str,
+        wanted: impl Fn(&Resource) -> bool,
+    ) -> Resource {
+        let mut status = self.status.clone();
+        let found = timeout(
+            LONG,
+            status.wait_for(|status| status.of(resource).is_some_and(&wanted)),
+        )
+        .await;
+        match found {
+            Ok(Ok(status)) => status.of(resource).unwrap().clone(),
+            _ => panic!("not {what}: {:?}", self.status.borrow()),
+        }
+    }
+
+    /// Stops it and says how long that took.
+    pub(crate) async fn stop(mut self) -> Duration {
+        let begun = tokio::time::Instant::now();
+        self.cancel.cancel();
+        timeout(LONG, self.task.join_next())
+            .await
+            .expect("the front end does not end")
+            .unwrap()
+            .unwrap();
+        begun.elapsed()
+    }
+}
+
+/// The offers of a node with `count` cards, of which some are unhealthy.
+pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
+    let devices = (0..count)
+        .map(|at| entry(at, unhealthy.contains(&at)))
+        .collect();
+    snapshot(devices)
+}
+
+/// The offers of a node with one card and one MIG device, which may be unhealthy.
+pub(crate) fn mixed(unhealthy: bool) -> Offers {
+    let mut partition = entry(1, unhealthy);
+    partition.device.kind = Kind::Partition {
+        parent: "GPU-9".into(),
+        profile: "1g.5gb".to_owned(),
+        gpu_instance: 1,
+        compute_instance: 0,
+    };
+    snapshot(vec![entry(0, false), partition])
+}
+
+fn snapshot(devices: Vec<Entry>) -> Offers {
+    pool::offers(&Arc::new(Snapshot {
+        devices,
+        ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+    }))
+}
+
+fn entry(at: usize, unhealthy: bool) -> Entry {
+    let device = Device {
+        id: format!("GPU-{at:04}").as_str().into(),
+        vendor: "nvidia".to_owned(),
+        kind: Kind::Card { partitioned: false },
+        model: "test card".to_owned(),
+        index: None,
+        pci: None,
+        numa: (at % 3 != 2).then_some(u32::from(at % 3 == 1)),
+        memory_bytes: None,
+        compute_capability: None,
+        nodes: vec![DeviceNode {
+            path: format!("/dev/nvidia{at}"),
+            role: NodeRole::Own,
+        }],
+        links: Vec::new(),
+        failures: Vec::new(),
+    };
+    let mut verdict = Verdict::default();
+    if unhealthy {
+        verdict.state = State::Unhealthy;
+        verdict.causes.push(Cause {
+            kind: CauseKind::Event,
+            evidence: "XID 79".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            ends_when: "a reset".to_owned(),
+        });
+    }
+    Entry {
+        device,
+        verdict,
+        telemetry: None,
+    }
+}
+
+/// The sockets of ours in a folder.
+pub(crate) fn sockets(dir: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(dir).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut ours: Vec<String> = names.filter(|name| name.starts_with("ostler-")).collect();
+    ours.sort();
+    ours
+}

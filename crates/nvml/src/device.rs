@@ -1,0 +1,199 @@
+//! A card or MIG device, and the facts that name it.
+
+use std::{
+    ffi::{c_char, c_int, c_uint},
+    fmt,
+};
+
+use model::PciAddress;
+use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlReturn_t};
+
+use crate::{
+    Error, Session,
+    symbol::{self, Get, GetAt, GetText, GetTwo, Symbol},
+    text,
+};
+
+/// Where the caller found a card; it names the card in errors and in the table of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Locator {
+    /// By its PCI address.
+    Pci(PciAddress),
+    /// By the driver's index.
+    Index(u32),
+}
+
+/// A handle of a card or MIG device. Handles go stale when a card is reset or its MIG devices
+/// change: take them anew rather than keeping them.
+#[derive(Clone, Copy)]
+pub struct Device<'s> {
+    session: &'s Session,
+    raw: nvmlDevice_t,
+    at: Locator,
+}
+
+// === impl Locator ===
+
+impl fmt::Display for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pci(address) => address.fmt(f),
+            Self::Index(index) => index.fmt(f),
+        }
+    }
+}
+
+// === impl Device ===
+
+impl<'s> Device<'s> {
+    pub(crate) fn new(session: &'s Session, raw: nvmlDevice_t, at: Locator) -> Self {
+        Self { session, raw, at }
+    }
+
+    /// Where the caller found it, or the card it is a part of.
+    pub fn at(&self) -> Locator {
+        self.at
+    }
+
+    /// Its id: `GPU-…` or `MIG-…`.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn uuid(&self) -> Result<String, Error> {
+        self.text(&symbol::UUID)
+    }
+
+    /// The product's name.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn name(&self) -> Result<String, Error> {
+        self.text(&symbol::NAME)
+    }
+
+    /// The driver's index.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn index(&self) -> Result<u32, Error> {
+        self.get(&symbol::INDEX, 0)
+    }
+
+    /// The minor number of its device node.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn minor(&self) -> Result<u32, Error> {
+        self.get(&symbol::MINOR, 0)
+    }
+
+    /// The NUMA node of its own memory, on machines where cards are NUMA nodes.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn numa(&self) -> Result<u32, Error> {
+        self.get(&symbol::NUMA, 0)
+    }
+
+    /// Its PCI address; `None` where the driver gives numbers that are no address.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn pci(&self) -> Result<Option<PciAddress>, Error> {
+        self.get(&symbol::PCI_INFO, EMPTY_PCI).map(address)
+    }
+
+    /// The CUDA compute capability as major and minor.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn compute_capability(&self) -> Result<(i32, i32), Error> {
+        self.get_two::<c_int>(&symbol::COMPUTE_CAPABILITY)
+    }
+
+    /// Asks for one value.
+    pub(crate) fn get<T>(&self, symbol: &Symbol<Get<T>>, mut value: T) -> Result<T, Error> {
+        self.call(symbol, |get| {
+            // SAFETY: the handle is the driver's, the pointer is valid for one `T`.
+            unsafe { get(self.raw, &raw mut value) }
+        })?;
+        Ok(value)
+    }
+
+    /// Asks for one value of the n-th part.
+    pub(crate) fn get_at<T>(
+        &self,
+        symbol: &Symbol<GetAt<T>>,
+        at: c_uint,
+        mut value: T,
+    ) -> Result<T, Error> {
+        self.call(symbol, |get| {
+            // SAFETY: the handle is the driver's, the pointer is valid for one `T`.
+            unsafe { get(self.raw, at, &raw mut value) }
+        })?;
+        Ok(value)
+    }
+
+    /// Asks for two values.
+    pub(crate) fn get_two<T: Default>(&self, symbol: &Symbol<GetTwo<T>>) -> Result<(T, T), Error> {
+        let (mut first, mut second) = (T::default(), T::default());
+        self.call(symbol, |get| {
+            // SAFETY: the handle is the driver's, both pointers are valid for one `T`.
+            unsafe { get(self.raw, &raw mut first, &raw mut second) }
+        })?;
+        Ok((first, second))
+    }
+
+    /// Makes a call on this device.
+    pub(crate) fn call<F: Copy>(
+        &self,
+        symbol: &Symbol<F>,
+        invoke: impl FnOnce(F) -> nvmlReturn_t,
+    ) -> Result<(), Error> {
+        self.session.call(symbol, Some(self.at), invoke)
+    }
+
+    pub(crate) fn session(&self) -> &'s Session {
+        self.session
+    }
+
+    pub(crate) fn raw(&self) -> nvmlDevice_t {
+        self.raw
+    }
+
+    fn text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
+        // Ids and names have at most 96 bytes (NVML_DEVICE_UUID_V2_BUFFER_SIZE); the last byte is
+        // never the driver's.
+        let mut buffer: [c_char; 97] = [0; 97];
+        self.call(symbol, |get| {
+            // SAFETY: the handle is the driver's, the buffer is longer than the length passed.
+            unsafe { get(self.raw, buffer.as_mut_ptr(), 96) }
+        })?;
+        Ok(text::from_buffer(&buffer))
+    }
+}
+
+impl fmt::Debug for Device<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.at).finish()
+    }
+}
+
+/// Room for an answer about a PCI address.
+pub(crate) const EMPTY_PCI: sys::nvmlPciInfo_t = sys::nvmlPciInfo_t {
+    busIdLegacy: [0; 16],
+    domain: 0,
+    bus: 0,
+    device: 0,
+    pciDeviceId: 0,
+    pciSubSystemId: 0,
+    busId: [0; 32],
+};
+
+/// The address in the driver's answer. The numbers are read and not the text: they stand at the
+/// same place in every version of the structure. Cards are always function 0.
+pub(crate) fn address(info: sys::nvmlPciInfo_t) -> Option<PciAddress> {
+    let bus = u8::try_from(info.bus).ok()?;
+    let device = u8::try_from(info.device).ok()?;
+    PciAddress::new(info.domain, bus, device, 0)
+}

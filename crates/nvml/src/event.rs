@@ -1,0 +1,187 @@
+//! Events that the driver raises by itself: errors of the card and of its memory.
+
+use std::{ffi::c_ulonglong, fmt, ptr, sync::Arc, time::Duration};
+
+use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t};
+
+use crate::{Code, Device, Error, Locator, Session, symbol};
+
+/// How much longer than asked for a wait may take before it is overdue.
+const WAIT_GRACE: Duration = Duration::from_secs(2);
+
+/// What we want to hear of.
+const WANTED: c_ulonglong = (sys::nvmlEventTypeXidCriticalError
+    | sys::nvmlEventTypeDoubleBitEccError
+    | sys::nvmlEventTypeSingleBitEccError) as c_ulonglong;
+
+/// "No instance" in an event.
+const NO_INSTANCE: u32 = u32::MAX;
+
+/// A set of cards whose events are waited for.
+pub struct EventSet {
+    session: Arc<Session>,
+    raw: nvmlEventSet_t,
+    members: Vec<(usize, Locator)>,
+}
+
+/// Something the driver says happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The card, where it is one that was added to the set.
+    pub card: Option<Locator>,
+    /// The GPU instance on it, where the event concerns one.
+    pub gpu_instance: Option<u32>,
+    /// The compute instance in that, where the event concerns one.
+    pub compute_instance: Option<u32>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// An error with its number.
+    Xid(u64),
+    /// A memory error that was repaired.
+    SingleBitEcc,
+    /// A memory error that was not repaired.
+    DoubleBitEcc,
+    /// Something that was not asked for, with the driver's number of its type.
+    Other(u64),
+}
+
+// === impl EventSet ===
+
+impl EventSet {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn create(session: Arc<Session>) -> Result<Self, Error> {
+        let mut raw = ptr::null_mut();
+        session.call(&symbol::EVENT_SET_CREATE, None, |create| {
+            // SAFETY: the pointer is valid for one handle.
+            unsafe { create(&raw mut raw) }
+        })?;
+        Ok(Self {
+            session,
+            raw,
+            members: Vec::new(),
+        })
+    }
+
+    /// Adds a card: those of its critical errors and memory errors that it can report.
+    ///
+    /// # Errors
+    /// What the driver answers; `NOT_SUPPORTED` where the card reports nothing.
+    pub fn add(&mut self, card: &Device<'_>) -> Result<(), Error> {
+        let supported = match card.get(&symbol::EVENT_TYPES, 0) {
+            Ok(types) => types,
+            Err(error) if error.is_not_supported() => WANTED,
+            Err(error) => return Err(error),
+        };
+        let wanted = match supported & WANTED {
+            // Let the driver itself say that it reports nothing.
+            0 => WANTED,
+            some => some,
+        };
+        card.call(&symbol::EVENT_REGISTER, |register| {
+            // SAFETY: both handles are the driver's.
+            unsafe { register(card.raw(), wanted, self.raw) }
+        })?;
+        self.members.push((card.raw().addr(), card.at()));
+        Ok(())
+    }
+
+    /// Waits for the next event; `None` when none came in time.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Occurrence>, Error> {
+        let mut data = sys::nvmlEventData_t {
+            device: ptr::null_mut(),
+            eventType: 0,
+            eventData: 0,
+            gpuInstanceId: NO_INSTANCE,
+            computeInstanceId: NO_INSTANCE,
+        };
+        let millis = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        let waited = self.session.library().call_within(
+            &symbol::EVENT_SET_WAIT,
+            None,
+            timeout + WAIT_GRACE,
+            |wait| {
+                // SAFETY: the set is ours until it is dropped, the pointer is valid for one event.
+                unsafe { wait(self.raw, &raw mut data, millis) }
+            },
+        );
+        match waited {
+            Ok(()) => Ok(Some(self.occurrence(&data))),
+            Err(error) if error.code() == Some(Code::TIMEOUT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn occurrence(&self, data: &sys::nvmlEventData_t) -> Occurrence {
+        let instance = |id| (id != NO_INSTANCE).then_some(id);
+        Occurrence {
+            card: self.member(data.device),
+            gpu_instance: instance(data.gpuInstanceId),
+            compute_instance: instance(data.computeInstanceId),
+            kind: EventKind::from_raw(data.eventType, data.eventData),
+        }
+    }
+
+    /// The card of a handle: by the handle, else (a MIG device's, say) by its address.
+    fn member(&self, raw: nvmlDevice_t) -> Option<Locator> {
+        if raw.is_null() {
+            return None;
+        }
+        let known = self
+            .members
+            .iter()
+            .find(|(member, _)| *member == raw.addr());
+        known.map(|(_, at)| *at).or_else(|| {
+            let unknown = Device::new(&self.session, raw, Locator::Index(u32::MAX));
+            let address = unknown.pci().ok().flatten()?;
+            let at = Locator::Pci(address);
+            self.members.iter().any(|(_, m)| *m == at).then_some(at)
+        })
+    }
+}
+
+impl Drop for EventSet {
+    fn drop(&mut self) {
+        let freed = self.session.call(&symbol::EVENT_SET_FREE, None, |free| {
+            // SAFETY: the set is ours and not used again.
+            unsafe { free(self.raw) }
+        });
+        if let Err(error) = freed {
+            tracing::debug!(%error, "an event set could not be freed");
+        }
+    }
+}
+
+impl fmt::Debug for EventSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventSet")
+            .field("members", &self.members)
+            .finish_non_exhaustive()
+    }
+}
+
+// SAFETY: NVML may be called from any thread; the handle is used by one at a time (`&mut`).
+unsafe impl Send for EventSet {}
+
+// === impl EventKind ===
+
+impl EventKind {
+    fn from_raw(kind: c_ulonglong, data: c_ulonglong) -> Self {
+        match u32::try_from(kind) {
+            Ok(sys::nvmlEventTypeXidCriticalError) => Self::Xid(data),
+            Ok(sys::nvmlEventTypeSingleBitEccError) => Self::SingleBitEcc,
+            Ok(sys::nvmlEventTypeDoubleBitEccError) => Self::DoubleBitEcc,
+            _ => Self::Other(kind),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! MIG: cards that are cut into devices.
+
+use std::ptr;
+
+use nvml_wrapper_sys::bindings as sys;
+
+use crate::{Device, Error, symbol};
+
+/// Whether a card is cut into MIG devices, now and after its next reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MigMode {
+    /// Now.
+    pub current: bool,
+    /// After the next reset.
+    pub pending: bool,
+}
+
+/// The size of a MIG device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Slices of the card that its GPU instance has.
+    pub gpu_slices: u32,
+    /// Slices of the GPU instance that it has.
+    pub compute_slices: u32,
+    /// Its memory in MiB.
+    pub memory_mib: u64,
+}
+
+/// A shape of GPU instances that a card offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuInstanceProfile {
+    /// The number by which GPU instances of this card refer to it.
+    pub id: u32,
+    /// How many slices of the card it takes.
+    pub slices: u32,
+}
+
+impl<'s> Device<'s> {
+    /// The most MIG devices any card can have; what the driver says is cut down to this.
+    pub const MIG_DEVICES: u32 = 64;
+
+    /// Whether the card is cut into MIG devices.
+    ///
+    /// # Errors
+    /// What the driver answers; `NOT_SUPPORTED` where the card cannot be cut.
+    pub fn mig_mode(&self) -> Result<MigMode, Error> {
+        let (current, pending) = self.get_two(&symbol::MIG_MODE)?;
+        Ok(MigMode {
+            current: current == 1,
+            pending: pending == 1,
+        })
+    }
+
+    /// How many places for MIG devices the card has; places may be empty.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn mig_places(&self) -> Result<u32, Error> {
+        let places = self.get(&symbol::MIG_MAX, 0)?;
+        Ok(places.min(Self::MIG_DEVICES))
+    }
+
+    /// The MIG device at a place.
+    ///
+    /// # Errors
+    /// What the driver answers; `NOT_FOUND` where the place is empty.
+    pub fn mig_device(&self, place: u32) -> Result<Self, Error> {
+        let raw = self.get_at(&symbol::MIG_BY_INDEX, place, ptr::null_mut())?;
+        Ok(Self::new(self.session(), raw, self.at()))
+    }
+
+    /// The number of the GPU instance of a MIG device.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn gpu_instance(&self) -> Result<u32, Error> {
+        self.get(&symbol::GPU_INSTANCE_ID, 0)
+    }
+
+    /// The number of the compute instance of a MIG device.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn compute_instance(&self) -> Result<u32, Error> {
+        self.get(&symbol::COMPUTE_INSTANCE_ID, 0)
+    }
+
+    /// The size of a MIG device.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn attributes(&self) -> Result<Attributes, Error> {
+        let empty = sys::nvmlDeviceAttributes_t {
+            multiprocessorCount: 0,
+            sharedCopyEngineCount: 0,
+            sharedDecoderCount: 0,
+            sharedEncoderCount: 0,
+            sharedJpegCount: 0,
+            sharedOfaCount: 0,
+            gpuInstanceSliceCount: 0,
+            computeInstanceSliceCount: 0,
+            memorySizeMB: 0,
+        };
+        let found = self.get(&symbol::ATTRIBUTES, empty)?;
+        Ok(Attributes {
+            gpu_slices: found.gpuInstanceSliceCount,
+            compute_slices: found.computeInstanceSliceCount,
+            memory_mib: found.memorySizeMB,
+        })
+    }
+
+    /// The id of the profile of one of the card's GPU instances.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn gpu_instance_profile_id(&self, instance: u32) -> Result<u32, Error> {
+        let handle = self.get_at(&symbol::GPU_INSTANCE_BY_ID, instance, ptr::null_mut())?;
+        let mut info = sys::nvmlGpuInstanceInfo_t {
+            device: ptr::null_mut(),
+            id: 0,
+            profileId: 0,
+            placement: sys::nvmlGpuInstancePlacement_t { start: 0, size: 0 },
+        };
+        self.call(&symbol::GPU_INSTANCE_INFO, |get| {
+            // SAFETY: the handle is the driver's, the pointer is valid for one info.
+            unsafe { get(handle, &raw mut info) }
+        })?;
+        Ok(info.profileId)
+    }
+
+    /// The card's GPU instance profile with a number of NVML's list, 0 to 17 and counting.
+    ///
+    /// # Errors
+    /// What the driver answers; `NOT_SUPPORTED` or `INVALID_ARGUMENT` where the card has none.
+    pub fn gpu_instance_profile(&self, number: u32) -> Result<GpuInstanceProfile, Error> {
+        let empty = sys::nvmlGpuInstanceProfileInfo_t {
+            id: 0,
+            isP2pSupported: 0,
+            sliceCount: 0,
+            instanceCount: 0,
+            multiprocessorCount: 0,
+            copyEngineCount: 0,
+            decoderCount: 0,
+            encoderCount: 0,
+            jpegCount: 0,
+            ofaCount: 0,
+            memorySizeMB: 0,
+        };
+        let found = self.get_at(&symbol::GPU_INSTANCE_PROFILE, number, empty)?;
+        Ok(GpuInstanceProfile {
+            id: found.id,
+            slices: found.sliceCount,
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! Every symbol that is called, with its C signature. The promise that name and signature belong
+//! together is made here and nowhere else.
+//!
+//! Names are listed newest first; an older one stands beside it only where it takes the same
+//! arguments and writes no more than the newer one.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t, nvmlReturn_t};
+
+/// A symbol under all its names, with the type of its function pointer.
+#[derive(Debug)]
+pub(crate) struct Symbol<F> {
+    names: &'static [&'static CStr],
+    signature: std::marker::PhantomData<F>,
+}
+
+/// A call without arguments.
+pub(crate) type Plain = unsafe extern "C" fn() -> nvmlReturn_t;
+/// A call that writes one value about the whole driver.
+pub(crate) type Whole<T> = unsafe extern "C" fn(*mut T) -> nvmlReturn_t;
+/// A call that writes one value about a device.
+pub(crate) type Get<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
+/// A call that writes one value about the n-th part of a device.
+pub(crate) type GetAt<T> = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut T) -> nvmlReturn_t;
+/// A call that writes two values about a device.
+pub(crate) type GetTwo<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T, *mut T) -> nvmlReturn_t;
+/// A call that writes a text about a device.
+pub(crate) type GetText = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlReturn_t;
+
+// === impl Symbol ===
+
+impl<F> Symbol<F> {
+    /// # Safety
+    /// `F` must be the function pointer type of every one of the names, and there must be a name.
+    const unsafe fn new(names: &'static [&'static CStr]) -> Self {
+        Self {
+            names,
+            signature: std::marker::PhantomData,
+        }
+    }
+
+    /// The names, newest first; never empty.
+    pub(crate) fn names(&self) -> &'static [&'static CStr] {
+        self.names
+    }
+}
+
+macro_rules! symbols {
+    ($($symbol:ident: $signature:ty = $($name:literal),+;)*) => {
+        $(
+            // SAFETY: name and signature are those of nvml.h.
+            pub(crate) const $symbol: Symbol<$signature> = unsafe { Symbol::new(&[$($name),+]) };
+        )*
+    };
+}
+
+symbols! {
+    INIT: Plain = c"nvmlInit_v2", c"nvmlInit";
+    SHUTDOWN: Plain = c"nvmlShutdown";
+    ERROR_STRING: unsafe extern "C" fn(nvmlReturn_t) -> *const c_char = c"nvmlErrorString";
+    DRIVER_VERSION: unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t = c"nvmlSystemGetDriverVersion";
+    CUDA_VERSION: Whole<c_int> = c"nvmlSystemGetCudaDriverVersion_v2", c"nvmlSystemGetCudaDriverVersion";
+    COUNT: Whole<c_uint> = c"nvmlDeviceGetCount_v2", c"nvmlDeviceGetCount";
+    BY_INDEX: unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> nvmlReturn_t =
+        c"nvmlDeviceGetHandleByIndex_v2", c"nvmlDeviceGetHandleByIndex";
+    BY_PCI: unsafe extern "C" fn(*const c_char, *mut nvmlDevice_t) -> nvmlReturn_t =
+        c"nvmlDeviceGetHandleByPciBusId_v2", c"nvmlDeviceGetHandleByPciBusId";
+
+    UUID: GetText = c"nvmlDeviceGetUUID";
+    NAME: GetText = c"nvmlDeviceGetName";
+    INDEX: Get<c_uint> = c"nvmlDeviceGetIndex";
+    MINOR: Get<c_uint> = c"nvmlDeviceGetMinorNumber";
+    NUMA: Get<c_uint> = c"nvmlDeviceGetNumaNodeId";
+    // v2 writes less than v3; both begin with the numbers that are read.
+    PCI_INFO: Get<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
+    COMPUTE_CAPABILITY: GetTwo<c_int> = c"nvmlDeviceGetCudaComputeCapability";
+
+    MEMORY: Get<sys::nvmlMemory_t> = c"nvmlDeviceGetMemoryInfo";
+    MEMORY_V2: Get<sys::nvmlMemory_v2_t> = c"nvmlDeviceGetMemoryInfo_v2";
+    TEMPERATURE: GetAt<c_uint> = c"nvmlDeviceGetTemperature";
+    POWER: Get<c_uint> = c"nvmlDeviceGetPowerUsage";
+    UTILIZATION: Get<sys::nvmlUtilization_t> = c"nvmlDeviceGetUtilizationRates";
+    ECC_ERRORS: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
+        c"nvmlDeviceGetTotalEccErrors";
+
+    ANCESTOR: unsafe extern "C" fn(nvmlDevice_t, nvmlDevice_t, *mut c_uint) -> nvmlReturn_t =
+        c"nvmlDeviceGetTopologyCommonAncestor";
+    NVLINK_STATE: GetAt<c_uint> = c"nvmlDeviceGetNvLinkState";
+    NVLINK_REMOTE_KIND: GetAt<c_uint> = c"nvmlDeviceGetNvLinkRemoteDeviceType";
+    NVLINK_REMOTE_PCI: GetAt<sys::nvmlPciInfo_t> =
+        c"nvmlDeviceGetNvLinkRemotePciInfo_v2", c"nvmlDeviceGetNvLinkRemotePciInfo";
+
+    MIG_MODE: GetTwo<c_uint> = c"nvmlDeviceGetMigMode";
+    MIG_MAX: Get<c_uint> = c"nvmlDeviceGetMaxMigDeviceCount";
+    MIG_BY_INDEX: GetAt<nvmlDevice_t> = c"nvmlDeviceGetMigDeviceHandleByIndex";
+    GPU_INSTANCE_ID: Get<c_uint> = c"nvmlDeviceGetGpuInstanceId";
+    COMPUTE_INSTANCE_ID: Get<c_uint> = c"nvmlDeviceGetComputeInstanceId";
+    ATTRIBUTES: Get<sys::nvmlDeviceAttributes_t> =
+        c"nvmlDeviceGetAttributes_v2", c"nvmlDeviceGetAttributes";
+    GPU_INSTANCE_BY_ID: GetAt<sys::nvmlGpuInstance_t> = c"nvmlDeviceGetGpuInstanceById";
+    GPU_INSTANCE_INFO: unsafe extern "C" fn(sys::nvmlGpuInstance_t, *mut sys::nvmlGpuInstanceInfo_t) -> nvmlReturn_t =
+        c"nvmlGpuInstanceGetInfo";
+    GPU_INSTANCE_PROFILE: GetAt<sys::nvmlGpuInstanceProfileInfo_t> =
+        c"nvmlDeviceGetGpuInstanceProfileInfo";
+
+    EVENT_TYPES: Get<c_ulonglong> = c"nvmlDeviceGetSupportedEventTypes";
+    EVENT_REGISTER: unsafe extern "C" fn(nvmlDevice_t, c_ulonglong, nvmlEventSet_t) -> nvmlReturn_t =
+        c"nvmlDeviceRegisterEvents";
+    EVENT_SET_CREATE: Whole<nvmlEventSet_t> = c"nvmlEventSetCreate";
+    // The older form leaves out the two instance numbers at the end.
+    EVENT_SET_WAIT: unsafe extern "C" fn(nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint) -> nvmlReturn_t =
+        c"nvmlEventSetWait_v2", c"nvmlEventSetWait";
+    EVENT_SET_FREE: unsafe extern "C" fn(nvmlEventSet_t) -> nvmlReturn_t = c"nvmlEventSetFree";
+}

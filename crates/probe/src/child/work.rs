@@ -1,0 +1,251 @@
+//! The two threads that call the driver.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self as orders, RecvTimeoutError},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+
+use super::{Backend, Events, Settings, chain};
+use crate::protocol::{Message, Report};
+
+/// How soon to look again while there is no driver.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How long one wait for events takes; also how long a change of the cards goes unnoticed.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The rests after a wait that failed.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// The driver's own code runs on these stacks.
+const STACK: usize = 1 << 20;
+
+/// The running threads.
+#[derive(Debug)]
+pub(super) struct Work {
+    orders: orders::Sender<Order>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the survey is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Look again, and report if something changed.
+    Look,
+    /// Look again, ask for the links again, and report in any case.
+    Refresh,
+    /// Close the driver and end.
+    Stop,
+}
+
+/// The survey thread's state.
+struct Survey<B> {
+    backend: B,
+    lines: mpsc::Sender<Message>,
+    orders: orders::Receiver<Order>,
+    period: Duration,
+    last: Option<Report>,
+}
+
+/// The event thread's state.
+struct Listener {
+    events: Box<dyn Events>,
+    lines: mpsc::Sender<Message>,
+    orders: orders::Sender<Order>,
+    stop: Arc<AtomicBool>,
+}
+
+/// The other end of a channel is gone: there is nothing left to do.
+struct Gone;
+
+// === impl Work ===
+
+impl Work {
+    pub(super) fn start(
+        settings: &Settings,
+        backend: impl Backend,
+        lines: mpsc::Sender<Message>,
+    ) -> io::Result<Self> {
+        let (sender, orders) = orders::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        let events = backend.events().filter(|_| settings.events);
+        if let Some(events) = events {
+            let listener = Listener {
+                events,
+                lines: lines.clone(),
+                orders: sender.clone(),
+                stop: Arc::clone(&stop),
+            };
+            threads.push(named("events", move || listener.run())?);
+        }
+        let survey = Survey {
+            backend,
+            lines,
+            orders,
+            period: settings.period,
+            last: None,
+        };
+        threads.push(named("survey", move || survey.run())?);
+        Ok(Self {
+            orders: sender,
+            stop,
+            threads,
+        })
+    }
+
+    /// Tells the survey what to do next.
+    pub(super) fn order(&self, order: Order) {
+        // A survey that is gone was noticed by the end of its lines.
+        let _ = self.orders.send(order);
+    }
+
+    /// Whether a thread ended that was not told to.
+    pub(super) fn is_broken(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Tells both threads to finish what they do and to close the driver.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.order(Order::Stop);
+    }
+
+    /// Lets the threads close the driver, but waits no longer than `limit`.
+    pub(super) async fn finish(&self, limit: Duration) {
+        self.stop();
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline && !self.threads.iter().all(JoinHandle::is_finished) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+// === impl Survey ===
+
+impl<B: Backend> Survey<B> {
+    fn run(mut self) {
+        let mut order = Order::Look;
+        while order != Order::Stop && self.look(order == Order::Refresh).is_ok() {
+            order = self.next();
+        }
+    }
+
+    fn look(&mut self, refresh: bool) -> Result<(), Gone> {
+        if refresh {
+            self.last = None;
+        }
+        let mut report = self.backend.survey();
+        self.report(&report)?;
+        if self.backend.links(&mut report, refresh) {
+            self.report(&report)?;
+        }
+        for sample in self.backend.samples() {
+            self.send(Message::Sample(sample))?;
+        }
+        Ok(())
+    }
+
+    /// Reports what changed.
+    fn report(&mut self, report: &Report) -> Result<(), Gone> {
+        if self.last.as_ref() == Some(report) {
+            return Ok(());
+        }
+        self.last = Some(report.clone());
+        self.send(Message::Report(report.clone()))
+    }
+
+    fn send(&self, message: Message) -> Result<(), Gone> {
+        self.lines.blocking_send(message).map_err(|_| Gone)
+    }
+
+    /// Waits for the next order. Several that came together are one.
+    fn next(&self) -> Order {
+        let has_problem = self
+            .last
+            .as_ref()
+            .is_some_and(|last| last.problem.is_some());
+        let pause = if has_problem {
+            LOOK_AGAIN.min(self.period)
+        } else {
+            self.period
+        };
+        let mut order = match self.orders.recv_timeout(pause) {
+            Ok(order) => order,
+            Err(RecvTimeoutError::Timeout) => Order::Look,
+            Err(RecvTimeoutError::Disconnected) => Order::Stop,
+        };
+        while let Ok(next) = self.orders.try_recv() {
+            order = match (order, next) {
+                (Order::Stop, _) | (_, Order::Stop) => Order::Stop,
+                (Order::Refresh, _) | (_, Order::Refresh) => Order::Refresh,
+                (Order::Look, Order::Look) => Order::Look,
+            };
+        }
+        order
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
+    fn run(mut self) {
+        let mut rest = FIRST_REST;
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.events.wait(WAIT) {
+                Ok(events) => {
+                    rest = FIRST_REST;
+                    let some = !events.is_empty();
+                    for event in events {
+                        if self.lines.blocking_send(Message::Event(event)).is_err() {
+                            return;
+                        }
+                    }
+                    if some && self.orders.send(Order::Look).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    let seconds = rest.as_secs();
+                    let error = chain(&error);
+                    tracing::warn!(%error, "no events are heard; trying again in {seconds} s");
+                    // The survey finds out which card is behind it.
+                    if self.orders.send(Order::Look).is_err() {
+                        return;
+                    }
+                    self.rest(rest);
+                    rest = (rest * 2).min(LONGEST_REST);
+                }
+            }
+        }
+    }
+
+    fn rest(&self, time: Duration) {
+        let step = Duration::from_millis(100);
+        let mut left = time;
+        while !left.is_zero() && !self.stop.load(Ordering::Relaxed) {
+            thread::sleep(step.min(left));
+            left = left.saturating_sub(step);
+        }
+    }
+}
+
+fn named(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK)
+        .spawn(work)
+}

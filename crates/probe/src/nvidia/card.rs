@@ -1,0 +1,296 @@
+//! What the driver says of one card and of the MIG devices on it.
+
+use std::collections::BTreeMap;
+
+use model::{CallFailure, Device, DeviceId, Kind, PciAddress};
+use nvml::{Error, Locator};
+
+use super::{
+    nodes::{Instance, Nodes},
+    profile::{self, Shape},
+};
+
+/// One more than the highest number of NVML's list of GPU instance profiles that is asked for.
+const PROFILES: u32 = 24;
+
+/// Cards that only drive a screen of a DGX Station.
+const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
+
+/// Reads cards, and keeps what never changes.
+#[derive(Debug)]
+pub(super) struct Reader {
+    nodes: Nodes,
+    /// By card: the number in NVML's list of each profile id that the card uses.
+    profiles: BTreeMap<Locator, BTreeMap<u32, u32>>,
+}
+
+/// What the bus says of a card.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seat {
+    /// Where it sits.
+    pub(super) address: Option<PciAddress>,
+    /// Its NUMA node.
+    pub(super) numa: Option<u32>,
+}
+
+/// A card with its MIG devices.
+#[derive(Debug)]
+pub(super) struct Card {
+    /// Where its handle is found.
+    pub(super) at: Locator,
+    /// The card first, then its MIG devices.
+    pub(super) devices: Vec<Device>,
+    /// The places of the MIG devices, in the same order.
+    pub(super) places: Vec<u32>,
+}
+
+/// Asks questions about one device and writes the failures down. Nothing more is asked of a
+/// device that is gone.
+#[derive(Debug, Default)]
+struct Interview {
+    failures: Vec<CallFailure>,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    pub(super) fn new(nodes: Nodes) -> Self {
+        Self {
+            nodes,
+            profiles: BTreeMap::new(),
+        }
+    }
+
+    /// The card with its MIG devices; `None` for one that is not for computing.
+    ///
+    /// # Errors
+    /// The card does not tell who it is.
+    pub(super) fn read(
+        &mut self,
+        card: nvml::Device<'_>,
+        seat: Seat,
+    ) -> Result<Option<Card>, CallFailure> {
+        let id = identity(card)?;
+        let mut interview = Interview::default();
+        let model = interview.ask(|| card.name());
+        if model
+            .as_deref()
+            .is_some_and(|name| DISPLAYS.contains(&name))
+        {
+            return Ok(None);
+        }
+        let minor = interview.ask(|| card.minor());
+        let mut device = Device {
+            id,
+            vendor: "nvidia".to_owned(),
+            kind: Kind::Card { partitioned: false },
+            model: model.unwrap_or_else(|| "unknown".to_owned()),
+            index: interview
+                .ask(|| card.index())
+                .map(|index| index.to_string()),
+            pci: seat
+                .address
+                .or_else(|| interview.ask(|| card.pci()).flatten()),
+            numa: seat
+                .numa
+                .or_else(|| interview.ask(|| card.numa()).filter(plausible_node)),
+            memory_bytes: interview.ask(|| card.memory()).map(|memory| memory.total),
+            compute_capability: interview
+                .ask(|| card.compute_capability())
+                .map(|(major, minor)| format!("{major}.{minor}")),
+            nodes: self.nodes.card(minor),
+            links: Vec::new(),
+            failures: Vec::new(),
+        };
+        let partitioned = interview
+            .ask(|| card.mig_mode())
+            .is_some_and(|mode| mode.current);
+        device.kind = Kind::Card { partitioned };
+        let mut found = Card {
+            at: card.at(),
+            devices: vec![device],
+            places: Vec::new(),
+        };
+        if partitioned {
+            self.partitions(card, minor, &mut found, &mut interview);
+        }
+        found.devices[0].failures = interview.failures;
+        Ok(Some(found))
+    }
+
+    /// Adds the card's MIG devices. One that cannot be read is a failure of the card.
+    fn partitions(
+        &mut self,
+        card: nvml::Device<'_>,
+        minor: Option<u32>,
+        found: &mut Card,
+        interview: &mut Interview,
+    ) {
+        let places = interview.ask(|| card.mig_places()).unwrap_or(0);
+        for place in 0..places {
+            let part = match card.mig_device(place) {
+                Ok(part) => part,
+                Err(error) if is_empty(&error) => continue,
+                Err(error) => {
+                    interview.note(&error);
+                    continue;
+                }
+            };
+            match self.partition(card, part, minor, &found.devices[0]) {
+                Ok(mut device) => {
+                    let index = found.devices[0].index.as_ref();
+                    device.index = index.map(|index| format!("{index}:{place}"));
+                    if found.devices.iter().all(|other| other.id != device.id) {
+                        found.devices.push(device);
+                        found.places.push(place);
+                    }
+                }
+                // Drivers have handed out instances that were deleted a moment ago.
+                Err(error) if is_empty(&error) => {}
+                Err(error) => interview.note(&error),
+            }
+        }
+    }
+
+    fn partition(
+        &mut self,
+        card: nvml::Device<'_>,
+        part: nvml::Device<'_>,
+        minor: Option<u32>,
+        parent: &Device,
+    ) -> Result<Device, Error> {
+        let id = DeviceId::new(part.uuid()?);
+        let gpu_instance = part.gpu_instance()?;
+        let compute_instance = part.compute_instance()?;
+        let mut interview = Interview::default();
+        let profile = self.profile(card, part, gpu_instance, parent, &mut interview);
+        let memory_bytes = interview.ask(|| part.memory()).map(|memory| memory.total);
+        let mut nodes = parent.nodes.clone();
+        if let Some(card) = minor {
+            nodes.extend(self.nodes.capabilities(Instance {
+                card,
+                gpu: gpu_instance,
+                compute: compute_instance,
+            }));
+        }
+        Ok(Device {
+            id,
+            kind: Kind::Partition {
+                parent: parent.id.clone(),
+                profile,
+                gpu_instance,
+                compute_instance,
+            },
+            index: None,
+            memory_bytes,
+            nodes,
+            links: Vec::new(),
+            failures: interview.failures,
+            ..parent.clone()
+        })
+    }
+
+    /// The name of a MIG device's shape: by its size, else as the driver writes it.
+    fn profile(
+        &mut self,
+        card: nvml::Device<'_>,
+        part: nvml::Device<'_>,
+        instance: u32,
+        parent: &Device,
+        interview: &mut Interview,
+    ) -> String {
+        let size = interview.ask(|| part.attributes());
+        let number = self.profile_number(card, instance, interview);
+        let known = number.and_then(profile::suffix);
+        if let (Some(size), Some(suffix)) = (size, known) {
+            return profile::name(Shape {
+                size,
+                card_bytes: parent.memory_bytes,
+                suffix,
+            });
+        }
+        let written = interview.ask(|| part.name());
+        let written = written.as_deref().and_then(profile::from_device_name);
+        match (size, written) {
+            (Some(size), written) => profile::name(Shape {
+                size,
+                card_bytes: parent.memory_bytes,
+                suffix: written.map_or("", profile::suffix_of),
+            }),
+            (None, Some(written)) => written.to_owned(),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+
+    /// The number in NVML's list of the profile of a GPU instance.
+    fn profile_number(
+        &mut self,
+        card: nvml::Device<'_>,
+        instance: u32,
+        interview: &mut Interview,
+    ) -> Option<u32> {
+        let id = interview.ask(|| card.gpu_instance_profile_id(instance))?;
+        let known = self.profiles.entry(card.at()).or_default();
+        if !known.contains_key(&id) {
+            *known = (0..PROFILES)
+                .filter_map(|number| {
+                    let profile = card.gpu_instance_profile(number).ok()?;
+                    Some((profile.id, number))
+                })
+                .collect();
+        }
+        known.get(&id).copied()
+    }
+}
+
+// === impl Interview ===
+
+impl Interview {
+    /// The answer; `None` where the device does not support the question, failed to answer, or is
+    /// known to be gone.
+    fn ask<T>(&mut self, question: impl FnOnce() -> Result<T, Error>) -> Option<T> {
+        if self.failures.iter().any(|failure| failure.fatal) {
+            return None;
+        }
+        question().map_err(|error| self.note(&error)).ok()
+    }
+
+    fn note(&mut self, error: &Error) {
+        let failure = failure(error);
+        if !error.is_not_supported() && !self.failures.contains(&failure) {
+            self.failures.push(failure);
+        }
+    }
+}
+
+/// The id of a card; an empty one is none.
+fn identity(card: nvml::Device<'_>) -> Result<DeviceId, CallFailure> {
+    let uuid = card.uuid().map_err(|error| failure(&error))?;
+    if uuid.is_empty() {
+        return Err(CallFailure {
+            call: "nvmlDeviceGetUUID".to_owned(),
+            code: "NO_DATA".to_owned(),
+            fatal: false,
+        });
+    }
+    Ok(DeviceId::new(uuid))
+}
+
+/// The failure that an error is.
+pub(super) fn failure(error: &Error) -> CallFailure {
+    CallFailure {
+        call: error.call().to_owned(),
+        code: error.code_name(),
+        fatal: error.is_fatal(),
+    }
+}
+
+/// Whether a place for a MIG device is just empty.
+fn is_empty(error: &Error) -> bool {
+    error.is_not_found() || error.is_not_supported()
+}
+
+/// Drivers write -1 into the unsigned number where there is no node.
+fn plausible_node(node: &u32) -> bool {
+    i32::try_from(*node).is_ok()
+}

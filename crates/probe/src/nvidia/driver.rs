@@ -1,0 +1,151 @@
+//! The driver: found, opened, and opened anew when its library was replaced.
+
+use std::{path::PathBuf, sync::Arc};
+
+use model::Driver;
+use nvml::{Calls, Code, Error, Library, Session};
+
+use super::{
+    library::{Found, Search},
+    stage::Stage,
+};
+use crate::protocol::{Problem, ProblemKind};
+
+/// The way to the driver.
+#[derive(Debug)]
+pub(super) struct Connection {
+    search: Search,
+    calls: Arc<Calls>,
+    stage: Stage,
+    open: Option<Open>,
+}
+
+/// An open driver.
+#[derive(Debug)]
+struct Open {
+    session: Arc<Session>,
+    found: Found,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(super) fn new(search: Search, calls: Arc<Calls>, stage: Stage) -> Self {
+        Self {
+            search,
+            calls,
+            stage,
+            open: None,
+        }
+    }
+
+    /// The open driver, where it is open.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.open.as_ref().map(|open| &*open.session)
+    }
+
+    /// The open driver; opens it where it is not, and anew where its file was replaced.
+    pub(super) fn ready(&mut self) -> Result<Arc<Session>, Problem> {
+        if self.open.as_ref().is_some_and(|open| open.found.is_stale()) {
+            tracing::warn!("the driver library was replaced or removed: starting over");
+            self.close();
+        }
+        if let Some(open) = &self.open {
+            return Ok(Arc::clone(&open.session));
+        }
+        let mut found = self
+            .search
+            .find()
+            .map_err(|places| self.no_library(&places))?;
+        let library = Library::open(&found.path, Arc::clone(&self.calls))
+            .map_err(|error| self.not_loadable(&error))?;
+        if !found.resolve() {
+            return Err(self.no_library(&[found.path]));
+        }
+        let session = library
+            .init()
+            .map_err(|(error, words)| failed(&error, &words))?;
+        let session = Arc::new(session);
+        self.open = Some(Open {
+            session: Arc::clone(&session),
+            found,
+        });
+        Ok(session)
+    }
+
+    /// Gives the driver back.
+    pub(super) fn close(&mut self) {
+        if let Some(Open { session, .. }) = self.open.take() {
+            self.stage.clear(session);
+        }
+    }
+
+    /// The driver's own facts, or that it is gone.
+    pub(super) fn facts(&self, session: &Session) -> Result<Driver, Problem> {
+        let version = match session.driver_version() {
+            Ok(version) => version,
+            Err(error) if means_gone(&error) => {
+                let words = error.code().map_or("", Code::words);
+                return Err(failed(&error, words));
+            }
+            Err(_) => "unknown".to_owned(),
+        };
+        let open = self.open.as_ref();
+        let cuda = session.cuda_version().ok();
+        Ok(Driver {
+            version,
+            cuda: cuda.map(|(major, minor)| format!("{major}.{minor}")),
+            library: open.map(|open| open.found.path.display().to_string()),
+        })
+    }
+
+    fn no_library(&self, places: &[PathBuf]) -> Problem {
+        let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+        let remedy = self.search.remedy();
+        Problem {
+            kind: ProblemKind::NoDriver,
+            message: format!(
+                "no NVIDIA driver library at {}; {remedy}",
+                places.join(", ")
+            ),
+        }
+    }
+
+    fn not_loadable(&self, error: &Error) -> Problem {
+        // A library that was found and does not load is a broken driver; one that the loader does
+        // not find is none.
+        let kind = match self.search.is_by_name() {
+            true => ProblemKind::NoDriver,
+            false => ProblemKind::DriverFailed,
+        };
+        Problem {
+            kind,
+            message: format!("{error}; {}", self.search.remedy()),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn failed(error: &Error, words: &str) -> Problem {
+    let words = match words {
+        "" => String::new(),
+        words => format!(" ({words})"),
+    };
+    Problem {
+        kind: ProblemKind::DriverFailed,
+        message: format!("the NVIDIA driver does not work: {error}{words}"),
+    }
+}
+
+/// Whether the whole driver is gone, rather than one card.
+fn means_gone(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Some(Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::LIB_RM_VERSION_MISMATCH)
+    )
+}

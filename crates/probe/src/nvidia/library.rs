@@ -1,0 +1,195 @@
+//! Where the driver's library is, and whether it is still the same file.
+
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// The library's name for the loader.
+const NAME: &str = "libnvidia-ml.so.1";
+
+/// Where drivers put their libraries, below their root.
+const FOLDERS: [&str; 14] = [
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/lib64",
+    "usr/lib",
+    "lib64",
+    "lib",
+    "lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+    "usr/lib/x86_64-linux-gnu/nvidia/current",
+    "usr/lib/aarch64-linux-gnu/nvidia/current",
+    "usr/local/nvidia/lib64",
+    "usr/lib/wsl/lib",
+    "run/opengl-driver/lib",
+    "",
+];
+
+/// Where to look for the library.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Search {
+    /// This file and no other.
+    pub(super) file: Option<PathBuf>,
+    /// Below this folder.
+    pub(super) driver_path: Option<PathBuf>,
+}
+
+/// A library to load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// What the loader is asked for: a path, or a name.
+    pub(super) path: PathBuf,
+    /// Which file it is; `None` where the loader finds it by name.
+    identity: Option<Identity>,
+}
+
+/// Which file on which disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+// === impl Search ===
+
+impl Search {
+    /// The library, or the places that were looked at.
+    pub(super) fn find(&self) -> Result<Found, Vec<PathBuf>> {
+        let places = match (&self.file, &self.driver_path) {
+            (Some(file), _) => vec![file.clone()],
+            (None, Some(root)) => FOLDERS.iter().map(|f| root.join(f).join(NAME)).collect(),
+            (None, None) => {
+                return Ok(Found {
+                    path: NAME.into(),
+                    identity: None,
+                });
+            }
+        };
+        let found = places.iter().find_map(|path| {
+            Identity::of(path).map(|identity| Found {
+                path: path.clone(),
+                identity: Some(identity),
+            })
+        });
+        found.ok_or(places)
+    }
+
+    /// Whether the loader finds the library by its name.
+    pub(super) fn is_by_name(&self) -> bool {
+        self.file.is_none() && self.driver_path.is_none()
+    }
+
+    /// What a person can do about it.
+    pub(super) fn remedy(&self) -> &'static str {
+        match (&self.file, &self.driver_path) {
+            (Some(_), _) => "check --nvml-library, or install the driver there",
+            (None, Some(_)) => {
+                "install the NVIDIA driver, or mount its files and name their folder with \
+                 --driver-path"
+            }
+            (None, None) => {
+                "install the NVIDIA driver, or name the folder of its files with --driver-path \
+                 (or the library with --nvml-library)"
+            }
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Notes which file the loader took, where it was found by name; `false` where that file is
+    /// gone. Call it once it is loaded.
+    ///
+    /// The loader gives a library that it could not unload again under its name, even if the file
+    /// was removed long ago.
+    pub(super) fn resolve(&mut self) -> bool {
+        if self.identity.is_none()
+            && let Some(path) = mapped()
+        {
+            self.identity = Identity::of(&path);
+            self.path = path;
+            return self.identity.is_some();
+        }
+        true
+    }
+
+    /// Whether the file was replaced or removed since.
+    pub(super) fn is_stale(&self) -> bool {
+        self.identity.is_some() && Identity::of(&self.path) != self.identity
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        let meta = fs_err::metadata(path).ok().filter(|meta| meta.is_file())?;
+        Some(Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            changed: (meta.mtime(), meta.mtime_nsec()),
+        })
+    }
+}
+
+/// The path under which the library is mapped into this process.
+fn mapped() -> Option<PathBuf> {
+    let maps = fs_err::read_to_string("/proc/self/maps").ok()?;
+    maps.lines()
+        .filter_map(|line| line.find('/').map(|at| &line[at..]))
+        .find(|path| path.contains("/libnvidia-ml.so"))
+        .map(|path| PathBuf::from(path.trim_end_matches(" (deleted)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn below(root: &Path) -> Search {
+        Search {
+            file: None,
+            driver_path: Some(root.to_owned()),
+        }
+    }
+
+    #[test]
+    fn looks_in_every_folder_of_the_driver_root() {
+        for folder in FOLDERS {
+            let root = tempfile::tempdir().unwrap();
+            let file = root.path().join(folder).join(NAME);
+            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+            fs_err::write(&file, "x").unwrap();
+            assert_eq!(below(root.path()).find().unwrap().path, file);
+        }
+    }
+
+    #[test]
+    fn names_every_place_when_there_is_none() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(below(root.path()).find().unwrap_err().len(), FOLDERS.len());
+        let file = root.path().join("no/such/file.so");
+        let named = Search {
+            file: Some(file.clone()),
+            driver_path: Some(root.path().to_owned()),
+        };
+        assert_eq!(named.find().unwrap_err(), [file]);
+    }
+
+    #[test]
+    fn notices_a_file_that_was_replaced_or_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, newer) = (root.path().join(NAME), root.path().join("newer"));
+        fs_err::write(&file, "x").unwrap();
+        let found = below(root.path()).find().unwrap();
+        assert!(!found.is_stale());
+        fs_err::write(&newer, "y").unwrap();
+        fs_err::rename(&newer, &file).unwrap();
+        assert!(found.is_stale());
+        let again = below(root.path()).find().unwrap();
+        fs_err::remove_file(&file).unwrap();
+        assert!(again.is_stale());
+    }
+}

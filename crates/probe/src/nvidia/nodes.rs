@@ -1,0 +1,236 @@
+//! The device nodes that a container needs, as far as the host has them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use model::{DeviceNode, NodeRole};
+
+/// Nodes that all cards share.
+const CONTROL: [&str; 4] = [
+    "/dev/nvidiactl",
+    "/dev/nvidia-uvm",
+    "/dev/nvidia-uvm-tools",
+    "/dev/nvidia-modeset",
+];
+
+/// The one node there is under WSL.
+const WSL: &str = "/dev/dxg";
+
+/// Finds device nodes below a root folder. Nodes that are not there are left out, and named once
+/// in the log.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    root: PathBuf,
+    missing: BTreeSet<String>,
+}
+
+/// The minor numbers of MIG's capability nodes, by the path in which the driver names them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MigMinors(BTreeMap<String, u32>);
+
+/// A MIG device as the driver's files name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instance {
+    /// The minor number of its card.
+    pub(super) card: u32,
+    /// The GPU instance.
+    pub(super) gpu: u32,
+    /// The compute instance.
+    pub(super) compute: u32,
+}
+
+// === impl Nodes ===
+
+impl Nodes {
+    pub(super) fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// The nodes of a card with this minor number.
+    pub(super) fn card(&mut self, minor: Option<u32>) -> Vec<DeviceNode> {
+        let own = minor.map(|minor| format!("/dev/nvidia{minor}"));
+        let mut nodes: Vec<DeviceNode> = own
+            .and_then(|path| self.node(path, NodeRole::Own))
+            .into_iter()
+            .collect();
+        if nodes.is_empty() && self.exists(WSL) {
+            nodes.extend(self.node(WSL.to_owned(), NodeRole::Own));
+            return nodes;
+        }
+        for path in CONTROL {
+            nodes.extend(self.node(path.to_owned(), NodeRole::Control));
+        }
+        nodes
+    }
+
+    /// The capability nodes of a MIG device.
+    pub(super) fn capabilities(&mut self, instance: Instance) -> Vec<DeviceNode> {
+        let minors = MigMinors::read(&self.root);
+        let names = [instance.gpu_access(), instance.compute_access()];
+        let mut nodes = Vec::new();
+        for name in names {
+            match minors.0.get(&name) {
+                Some(minor) => {
+                    let path = format!("/dev/nvidia-caps/nvidia-cap{minor}");
+                    nodes.extend(self.node(path, NodeRole::Capability));
+                }
+                None => self.miss(format!("capability {name} in /{}", MigMinors::FILE)),
+            }
+        }
+        nodes
+    }
+
+    fn node(&mut self, path: String, role: NodeRole) -> Option<DeviceNode> {
+        if self.exists(&path) {
+            self.missing.remove(&path);
+            return Some(DeviceNode { path, role });
+        }
+        self.miss(path);
+        None
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path.trim_start_matches('/')).exists()
+    }
+
+    fn miss(&mut self, what: String) {
+        if !self.missing.contains(&what) {
+            let root = self.root.display();
+            tracing::warn!(%root, "not visible, so it is not handed out: {what}");
+            self.missing.insert(what);
+        }
+    }
+}
+
+// === impl MigMinors ===
+
+impl MigMinors {
+    const FILE: &str = "proc/driver/nvidia-caps/mig-minors";
+
+    fn read(root: &Path) -> Self {
+        fs_err::read_to_string(root.join(Self::FILE)).map_or_else(|_| Self::default(), Self::parse)
+    }
+
+    /// Reads lines of a path and a number; lines that are something else are passed over.
+    fn parse(text: impl AsRef<str>) -> Self {
+        let line = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (path, minor) = (words.next()?, words.next()?);
+            (words.next().is_none()).then_some((path.to_owned(), minor.parse().ok()?))
+        };
+        Self(text.as_ref().lines().filter_map(line).collect())
+    }
+}
+
+// === impl Instance ===
+
+impl Instance {
+    fn gpu_access(self) -> String {
+        format!("gpu{}/gi{}/access", self.card, self.gpu)
+    }
+
+    fn compute_access(self) -> String {
+        let Self { card, gpu, compute } = self;
+        format!("gpu{card}/gi{gpu}/ci{compute}/access")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn host(nodes: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for node in nodes {
+            let file = root.path().join(node);
+            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+            fs_err::write(file, "").unwrap();
+        }
+        root
+    }
+
+    fn paths(nodes: &[DeviceNode]) -> Vec<&str> {
+        nodes.iter().map(|node| node.path.as_str()).collect()
+    }
+
+    #[test]
+    fn lists_what_the_host_has_under_host_paths() {
+        let root = host(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let found = Nodes::new(root.path()).card(Some(3));
+        assert_eq!(
+            paths(&found),
+            ["/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm"]
+        );
+        assert_eq!(found[0].role, NodeRole::Own);
+        assert_eq!(found[1].role, NodeRole::Control);
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_left_out() {
+        let root = host(&["dev/nvidiactl"]);
+        assert_eq!(
+            paths(&Nodes::new(root.path()).card(Some(0))),
+            ["/dev/nvidiactl"]
+        );
+        assert_eq!(
+            paths(&Nodes::new(root.path()).card(None)),
+            ["/dev/nvidiactl"]
+        );
+    }
+
+    #[test]
+    fn under_wsl_there_is_one_node() {
+        let root = host(&["dev/dxg"]);
+        assert_eq!(paths(&Nodes::new(root.path()).card(None)), ["/dev/dxg"]);
+    }
+
+    #[test]
+    fn a_mig_device_has_a_node_for_each_instance() {
+        let root = host(&[
+            "dev/nvidia-caps/nvidia-cap21",
+            "dev/nvidia-caps/nvidia-cap22",
+        ]);
+        let file = root.path().join(MigMinors::FILE);
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        let text = "config 1\nmonitor 2\ngpu0/gi1/access 21\ngpu0/gi1/ci0/access 22\nrubbish\n";
+        fs_err::write(file, text).unwrap();
+        let mut nodes = Nodes::new(root.path());
+        let there = Instance {
+            card: 0,
+            gpu: 1,
+            compute: 0,
+        };
+        let expected = [
+            "/dev/nvidia-caps/nvidia-cap21",
+            "/dev/nvidia-caps/nvidia-cap22",
+        ];
+        assert_eq!(paths(&nodes.capabilities(there)), expected);
+        let elsewhere = Instance {
+            card: 0,
+            gpu: 2,
+            compute: 0,
+        };
+        assert_eq!(nodes.capabilities(elsewhere), []);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "(?s).*") {
+            let _ = MigMinors::parse(text);
+        }
+
+        #[test]
+        fn reads_every_good_line_among_bad_ones(minor: u32, rubbish in "[^\n]*") {
+            let text = format!("{rubbish}\ngpu0/gi1/access {minor}\n{rubbish} {rubbish}\n");
+            prop_assume!(!rubbish.contains("gpu0/gi1/access"));
+            let minors = MigMinors::parse(text);
+            prop_assert_eq!(minors.0.get("gpu0/gi1/access"), Some(&minor));
+        }
+    }
+}

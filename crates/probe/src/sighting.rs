@@ -1,0 +1,47 @@
+//! What a supervisor passes on: the backend's own state and every device its probes see.
+
+use std::collections::BTreeMap;
+
+use model::{Backend, Device, StuckCall};
+
+use crate::protocol::{CardRef, Event, Sample};
+
+/// One step of what is known of a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// The whole picture changed.
+    Sighting(Box<Sighting>),
+    /// Sensors and counters of one device.
+    Sample(Box<Sample>),
+    /// Something happened to a device.
+    Event(Event),
+}
+
+/// The whole picture of a backend, over all its probe processes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    /// The backend's own state.
+    pub backend: Backend,
+    /// Every device that some probe reads.
+    pub devices: Vec<Device>,
+    /// Cards that are left out because a call on them did not return.
+    pub stuck: BTreeMap<CardRef, StuckCall>,
+    /// A call that concerns the whole driver and did not return.
+    pub driver_stuck: Option<StuckCall>,
+    /// Whether the picture is current; if not, why not.
+    pub unwatched: Option<String>,
+}
+
+// === impl CardRef ===
+
+impl CardRef {
+    /// Whether `device` is this card or a part of it.
+    pub fn covers(&self, device: &Device) -> bool {
+        match self {
+            Self::Pci(address) => device.pci.as_ref() == Some(address),
+            Self::Index(index) => device.index.as_deref().is_some_and(|text| {
+                text.split(':').next().and_then(|card| card.parse().ok()) == Some(*index)
+            }),
+        }
+    }
+}

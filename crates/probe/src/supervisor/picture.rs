@@ -1,0 +1,160 @@
+//! What all processes of a backend see, put together.
+
+use std::collections::BTreeMap;
+
+use model::{Backend, Device, Phase, StuckCall};
+
+use super::{
+    process::Role,
+    stuck::{Concern, Ledger},
+};
+use crate::{
+    protocol::{CardRef, ProblemKind, Report},
+    sighting::Sighting,
+};
+
+/// The reports of all processes of a backend.
+#[derive(Debug)]
+pub(super) struct Picture {
+    name: String,
+    main: Option<Report>,
+    /// Of cards that are tried alone, or were until the main process reported them again.
+    solo: BTreeMap<CardRef, Report>,
+    /// Calls that take so long that a person should know.
+    slow: Vec<StuckCall>,
+    /// Why the picture is not current.
+    pub(super) unwatched: Option<String>,
+    last: Option<Sighting>,
+}
+
+// === impl Picture ===
+
+impl Picture {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            main: None,
+            solo: BTreeMap::new(),
+            slow: Vec::new(),
+            unwatched: None,
+            last: None,
+        }
+    }
+
+    /// Takes in a report.
+    pub(super) fn report(&mut self, role: Role, report: Report) {
+        match role {
+            Role::Main => {
+                self.unwatched = None;
+                self.solo
+                    .retain(|card, _| report.skipped.contains(&card.to_string()));
+                self.main = Some(report);
+            }
+            Role::Solo(card) => {
+                self.solo.insert(card, report);
+            }
+        }
+    }
+
+    /// Sets the calls that take too long; returns those that did not before.
+    pub(super) fn name(&mut self, slow: Vec<StuckCall>) -> Vec<StuckCall> {
+        let new = slow.iter().filter(|call| !self.slow.contains(call));
+        let new = new.cloned().collect();
+        self.slow = slow;
+        new
+    }
+
+    /// The whole picture, if it is not the one that was taken last.
+    pub(super) fn changed(&mut self, ledger: &Ledger) -> Option<Sighting> {
+        let sighting = self.sighting(ledger);
+        if self.last.as_ref() == Some(&sighting) {
+            return None;
+        }
+        self.last = Some(sighting.clone());
+        Some(sighting)
+    }
+
+    fn sighting(&self, ledger: &Ledger) -> Sighting {
+        let stuck: BTreeMap<_, _> = ledger
+            .cards()
+            .map(|(card, call)| (card, call.clone()))
+            .collect();
+        let slow_driver = self
+            .slow
+            .iter()
+            .find(|call| Concern::of(call) == Concern::Driver);
+        Sighting {
+            backend: self.backend(ledger),
+            devices: self.devices(&stuck),
+            stuck,
+            driver_stuck: ledger.stuck(Concern::Driver).or(slow_driver).cloned(),
+            unwatched: self.unwatched.clone(),
+        }
+    }
+
+    /// Every device once; a card that is tried alone counts only when the main process has it not.
+    fn devices(&self, stuck: &BTreeMap<CardRef, StuckCall>) -> Vec<Device> {
+        let mut devices: Vec<Device> = Vec::new();
+        for report in self.main.iter().chain(self.solo.values()) {
+            for device in &report.devices {
+                let known = devices.iter().any(|known| known.id == device.id);
+                if !known && !stuck.keys().any(|card| card.covers(device)) {
+                    devices.push(device.clone());
+                }
+            }
+        }
+        devices
+    }
+
+    fn backend(&self, ledger: &Ledger) -> Backend {
+        let mut stuck: Vec<_> = ledger.calls().cloned().collect();
+        for call in &self.slow {
+            if !stuck.contains(call) {
+                stuck.push(call.clone());
+            }
+        }
+        let problem = self
+            .main
+            .as_ref()
+            .and_then(|report| report.problem.as_ref());
+        let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
+        let (phase, message) = if let Some(call) = driver_stuck {
+            (Phase::DriverFailed, hung(call))
+        } else if let Some(why) = &self.unwatched {
+            (Phase::Failing, why.clone())
+        } else if let Some(problem) = problem {
+            let phase = match problem.kind {
+                ProblemKind::NoDriver => Phase::NoDriver,
+                ProblemKind::DriverFailed => Phase::DriverFailed,
+            };
+            (phase, problem.message.clone())
+        } else if self.main.is_some() {
+            let calls: Vec<_> = stuck.iter().map(hung).collect();
+            (Phase::Running, calls.join("; "))
+        } else {
+            (Phase::Starting, String::new())
+        };
+        let reports = || self.main.iter().chain(self.solo.values());
+        Backend {
+            name: self.name.clone(),
+            phase,
+            message,
+            driver: reports().find_map(|report| report.driver.clone()),
+            unreadable: reports().flat_map(|r| r.unreadable.clone()).collect(),
+            stuck,
+        }
+    }
+}
+
+/// A stuck call in a sentence.
+fn hung(call: &StuckCall) -> String {
+    let StuckCall {
+        call,
+        device,
+        since,
+    } = call;
+    match device {
+        Some(device) => format!("{call} on {device} has not returned since {since:.0}"),
+        None => format!("{call} has not returned since {since:.0}"),
+    }
+}

@@ -1,0 +1,183 @@
+//! One probe process: how it is started, how its lines reach the supervisor, how it is let go.
+
+use std::{
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+use tokio_util::codec::{FramedRead, LinesCodec};
+
+use super::Settings;
+use crate::protocol::{self, CardRef, LINE_LIMIT, Message, Scope};
+
+/// What a process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Looks at everything that is not stuck.
+    Main,
+    /// Tries one stuck card alone.
+    Solo(CardRef),
+}
+
+/// Numbers the processes of one supervisor.
+pub(super) type Number = u64;
+
+/// Something heard from a process.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A message.
+    Message(Box<Message>),
+    /// A line that is no message.
+    Nonsense(protocol::Error),
+    /// Its output ended: it exited, closed it, or wrote a line without end.
+    End(String),
+}
+
+/// A running probe process.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) role: Role,
+    pub(super) heard: Instant,
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+/// A process that is gone for good.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) pid: Option<u32>,
+    pub(super) status: Option<ExitStatus>,
+}
+
+/// How to start a probe: a program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// The arguments before those that choose cards.
+    pub args: Vec<String>,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts a probe and forwards what it says to `heard`, on a task in `readers`.
+    pub(super) fn start(
+        settings: &Settings,
+        number: Number,
+        role: Role,
+        choice: &[String],
+        readers: &mut JoinSet<()>,
+        heard: mpsc::Sender<(Number, Heard)>,
+    ) -> std::io::Result<Self> {
+        let mut child = Command::new(&settings.program.path)
+            // Never a drop-in name: others look for processes by it, to send them signals.
+            .arg0("ostler-probe")
+            .args(&settings.program.args)
+            .args(choice)
+            // Signals to the agent's group are for the agent; it ends its probes itself.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdin = child.stdin.take();
+        if let Some(stdout) = child.stdout.take() {
+            readers.spawn(read(number, stdout, heard));
+        }
+        Ok(Self {
+            role,
+            heard: Instant::now(),
+            child,
+            stdin,
+        })
+    }
+
+    /// Its process id while it runs.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Kills it and does not wait: it may sit in the kernel, deaf to signals. The task in `leaving`
+    /// ends when it is really gone.
+    pub(super) fn abandon(mut self, leaving: &mut JoinSet<Left>) {
+        let pid = self.pid();
+        self.kill();
+        leaving.spawn(async move {
+            let status = self.child.wait().await.ok();
+            Left { pid, status }
+        });
+    }
+
+    /// Asks it to exit by closing its input, and kills it if it has not done so after `limit`.
+    pub(super) fn dismiss(mut self, limit: Duration, leaving: &mut JoinSet<Left>) {
+        let pid = self.pid();
+        leaving.spawn(async move {
+            drop(self.stdin.take());
+            let status = match timeout(limit, self.child.wait()).await {
+                Ok(status) => status.ok(),
+                Err(_still_there) => {
+                    self.kill();
+                    self.child.wait().await.ok()
+                }
+            };
+            Left { pid, status }
+        });
+    }
+}
+
+impl Process {
+    /// Kills the probe and what it started.
+    fn kill(&mut self) {
+        let group = self
+            .child
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()));
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The arguments that choose the cards of a probe.
+pub(super) fn choice(scope: &Scope) -> Vec<String> {
+    match scope {
+        Scope::All => Vec::new(),
+        Scope::Skip(cards) => cards.iter().map(|card| format!("--skip={card}")).collect(),
+        Scope::Only(card) => vec![format!("--only={card}")],
+    }
+}
+
+async fn read(number: Number, stdout: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {
+    let mut lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(LINE_LIMIT));
+    let end = loop {
+        let said = match lines.next().await {
+            None => break "it ended".to_owned(),
+            Some(Err(error)) => break format!("its output cannot be read: {error}"),
+            Some(Ok(line)) if line.trim().is_empty() => continue,
+            Some(Ok(line)) => match Message::parse(&line) {
+                Ok(Some(message)) => Heard::Message(Box::new(message)),
+                Ok(None) => continue,
+                Err(error) => Heard::Nonsense(error),
+            },
+        };
+        if heard.send((number, said)).await.is_err() {
+            return;
+        }
+    };
+    let _ = heard.send((number, Heard::End(end))).await;
+}

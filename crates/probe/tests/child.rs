@@ -1,0 +1,188 @@
+//! The probe process as the agent runs it: a process of its own, spoken to over its streams.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
+
+#[path = "rig/node.rs"]
+mod node;
+#[path = "rig/process.rs"]
+mod process;
+
+use std::{thread, time::Duration};
+
+use node::{Rig, target};
+use probe::protocol::{EventKind, Message, ProblemKind};
+use process::{Kind, Process};
+use rustix::process::Signal;
+use sim::Effect;
+
+/// Not a test: the other tests start this program again to be the probe.
+#[test]
+fn probe_process() {
+    process::run_if_asked();
+}
+
+#[test]
+fn says_who_it_is_then_what_it_sees_then_how_that_hangs_together() {
+    let rig = Rig::new("dgx-a100");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let Message::Hello(hello) = process.next() else {
+        panic!("the first line is not hello");
+    };
+    assert_eq!((hello.protocol, hello.probe.as_str()), (1, "nvidia"));
+    let first = process.report();
+    assert_eq!(first.devices.len(), 8);
+    assert!(first.devices.iter().all(|device| device.links.is_empty()));
+    let second = process.report();
+    assert!(second.devices.iter().all(|device| device.links.len() == 7));
+    process.wait(|message| matches!(message, Message::Sample(_)).then_some(()));
+    let made = process.wait(|message| match message {
+        Message::Beat(beat) if beat.made > 0 => Some(beat.calls.clone()),
+        _ => None,
+    });
+    assert_eq!(made, []);
+}
+
+#[test]
+fn ends_with_its_input_and_leaves_signals_to_the_agent() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        process.signal(signal);
+    }
+    process.command(r#"{"type":"refresh"}"#);
+    assert_eq!(process.report().devices.len(), 1);
+    process.close();
+    assert!(process.ended().success());
+}
+
+#[test]
+fn ends_when_told_to() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    process.command("nonsense");
+    process.command(r#"{"type":"stop"}"#);
+    assert!(process.ended().success());
+}
+
+#[test]
+fn ends_when_nobody_reads() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    process.deafen();
+    assert!(process.ended().success());
+}
+
+#[test]
+fn without_input_it_gives_one_whole_look() {
+    let rig = Rig::new("dgx-a100");
+    let mut process = Process::start(&rig, Kind::Person);
+    process.close();
+    let first = process.report();
+    let second = process.report();
+    assert!(first.devices[0].links.is_empty() && second.devices[0].links.len() == 7);
+    assert!(process.ended().success());
+}
+
+#[test]
+fn beats_go_on_and_name_the_call_that_hangs() {
+    let rig = Rig::new("dgx-a100");
+    let card = rig.node.gpus().unwrap()[3].pci.to_string();
+    let hang = Effect::Hang { millis: None };
+    rig.node
+        .fault("nvmlDeviceGetMemoryInfo", Some(&target("3")), hang)
+        .unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    for _ in 0..2 {
+        let stuck = process.wait(|message| match message {
+            Message::Beat(beat) => beat.calls.first().cloned(),
+            _ => None,
+        });
+        assert!(
+            stuck.call.starts_with("nvmlDeviceGetMemoryInfo"),
+            "{stuck:?}"
+        );
+        assert_eq!(stuck.device.as_deref(), Some(card.as_str()));
+    }
+    process.close();
+    assert!(process.ended().success(), "a hanging call does not keep it");
+}
+
+#[test]
+fn a_driver_that_comes_later_is_found() {
+    let rig = Rig::new("t4");
+    rig.node.unplug_driver().unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let report = process.report();
+    assert_eq!(report.problem.unwrap().kind, ProblemKind::NoDriver);
+    rig.node.plug_driver().unwrap();
+    assert_eq!(process.report().devices.len(), 1);
+}
+
+#[test]
+fn a_driver_that_the_loader_finds_is_named_and_followed() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::ByName);
+    let library = process.report().driver.unwrap().library.unwrap();
+    assert_eq!(library, rig.node.library().display().to_string());
+    rig.node.unplug_driver().unwrap();
+    let gone = process.report();
+    assert_eq!(gone.problem.unwrap().kind, ProblemKind::NoDriver);
+    rig.node.plug_driver().unwrap();
+    assert_eq!(process.report().devices.len(), 1);
+}
+
+#[test]
+fn a_wait_for_events_is_named_only_when_it_is_late() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(process.newest_beat().calls, [], "waiting is no hanging");
+    let hang = Effect::Hang { millis: None };
+    rig.node.fault("nvmlEventSetWait", None, hang).unwrap();
+    let late = process.wait(|message| match message {
+        Message::Beat(beat) => beat.calls.first().cloned(),
+        _ => None,
+    });
+    assert!(late.call.starts_with("nvmlEventSetWait"), "{late:?}");
+    assert_eq!(late.device, None);
+    process.command(r#"{"type":"refresh"}"#);
+    assert_eq!(process.report().devices.len(), 1, "the survey goes on");
+}
+
+#[test]
+fn an_event_is_passed_on_and_followed_by_a_look() {
+    let rig = Rig::new("dgx-a100");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    process.report();
+    // The events thread notices the cards within a second.
+    thread::sleep(Duration::from_secs(2));
+    let gpu = rig.node.gpus().unwrap().remove(2);
+    rig.node.lose(&target("2")).unwrap();
+    rig.node.xid(&target("2"), 79).unwrap();
+    let event = process.wait(|message| match message {
+        Message::Event(event) => Some(event.clone()),
+        _ => None,
+    });
+    assert_eq!(event.device.as_str(), gpu.uuid);
+    assert_eq!(event.event, EventKind::Xid(79));
+    let report = process.report();
+    assert_eq!(report.unreadable[0].pci, Some(gpu.pci));
+    assert_eq!(report.devices.len(), 7);
+}
+
+#[test]
+fn a_driver_that_cannot_be_listened_to_is_no_busy_loop() {
+    let rig = Rig::new("t4");
+    rig.node
+        .fault("nvmlEventSetWait", None, Effect::Fail { code: 999 })
+        .unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    thread::sleep(Duration::from_secs(3));
+    let made = process.newest_beat().made;
+    assert!(made < 1000, "{made} calls in a few seconds");
+}

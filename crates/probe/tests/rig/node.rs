@@ -1,0 +1,51 @@
+//! A simulated node of a test's own.
+
+use std::{
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use sim::{Node, Profile, Target};
+
+/// How long to wait for what must come.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A node in a folder that goes with it.
+pub(crate) struct Rig {
+    pub(crate) node: Node,
+    _folder: tempfile::TempDir,
+}
+
+impl Rig {
+    /// A node of this profile with a copy of the library: a library that is loaded twice from one
+    /// file has one state, and the tests of one process would share it.
+    pub(crate) fn new(profile: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = Profile::named(profile).unwrap();
+        let node = Node::create(&folder.path().join("node"), &profile).unwrap();
+        let copy = folder.path().join("copy.so");
+        fs_err::copy(node.library(), &copy).unwrap();
+        fs_err::rename(&copy, node.library()).unwrap();
+        Self {
+            node,
+            _folder: folder,
+        }
+    }
+}
+
+/// A device as a person types it.
+pub(crate) fn target(text: &str) -> Target {
+    text.parse().unwrap()
+}
+
+/// Asks until there is an answer.
+pub(crate) fn wait_for<T>(mut question: impl FnMut() -> Option<T>) -> T {
+    let end = SystemTime::now() + DEADLINE;
+    loop {
+        if let Some(answer) = question() {
+            return answer;
+        }
+        assert!(SystemTime::now() < end, "it did not happen in time");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,188 @@
+//! The probe as a process: the test program started again.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::Duration,
+};
+
+use probe::{
+    child::{self, Settings},
+    nvidia::Nvidia,
+    protocol::{Beat, Message, Report, Scope},
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::node::{Rig, wait_for};
+
+/// Tells the program that it is the probe, and where the node is.
+const NODE: &str = "PROBE_TEST_NODE";
+const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
+const BY_NAME: &str = "PROBE_TEST_BY_NAME";
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Who runs the probe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Supervised,
+    Person,
+    /// The agent, and the loader has to find the library.
+    ByName,
+}
+
+/// A running probe.
+pub(crate) struct Process {
+    child: Child,
+    lines: Option<Receiver<Message>>,
+}
+
+/// Is the probe, if this process was started as one.
+#[expect(
+    clippy::exit,
+    reason = "the harness would write more lines, and fail where nobody reads"
+)]
+pub(crate) fn run_if_asked() {
+    let Some(folder) = std::env::var_os(NODE) else {
+        return;
+    };
+    let node = sim::Node::open(folder.as_ref()).unwrap();
+    let calls = Arc::default();
+    let settings = probe::nvidia::Settings {
+        host_root: node.root(),
+        nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
+        driver_path: None,
+        scope: Scope::All,
+    };
+    let backend = Nvidia::new(settings, Arc::clone(&calls));
+    let settings = Settings {
+        period: Duration::from_secs(1),
+        supervised: std::env::var_os(SUPERVISED).is_some(),
+        ..Settings::default()
+    };
+    child::run(&settings, backend, calls).unwrap();
+    std::process::exit(0);
+}
+
+impl Process {
+    pub(crate) fn start(rig: &Rig, kind: Kind) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args([
+                "--exact",
+                "probe_process",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(NODE, rig.node.dir())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if kind != Kind::Person {
+            command.env(SUPERVISED, "1");
+        }
+        if kind == Kind::ByName {
+            command
+                .env(BY_NAME, "1")
+                .env("LD_LIBRARY_PATH", rig.node.dir());
+        }
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::sync_channel(4);
+        thread::spawn(move || {
+            // The test harness writes lines of its own around the probe's, on the same stream.
+            for line in output.lines().map_while(Result::ok) {
+                let Some(start) = line.find('{') else {
+                    continue;
+                };
+                let message = Message::parse(&line[start..]).unwrap().unwrap();
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            lines: Some(lines),
+        }
+    }
+
+    /// The next line.
+    pub(crate) fn next(&mut self) -> Message {
+        let lines = self.lines.as_ref().unwrap();
+        lines
+            .recv_timeout(DEADLINE)
+            .expect("the probe says nothing")
+    }
+
+    /// The first line that is wanted.
+    pub(crate) fn wait<T>(&mut self, wanted: impl Fn(&Message) -> Option<T>) -> T {
+        wait_for(|| wanted(&self.next()))
+    }
+
+    /// The next report.
+    pub(crate) fn report(&mut self) -> Report {
+        self.wait(|message| match message {
+            Message::Report(report) => Some(report.clone()),
+            _ => None,
+        })
+    }
+
+    /// The newest beat of all lines so far, or the next one.
+    pub(crate) fn newest_beat(&mut self) -> Beat {
+        let beat = |message: &Message| match message {
+            Message::Beat(beat) => Some(beat.clone()),
+            _ => None,
+        };
+        let mut newest = self.wait(beat);
+        while let Ok(message) = self.lines.as_ref().unwrap().try_recv() {
+            newest = beat(&message).unwrap_or(newest);
+        }
+        newest
+    }
+
+    pub(crate) fn command(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+    }
+
+    /// Ends its input.
+    pub(crate) fn close(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// Stops to read what it says; its output is closed with the next line that comes.
+    pub(crate) fn deafen(&mut self) {
+        self.lines = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let mut open = self.lines.take();
+        wait_for(|| {
+            // What it still says must not keep it.
+            if let Some(lines) = &open
+                && lines.recv_timeout(Duration::from_millis(1))
+                    == Err(mpsc::RecvTimeoutError::Disconnected)
+            {
+                open = None;
+            }
+            self.child.try_wait().unwrap()
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,268 @@
+//! The supervisor against probes that are shell scripts: they crash, hang, talk nonsense and
+//! recover, and the supervisor goes on.
+
+use std::{path::Path, time::Duration};
+
+use model::Phase;
+use probe::{
+    Sighting, Update,
+    supervisor::{Limits, Program, Settings, run},
+};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+const HELLO: &str = r#"echo '{"type":"hello","protocol":1,"probe":"test","version":"1"}'"#;
+const BEAT: &str = r#"echo '{"type":"beat"}'"#;
+const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 0.1; done";
+
+/// A report of two cards at 0000:01:00.0 and 0000:02:00.0, without those on the command line.
+const CARDS: &str = r#"
+    card() { printf '{"id":"GPU-%s","vendor":"test","kind":"card","model":"X","pci":"0000:0%s:00.0"}' $1 $1; }
+    case "$*" in
+    *--skip=0000:01:00.0*) echo '{"type":"report","devices":['$(card 2)'],"skipped":["0000:01:00.0"]}' ;;
+    *--only=0000:01:00.0*) echo '{"type":"report","devices":['$(card 1)']}' ;;
+    *) echo '{"type":"report","devices":['$(card 1),$(card 2)']}' ;;
+    esac
+"#;
+
+struct Rig {
+    updates: mpsc::Receiver<Update>,
+    cancel: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Rig {
+    fn new(folder: &Path, script: &str) -> Self {
+        let path = folder.join("probe.sh");
+        fs_err::write(&path, script).expect("a temporary folder is writable");
+        let settings = Settings {
+            name: "test".to_owned(),
+            program: Program {
+                path: "/bin/sh".into(),
+                args: vec![path.display().to_string()],
+            },
+            limits: Limits {
+                call: Duration::from_secs(1),
+                driver_call: Duration::from_secs(3),
+                silence: Duration::from_secs(2),
+                pause: Duration::from_millis(200),
+                ..Limits::default()
+            },
+        };
+        let (sender, updates) = mpsc::channel(64);
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(run(settings, sender, cancel.clone()));
+        Self {
+            updates,
+            cancel,
+            tasks,
+        }
+    }
+
+    /// Waits for a picture that fits.
+    async fn until(&mut self, fits: impl Fn(&Sighting) -> bool) -> Sighting {
+        let mut last = None;
+        let found = timeout(Duration::from_secs(30), async {
+            loop {
+                if let Update::Sighting(sighting) = self.updates.recv().await.expect("it runs") {
+                    if fits(&sighting) {
+                        return *sighting;
+                    }
+                    last = Some(sighting);
+                }
+            }
+        });
+        found
+            .await
+            .unwrap_or_else(|_| panic!("no such picture; the last one: {last:#?}"))
+    }
+
+    async fn stop(mut self) {
+        self.cancel.cancel();
+        timeout(Duration::from_secs(5), self.tasks.join_next())
+            .await
+            .expect("stops by itself");
+    }
+}
+
+fn ids(sighting: &Sighting) -> Vec<&str> {
+    sighting.devices.iter().map(|d| d.id.as_str()).collect()
+}
+
+fn runs_with_both(sighting: &Sighting) -> bool {
+    sighting.backend.phase == Phase::Running && ids(sighting) == ["GPU-1", "GPU-2"]
+}
+
+#[tokio::test]
+async fn a_probe_that_dies_is_started_again_and_its_devices_are_kept_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let die = folder.path().join("die");
+    let script = format!(
+        "{HELLO}\n{CARDS}\nwhile [ ! -e {0} ]; do {BEAT}; sleep 0.1; done; rm {0}; kill -9 $$",
+        die.display()
+    );
+    let mut rig = Rig::new(folder.path(), &script);
+    rig.until(runs_with_both).await;
+    fs_err::write(&die, "").unwrap();
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert_eq!(down.backend.phase, Phase::Failing);
+    assert_eq!(ids(&down), ["GPU-1", "GPU-2"]);
+    rig.until(runs_with_both).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let hang = folder.path().join("hang");
+    let tried = folder.path().join("tried");
+    let call =
+        r#"{"call":"nvmlDeviceGetUUID","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z"}"#;
+    let script = format!(
+        r#"{HELLO}
+        case "$*" in *--only*) echo x >> {tried};; esac
+        case "$*" in *--skip*) {CARDS};; *)
+            while [ -e {hang} ]; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done; {CARDS};;
+        esac
+        {LIVE}"#,
+        hang = hang.display(),
+        tried = tried.display(),
+    );
+    fs_err::write(&hang, "").unwrap();
+    let mut rig = Rig::new(folder.path(), &script);
+
+    let without = rig.until(|s| ids(s) == ["GPU-2"]).await;
+    let stuck = &without.backend.stuck[0];
+    assert_eq!(stuck.call, "nvmlDeviceGetUUID");
+    assert_eq!(stuck.device.as_deref(), Some("0000:01:00.0"));
+    assert!(
+        without
+            .backend
+            .message
+            .contains("nvmlDeviceGetUUID on 0000:01:00.0")
+    );
+    assert_eq!(without.stuck.len(), 1);
+
+    fs_err::remove_file(&hang).unwrap();
+    let whole = rig.until(runs_with_both).await;
+    assert!(whole.stuck.is_empty());
+    assert!(tried.exists(), "the card was tried alone");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_as_a_whole_is_named_before_it_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let hang = folder.path().join("hang");
+    let call = r#"{"call":"nvmlInit_v2","since":"2026-01-01T00:00:00Z"}"#;
+    let script = format!(
+        r#"{HELLO}
+        while [ -e {} ]; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done
+        {CARDS}
+        {LIVE}"#,
+        hang.display()
+    );
+    fs_err::write(&hang, "").unwrap();
+    let mut rig = Rig::new(folder.path(), &script);
+    let named = rig.until(|s| s.driver_stuck.is_some()).await;
+    assert_eq!(named.backend.phase, Phase::DriverFailed);
+    assert!(
+        named
+            .backend
+            .message
+            .starts_with("nvmlInit_v2 has not returned")
+    );
+    fs_err::remove_file(&hang).unwrap();
+    rig.until(runs_with_both).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn events_that_hang_are_left_out_and_cost_no_card() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z"}"#;
+    let script = format!(
+        r#"{HELLO}
+        {CARDS}
+        case "$*" in *--no-events*) {LIVE};; esac
+        while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#
+    );
+    let mut rig = Rig::new(folder.path(), &script);
+    let named = rig.until(|s| !s.backend.stuck.is_empty()).await;
+    assert!(runs_with_both(&named), "{named:#?}");
+    assert!(named.driver_stuck.is_none() && named.stuck.is_empty());
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_probe_that_goes_silent_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let script = format!(
+        "{HELLO}\n{CARDS}\nif [ ! -e {0} ]; then touch {0}; exec sleep 1000; fi\n{LIVE}",
+        mark.display()
+    );
+    let mut rig = Rig::new(folder.path(), &script);
+    let silent = rig.until(|s| s.driver_stuck.is_some()).await;
+    assert!(silent.backend.message.contains("no sign of life"));
+    rig.until(|s| s.driver_stuck.is_none() && runs_with_both(s))
+        .await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn nonsense_is_ignored_until_it_is_too_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{HELLO}\necho rubbish\necho '{{\"type\":\"later-version\"}}'\n{CARDS}\nsleep 0.5\nwhile true; do echo rubbish; done"
+    );
+    let mut rig = Rig::new(folder.path(), &script);
+    rig.until(runs_with_both).await;
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(
+        down.backend.message.contains("not a probe message"),
+        "{down:#?}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_probe_of_another_version_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        format!(r#"echo '{{"type":"hello","protocol":9,"probe":"x","version":"1"}}'; {LIVE}"#);
+    let mut rig = Rig::new(folder.path(), &script);
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(
+        down.backend
+            .message
+            .contains("version 9 of the protocol, this agent version 1")
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, updates) = mpsc::channel(64);
+    let cancel = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    let settings = Settings {
+        name: "test".to_owned(),
+        program: Program {
+            path: folder.path().join("absent"),
+            args: Vec::new(),
+        },
+        limits: Limits::default(),
+    };
+    tasks.spawn(run(settings, sender, cancel.clone()));
+    let mut rig = Rig {
+        updates,
+        cancel,
+        tasks,
+    };
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(down.backend.message.contains("absent cannot be started"));
+    rig.stop().await;
+}

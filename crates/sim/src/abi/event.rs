@@ -1,0 +1,185 @@
+//! Event sets: waiting for what the driver has to tell.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{c_uint, c_ulonglong},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use nvml_wrapper_sys::bindings::nvmlEventData_t;
+
+use super::{
+    call,
+    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, TIMEOUT, UNKNOWN},
+    nvml,
+    session::{self, Key},
+    watch::{Deadline, Watch},
+    wire::{Handle, Out},
+};
+use crate::{state::Event, store};
+
+/// Single and double bit errors, performance state, XID and clocks: what data centre cards tell.
+const SUPPORTED: u64 = 1 | 2 | 4 | 8 | 16;
+/// NVML's word for "the whole card".
+const WHOLE: c_uint = u32::MAX;
+/// How much of the events is read at once.
+const CHUNK: u64 = 64 << 10;
+
+/// What a process waits for.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    cursor: u64,
+    wanted: BTreeMap<String, Wanted>,
+}
+
+/// What a set wants to know of one card.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    kinds: u64,
+    since: u64,
+}
+
+/// What callers of the first version have room for.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct ShortEvent {
+    device: Handle,
+    kind: c_ulonglong,
+    data: c_ulonglong,
+}
+
+nvml! {
+    system nvmlEventSetCreate: (out: Out<Handle>) |_state| {
+        let set = Set { cursor: written(), wanted: BTreeMap::new() };
+        out.set(session::with(|session| {
+            let number = session.next_set;
+            session.next_set = number.wrapping_add(1);
+            session.sets.insert(number, Arc::new(Mutex::new(set)));
+            session.handle(Key::Set(number))
+        }))
+    };
+    system nvmlEventSetFree: (set: Handle) |_state| session::with(|session| {
+        let Key::Set(number) = *session.key(set)? else {
+            return Err(INVALID_ARGUMENT);
+        };
+        session.sets.remove(&number).map(|_| ()).ok_or(INVALID_ARGUMENT)
+    });
+    device nvmlDeviceGetSupportedEventTypes: (kinds: Out<c_ulonglong>) |unit| {
+        unit.whole()?;
+        kinds.set(SUPPORTED)
+    };
+    device nvmlDeviceRegisterEvents: (kinds: c_ulonglong, set: Handle) |unit| {
+        let set = find(set)?;
+        unit.whole()?;
+        if kinds & !SUPPORTED != 0 {
+            return Err(NOT_SUPPORTED);
+        }
+        let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = written();
+        let wanted = set.wanted.entry(unit.gpu.uuid.clone());
+        wanted.or_insert(Wanted { kinds: 0, since }).kinds |= kinds;
+        Ok(())
+    };
+    plain nvmlEventSetWait_v2: (set: Handle, data: Out<nvmlEventData_t>, millis: c_uint) |name| {
+        let event = wait(name, set, millis)?;
+        data.set(nvmlEventData_t {
+            device: std::ptr::without_provenance_mut(card(&event).0),
+            eventType: event.kind,
+            eventData: event.data,
+            gpuInstanceId: event.gi.unwrap_or(WHOLE),
+            computeInstanceId: event.ci.unwrap_or(WHOLE),
+        })
+    };
+    plain nvmlEventSetWait: (set: Handle, data: Out<ShortEvent>, millis: c_uint) |name| {
+        let event = wait(name, set, millis)?;
+        data.set(ShortEvent { device: card(&event), kind: event.kind, data: event.data })
+    };
+}
+
+/// Waits for the next event that a set wants.
+fn wait(name: &str, set: Handle, millis: c_uint) -> Answer<Event> {
+    let _ = call::begin(name, |_| Err(UNKNOWN))?;
+    let set = find(set)?;
+    let watch = Watch::new(session::folder());
+    let deadline = Deadline::after(Some(u64::from(millis)));
+    loop {
+        let next = set.lock().unwrap_or_else(PoisonError::into_inner).next();
+        match next {
+            Ok(Some(event)) => return Ok(event),
+            Ok(None) if deadline.over() => return Err(TIMEOUT),
+            Ok(None) => watch.wait(deadline),
+            Err(_) => return Err(UNKNOWN),
+        }
+    }
+}
+
+fn find(set: Handle) -> Answer<Arc<Mutex<Set>>> {
+    session::with(|session| {
+        let Key::Set(number) = session.key(set)? else {
+            return Err(INVALID_ARGUMENT);
+        };
+        session.sets.get(number).cloned().ok_or(INVALID_ARGUMENT)
+    })
+}
+
+fn card(event: &Event) -> Handle {
+    session::with(|session| session.handle(Key::Device(event.gpu.clone())))
+}
+
+/// How much has been written to the events up to now.
+fn written() -> u64 {
+    fs_err::metadata(session::folder().join(store::EVENTS)).map_or(0, |meta| meta.len())
+}
+
+// === impl Set ===
+
+impl Set {
+    /// The next event that the set wants, if it is written already.
+    fn next(&mut self) -> io::Result<Option<Event>> {
+        let path = session::folder().join(store::EVENTS);
+        let mut file = match fs_err::File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        // A file that was cut starts anew.
+        if file.metadata()?.len() < self.cursor {
+            self.cursor = 0;
+        }
+        loop {
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(self.cursor))?;
+            (&mut file).take(CHUNK).read_to_end(&mut bytes)?;
+            let full = bytes.len() as u64 == CHUNK;
+            match bytes.iter().position(|byte| *byte == b'\n') {
+                None if full => self.cursor += CHUNK,
+                None => return Ok(None),
+                Some(_) => {
+                    if let Some(event) = self.scan(&bytes) {
+                        return Ok(Some(event));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes through whole lines up to the first that is wanted. What is no event is passed over.
+    fn scan(&mut self, bytes: &[u8]) -> Option<Event> {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            let at = self.cursor;
+            self.cursor += line.len() as u64;
+            if let Ok(event) = serde_json::from_slice::<Event>(line)
+                && let Some(wanted) = self.wanted.get(&event.gpu)
+                && wanted.kinds & event.kind != 0
+                && wanted.since <= at
+            {
+                return Some(event);
+            }
+        }
+        None
+    }
+}

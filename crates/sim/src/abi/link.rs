@@ -1,0 +1,121 @@
+//! NVLinks and the fabric behind them.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::{
+    NVML_GPU_FABRIC_STATE_COMPLETED, NVML_NVLINK_MAX_LINKS, nvmlGpuFabricInfo_t,
+    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlPciInfo_t,
+};
+
+use super::{
+    call::Unit,
+    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, VERSION_MISMATCH},
+    identity::{ShortPci, bare, short},
+    nvml,
+    wire::{Out, mark_of},
+};
+use crate::state::NvLink;
+
+/// The first architecture whose fabric has an identity of its own: Hopper.
+const NAMED_FABRIC: u32 = 9;
+
+nvml! {
+    device nvmlDeviceGetNvLinkState: (link: c_uint, active: Out<c_uint>) |unit|
+        active.set(c_uint::from(find(unit, link)?.active));
+    device nvmlDeviceGetNvLinkVersion: (link: c_uint, version: Out<c_uint>) |unit| {
+        find(unit, link)?;
+        version.set(unit.model.nvlink_version)
+    };
+    device nvmlDeviceGetNvLinkCapability: (link: c_uint, capability: c_uint, able: Out<c_uint>) |unit| {
+        let link = find(unit, link)?;
+        match capability {
+            // Peers and their atomics, and that the link is one.
+            0 | 2 | 5 => able.set(c_uint::from(link.active)),
+            1 | 3 | 4 => able.set(0),
+            _ => Err(INVALID_ARGUMENT),
+        }
+    };
+    device nvmlDeviceGetNvLinkRemotePciInfo_v2: (link: c_uint, info: Out<nvmlPciInfo_t>) |unit|
+        info.set(bare(up(unit, link)?.remote));
+    device nvmlDeviceGetNvLinkRemotePciInfo: (link: c_uint, info: Out<ShortPci>) |unit|
+        info.set(short(&bare(up(unit, link)?.remote)));
+    device nvmlDeviceGetNvLinkRemoteDeviceType: (link: c_uint, kind: Out<c_uint>) |unit|
+        kind.set(if up(unit, link)?.switch { 2 } else { 0 });
+    device nvmlDeviceGetNvLinkErrorCounter: (link: c_uint, counter: c_uint, value: Out<u64>) |unit| {
+        find(unit, link)?;
+        if counter > 4 {
+            return Err(INVALID_ARGUMENT);
+        }
+        value.set(0)
+    };
+    device nvmlDeviceGetGpuFabricInfo: (info: Out<nvmlGpuFabricInfo_t>) |unit| {
+        let (cluster, clique) = fabric(unit)?;
+        info.set(nvmlGpuFabricInfo_t {
+            clusterUuid: cluster,
+            status: SUCCESS,
+            cliqueId: clique,
+            state: state(),
+        })
+    };
+    device nvmlDeviceGetGpuFabricInfoV: (info: Out<nvmlGpuFabricInfo_v3_t>) |unit| {
+        let older = info.cast::<nvmlGpuFabricInfo_v2_t>();
+        let is_older = older.check(2).is_ok();
+        if !is_older && info.check(3).is_err() {
+            return Err(VERSION_MISMATCH);
+        }
+        let (cluster, clique) = fabric(unit)?;
+        if is_older {
+            return older.set(nvmlGpuFabricInfo_v2_t {
+                version: mark_of::<nvmlGpuFabricInfo_v2_t>(2),
+                clusterUuid: cluster,
+                status: SUCCESS,
+                cliqueId: clique,
+                state: state(),
+                healthMask: 0,
+            });
+        }
+        info.set(nvmlGpuFabricInfo_v3_t {
+            version: mark_of::<nvmlGpuFabricInfo_v3_t>(3),
+            clusterUuid: cluster,
+            status: SUCCESS,
+            cliqueId: clique,
+            state: state(),
+            healthMask: 0,
+            healthSummary: 1,
+        })
+    };
+}
+
+/// A link of a card. A card without NVLink supports none; one with it has no others.
+fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
+    unit.whole()?;
+    if link >= NVML_NVLINK_MAX_LINKS {
+        return Err(INVALID_ARGUMENT);
+    }
+    if unit.model.nvlink_version == 0 {
+        return Err(NOT_SUPPORTED);
+    }
+    let position = usize::try_from(link).map_err(|_| INVALID_ARGUMENT)?;
+    unit.gpu.links.get(position).ok_or(INVALID_ARGUMENT)
+}
+
+/// A link that is up: one that is down has no other end.
+fn up<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
+    let link = find(unit, link)?;
+    link.active.then_some(link).ok_or(NOT_SUPPORTED)
+}
+
+/// The fabric's identity and the clique of a card; older switches have none.
+fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
+    unit.whole()?;
+    let switched = unit.gpu.links.iter().any(|link| link.switch);
+    if unit.model.architecture < NAMED_FABRIC || !switched {
+        return Err(NOT_SUPPORTED);
+    }
+    // One machine is a cluster of its own; such clusters have no identity.
+    Ok(([0; 16], 0))
+}
+
+fn state() -> u8 {
+    u8::try_from(NVML_GPU_FABRIC_STATE_COMPLETED).unwrap_or(0)
+}

@@ -1,0 +1,78 @@
+//! MIG devices and the cards they are parts of.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
+
+use super::{
+    call::Unit,
+    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    identity::handle,
+    nvml,
+    wire::{Handle, Out},
+};
+use crate::state::{Mig, MigProfile};
+
+/// MIG devices on one card at most.
+const MAX_DEVICES: c_uint = 7;
+
+nvml! {
+    device nvmlDeviceGetMigMode: (current: Out<c_uint>, pending: Out<c_uint>) |unit| {
+        capable(unit)?;
+        current.set(c_uint::from(unit.gpu.mig_enabled))?;
+        pending.set(c_uint::from(unit.gpu.mig_enabled))
+    };
+    device nvmlDeviceGetMaxMigDeviceCount: (count: Out<c_uint>) |unit|
+        count.set(if unit.model.mig.is_empty() { 0 } else { MAX_DEVICES });
+    device nvmlDeviceGetMigDeviceHandleByIndex: (index: c_uint, device: Out<Handle>) |unit| {
+        capable(unit)?;
+        if index >= MAX_DEVICES {
+            return Err(INVALID_ARGUMENT);
+        }
+        let position = usize::try_from(index).map_err(|_| INVALID_ARGUMENT)?;
+        let place = (unit.index, Some(position));
+        let mig = Unit::at(unit.state, place).map_err(|_| NOT_FOUND)?;
+        device.set(handle(&mig))
+    };
+    device nvmlDeviceIsMigDeviceHandle: (is: Out<c_uint>) |unit|
+        is.set(c_uint::from(unit.mig.is_some()));
+    device nvmlDeviceGetDeviceHandleFromMigDeviceHandle: (card: Out<Handle>) |unit| {
+        part(unit)?;
+        card.set(handle(&Unit { mig: None, ..*unit }))
+    };
+    device nvmlDeviceGetGpuInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.gi);
+    device nvmlDeviceGetComputeInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.ci);
+    device nvmlDeviceGetAttributes_v2, nvmlDeviceGetAttributes: (attributes: Out<nvmlDeviceAttributes_t>) |unit| {
+        let (mig, shape) = part(unit).map_err(|_| NOT_SUPPORTED)?;
+        attributes.set(nvmlDeviceAttributes_t {
+            multiprocessorCount: multiprocessors(shape, mig.slices),
+            sharedCopyEngineCount: shape.copy,
+            sharedDecoderCount: shape.decoders,
+            sharedEncoderCount: 0,
+            sharedJpegCount: shape.jpeg,
+            sharedOfaCount: shape.ofa,
+            gpuInstanceSliceCount: shape.slices,
+            computeInstanceSliceCount: mig.slices,
+            memorySizeMB: shape.memory_mib,
+        })
+    };
+}
+
+/// The share of a GPU instance's multiprocessors that so many slices have.
+pub(super) fn multiprocessors(shape: &MigProfile, slices: u32) -> c_uint {
+    let all = u64::from(shape.multiprocessors) * u64::from(slices);
+    c_uint::try_from(all / u64::from(shape.slices.max(1))).unwrap_or(c_uint::MAX)
+}
+
+/// Fails for a card that has no MIG, and for what is a part already.
+pub(super) fn capable(unit: &Unit<'_>) -> Answer {
+    unit.whole()?;
+    (!unit.model.mig.is_empty())
+        .then_some(())
+        .ok_or(NOT_SUPPORTED)
+}
+
+fn part<'a>(unit: &Unit<'a>) -> Answer<(&'a Mig, &'a MigProfile)> {
+    let (_, mig, shape) = unit.mig.ok_or(INVALID_ARGUMENT)?;
+    Ok((mig, shape))
+}

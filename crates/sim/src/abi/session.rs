@@ -1,0 +1,188 @@
+//! What a process keeps between calls: whether NVML is initialised, the handles it gave out, the
+//! device files it holds open, and the state it read last.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, OsStr, c_void},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use super::{
+    code::{Answer, DRIVER_NOT_LOADED, INVALID_ARGUMENT, UNINITIALIZED, UNKNOWN},
+    event::Set,
+    wire::Handle,
+};
+use crate::{
+    state::{Gpu, State},
+    store,
+};
+
+/// Names the node's folder where the library was not loaded from it.
+const VARIABLE: &str = "OSTLER_SIM_NODE";
+
+/// Handles look like addresses, so that a caller does not take them for small numbers.
+const FIRST_HANDLE: usize = 0x0517_1e70_0000;
+const HANDLE_STEP: usize = 0x100;
+
+/// What a handle stands for. It stays valid as a value for ever; what it names may go away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A card or MIG device, by UUID.
+    Device(String),
+    /// A GPU instance: the card's UUID and the instance id.
+    GpuInstance(String, u32),
+    /// A compute instance: the card's UUID and both instance ids.
+    ComputeInstance(String, u32, u32),
+    /// An event set, by its number.
+    Set(u64),
+}
+
+/// The state that was read last; the file is held so that its stamp stays its own.
+#[derive(Debug)]
+struct Cache {
+    stamp: store::Stamp,
+    state: Arc<State>,
+    _file: fs_err::File,
+}
+
+/// The process's one session.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    inits: u32,
+    keys: Vec<Key>,
+    held: BTreeMap<String, fs_err::File>,
+    cache: Option<Cache>,
+    /// The event sets, by number.
+    pub(super) sets: BTreeMap<u64, Arc<Mutex<Set>>>,
+    /// The number of the next event set.
+    pub(super) next_set: u64,
+}
+
+// The C ABI has no place for a context, so there is one session per process, as in the real one.
+static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Runs with the session locked; for short work only.
+pub(super) fn with<T>(work: impl FnOnce(&mut Session) -> T) -> T {
+    let mut guard: MutexGuard<'_, Option<Session>> =
+        SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+    work(guard.get_or_insert_with(Session::default))
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Counts one more user of the library.
+    pub(super) fn init(&mut self) -> Answer {
+        self.load().map_err(|_| DRIVER_NOT_LOADED)?;
+        self.inits = self.inits.saturating_add(1);
+        self.hold("nvidiactl".to_owned());
+        Ok(())
+    }
+
+    /// Counts one user less; with the last one all device files are closed.
+    pub(super) fn shutdown(&mut self) -> Answer {
+        self.inits = self.inits.checked_sub(1).ok_or(UNINITIALIZED)?;
+        if self.inits == 0 {
+            self.held.clear();
+            self.sets.clear();
+        }
+        Ok(())
+    }
+
+    /// The state as it is now; NVML must be initialised.
+    pub(super) fn state(&mut self) -> Answer<Arc<State>> {
+        if self.inits == 0 {
+            return Err(UNINITIALIZED);
+        }
+        self.load().map_err(|_| UNKNOWN)
+    }
+
+    /// Reads the state again if its file has changed.
+    pub(super) fn load(&mut self) -> Result<Arc<State>, store::Error> {
+        let stamp = store::Stamp::of(folder())?;
+        if let Some(cache) = &self.cache
+            && cache.stamp == stamp
+        {
+            return Ok(Arc::clone(&cache.state));
+        }
+        self.cache = None;
+        let version = store::read(folder())?;
+        let state = Arc::new(version.state);
+        self.cache = Some(Cache {
+            stamp: version.stamp,
+            state: Arc::clone(&state),
+            _file: version.file,
+        });
+        Ok(state)
+    }
+
+    /// The handle of a thing, the same each time.
+    pub(super) fn handle(&mut self, key: Key) -> Handle {
+        let known = self.keys.iter().position(|k| *k == key);
+        let position = known.unwrap_or_else(|| {
+            self.keys.push(key);
+            self.keys.len() - 1
+        });
+        Handle(FIRST_HANDLE + position * HANDLE_STEP)
+    }
+
+    /// What a handle stands for.
+    pub(super) fn key(&self, handle: Handle) -> Answer<&Key> {
+        let offset = handle.0.checked_sub(FIRST_HANDLE).ok_or(INVALID_ARGUMENT)?;
+        if offset % HANDLE_STEP != 0 {
+            return Err(INVALID_ARGUMENT);
+        }
+        self.keys.get(offset / HANDLE_STEP).ok_or(INVALID_ARGUMENT)
+    }
+
+    /// The handle of a card; the card's device file is open from now on, as with the real driver.
+    pub(super) fn card(&mut self, gpu: &Gpu) -> Handle {
+        self.hold(format!("nvidia{}", gpu.minor));
+        self.handle(Key::Device(gpu.uuid.clone()))
+    }
+
+    fn hold(&mut self, node: String) {
+        if self.held.contains_key(&node) {
+            return;
+        }
+        let path = folder().join(store::ROOT).join("dev").join(&node);
+        if let Ok(file) = fs_err::File::open(path) {
+            self.held.insert(node, file);
+        }
+    }
+}
+
+/// The node's folder: the one named in the environment, or the one this library lies in.
+pub(super) fn folder() -> &'static Path {
+    FOLDER.get_or_init(|| match std::env::var_os(VARIABLE) {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ => own_folder().unwrap_or_else(|| PathBuf::from(".")),
+    })
+}
+
+/// The folder of the path that this library was loaded by; symlinks to the file are not followed.
+fn own_folder() -> Option<PathBuf> {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    let inside = own_folder as fn() -> Option<PathBuf> as *const c_void;
+    // SAFETY: the address is that of a function of this library, and `info` is ours to fill.
+    let found = unsafe { libc::dladdr(inside, &raw mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr succeeded, so the name is a C string that lives as long as the library.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    Some(fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()))
+}

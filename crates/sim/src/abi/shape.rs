@@ -1,0 +1,148 @@
+//! MIG shapes in NVML's structs, in each of their versions.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::{
+    nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
+    nvmlComputeInstanceProfileInfo_v3_t, nvmlGpuInstanceProfileInfo_t,
+    nvmlGpuInstanceProfileInfo_v2_t, nvmlGpuInstanceProfileInfo_v3_t,
+};
+
+use super::{
+    code::{Answer, VERSION_MISMATCH},
+    partition::multiprocessors,
+    wire::{Out, chars, mark_of},
+};
+use crate::state::MigProfile;
+
+/// What a card says about a GPU instance of this shape.
+pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
+    nvmlGpuInstanceProfileInfo_t {
+        id: shape.id,
+        isP2pSupported: 0,
+        sliceCount: shape.slices,
+        instanceCount: shape.count,
+        multiprocessorCount: shape.multiprocessors,
+        copyEngineCount: shape.copy,
+        decoderCount: shape.decoders,
+        encoderCount: 0,
+        jpegCount: shape.jpeg,
+        ofaCount: shape.ofa,
+        memorySizeMB: shape.memory_mib,
+    }
+}
+
+/// Answers in the version that the caller has marked its struct with.
+pub(super) fn versioned<'a>(
+    info: &Out<nvmlGpuInstanceProfileInfo_v2_t>,
+    shape: impl FnOnce() -> Answer<&'a MigProfile>,
+) -> Answer {
+    let newer = info.cast::<nvmlGpuInstanceProfileInfo_v3_t>();
+    let is_newer = newer.check(3).is_ok();
+    if !is_newer && info.check(2).is_err() {
+        return Err(VERSION_MISMATCH);
+    }
+    let shape = shape()?;
+    let name = chars(&format!("MIG {}", shape.name));
+    let plain = summary(shape);
+    if is_newer {
+        return newer.set(nvmlGpuInstanceProfileInfo_v3_t {
+            version: mark_of::<nvmlGpuInstanceProfileInfo_v3_t>(3),
+            id: plain.id,
+            sliceCount: plain.sliceCount,
+            instanceCount: plain.instanceCount,
+            multiprocessorCount: plain.multiprocessorCount,
+            copyEngineCount: plain.copyEngineCount,
+            decoderCount: plain.decoderCount,
+            encoderCount: plain.encoderCount,
+            jpegCount: plain.jpegCount,
+            ofaCount: plain.ofaCount,
+            memorySizeMB: plain.memorySizeMB,
+            name,
+            capabilities: 0,
+        });
+    }
+    info.set(nvmlGpuInstanceProfileInfo_v2_t {
+        version: mark_of::<nvmlGpuInstanceProfileInfo_v2_t>(2),
+        id: plain.id,
+        isP2pSupported: 0,
+        sliceCount: plain.sliceCount,
+        instanceCount: plain.instanceCount,
+        multiprocessorCount: plain.multiprocessorCount,
+        copyEngineCount: plain.copyEngineCount,
+        decoderCount: plain.decoderCount,
+        encoderCount: plain.encoderCount,
+        jpegCount: plain.jpegCount,
+        ofaCount: plain.ofaCount,
+        memorySizeMB: plain.memorySizeMB,
+        name,
+    })
+}
+
+/// What a GPU instance says about a compute instance of so many slices.
+pub(super) fn compute_summary(
+    shape: &MigProfile,
+    profile: c_uint,
+    slices: u32,
+) -> nvmlComputeInstanceProfileInfo_t {
+    nvmlComputeInstanceProfileInfo_t {
+        id: profile,
+        sliceCount: slices,
+        instanceCount: shape.slices / slices.max(1),
+        multiprocessorCount: multiprocessors(shape, slices),
+        sharedCopyEngineCount: shape.copy,
+        sharedDecoderCount: shape.decoders,
+        sharedEncoderCount: 0,
+        sharedJpegCount: shape.jpeg,
+        sharedOfaCount: shape.ofa,
+    }
+}
+
+/// As [`versioned`], for a compute instance.
+pub(super) fn compute_versioned<'a>(
+    info: &Out<nvmlComputeInstanceProfileInfo_v2_t>,
+    find: impl FnOnce() -> Answer<(&'a MigProfile, c_uint, u32)>,
+) -> Answer {
+    let newer = info.cast::<nvmlComputeInstanceProfileInfo_v3_t>();
+    let is_newer = newer.check(3).is_ok();
+    if !is_newer && info.check(2).is_err() {
+        return Err(VERSION_MISMATCH);
+    }
+    let (shape, profile, slices) = find()?;
+    let name = if slices == shape.slices {
+        format!("MIG {}", shape.name)
+    } else {
+        format!("MIG {slices}c.{}", shape.name)
+    };
+    let plain = compute_summary(shape, profile, slices);
+    let older = nvmlComputeInstanceProfileInfo_v2_t {
+        version: mark_of::<nvmlComputeInstanceProfileInfo_v2_t>(2),
+        id: plain.id,
+        sliceCount: plain.sliceCount,
+        instanceCount: plain.instanceCount,
+        multiprocessorCount: plain.multiprocessorCount,
+        sharedCopyEngineCount: plain.sharedCopyEngineCount,
+        sharedDecoderCount: plain.sharedDecoderCount,
+        sharedEncoderCount: 0,
+        sharedJpegCount: plain.sharedJpegCount,
+        sharedOfaCount: plain.sharedOfaCount,
+        name: chars(&name),
+    };
+    if !is_newer {
+        return info.set(older);
+    }
+    newer.set(nvmlComputeInstanceProfileInfo_v3_t {
+        version: mark_of::<nvmlComputeInstanceProfileInfo_v3_t>(3),
+        id: older.id,
+        sliceCount: older.sliceCount,
+        instanceCount: older.instanceCount,
+        multiprocessorCount: older.multiprocessorCount,
+        sharedCopyEngineCount: older.sharedCopyEngineCount,
+        sharedDecoderCount: older.sharedDecoderCount,
+        sharedEncoderCount: 0,
+        sharedJpegCount: older.sharedJpegCount,
+        sharedOfaCount: older.sharedOfaCount,
+        name: older.name,
+        capabilities: 0,
+    })
+}

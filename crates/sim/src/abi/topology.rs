@@ -1,0 +1,125 @@
+//! How close two cards are.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings as sys;
+
+use super::{
+    call::{Unit, resolve},
+    code::{Answer, GPU_IS_LOST, INVALID_ARGUMENT},
+    nvml,
+    wire::{Handle, Out},
+};
+use crate::state::Gpu;
+
+const INTERNAL: u32 = 0;
+const SINGLE: u32 = 10;
+const MULTIPLE: u32 = 20;
+const HOST_BRIDGE: u32 = 30;
+const NODE: u32 = 40;
+const SYSTEM: u32 = 50;
+
+nvml! {
+    device nvmlDeviceGetTopologyCommonAncestor: (other: Handle, level: Out<c_uint>) |unit| {
+        let peer = peer(unit, other)?;
+        level.set(ancestor(unit.gpu, peer))
+    };
+    device nvmlDeviceGetTopologyNearestGpus: (level: c_uint, count: Out<c_uint>, devices: Out<Handle>) |unit| {
+        unit.whole()?;
+        let near = |gpu: &&Gpu| gpu.uuid != unit.gpu.uuid && ancestor(unit.gpu, gpu) <= level;
+        let found: Vec<_> = unit.state.gpus.iter().filter(near).collect();
+        let room = usize::try_from(count.get()?).map_err(|_| INVALID_ARGUMENT)?;
+        count.set(c_uint::try_from(found.len()).map_err(|_| INVALID_ARGUMENT)?)?;
+        if devices.is_null() {
+            return Ok(());
+        }
+        let handles = super::session::with(|session| {
+            found.iter().take(room).map(|gpu| session.card(gpu)).collect::<Vec<_>>()
+        });
+        devices.set_all(&handles)
+    };
+    device nvmlDeviceGetP2PStatus: (other: Handle, what: c_uint, status: Out<c_uint>) |unit| {
+        let peer = peer(unit, other)?;
+        if what > sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PROP {
+            return Err(INVALID_ARGUMENT);
+        }
+        let nvlink = joined(unit.gpu, peer);
+        let close = ancestor(unit.gpu, peer) <= HOST_BRIDGE;
+        let able = match what {
+            sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_NVLINK
+            | sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_ATOMICS => nvlink,
+            _ => nvlink || close,
+        };
+        status.set(if able {
+            sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK
+        } else {
+            sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED
+        })
+    };
+}
+
+/// The second card of a pair; as with the first, a lost one answers nothing.
+fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
+    unit.whole()?;
+    let peer = Unit::at(unit.state, resolve(unit.state, other)?)?;
+    peer.whole()?;
+    if peer.gpu.lost {
+        return Err(GPU_IS_LOST);
+    }
+    Ok(peer.gpu)
+}
+
+/// The closest point that two cards share, read from the bridges above them.
+fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
+    if a.uuid == b.uuid {
+        return INTERNAL;
+    }
+    let (left, right): (Vec<_>, Vec<_>) =
+        (a.under.split('/').collect(), b.under.split('/').collect());
+    let same = left.iter().zip(&right).take_while(|(l, r)| l == r).count();
+    // Below what they share, a switch has one port for each of them: more bridges than that are
+    // more switches.
+    match same {
+        0 if a.numa.is_some() && a.numa == b.numa => NODE,
+        0 => SYSTEM,
+        1 => HOST_BRIDGE,
+        _ if left.len() <= same + 1 && right.len() <= same + 1 => SINGLE,
+        _ => MULTIPLE,
+    }
+}
+
+/// Whether two cards reach each other over NVLink, directly or through switches.
+fn joined(a: &Gpu, b: &Gpu) -> bool {
+    let up = |gpu: &Gpu, remote| gpu.links.iter().any(|l| l.active && l.remote == remote);
+    let direct = up(a, b.pci) && up(b, a.pci);
+    let switched = |gpu: &Gpu| gpu.links.iter().any(|l| l.active && l.switch);
+    direct || switched(a) && switched(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("dgx1-v100", 0, 1, SINGLE)]
+    #[case("dgx1-v100", 0, 2, HOST_BRIDGE)]
+    #[case("dgx1-v100", 0, 4, SYSTEM)]
+    #[case("dgx-a100", 0, 1, MULTIPLE)]
+    #[case("dgx-a100", 0, 2, SYSTEM)]
+    #[case("hgx2-v100", 0, 1, SINGLE)]
+    #[case("hgx2-v100", 0, 2, MULTIPLE)]
+    #[case("hgx2-v100", 0, 4, NODE)]
+    #[case("hgx2-v100", 0, 8, SYSTEM)]
+    fn cards_are_as_close_as_on_the_real_machine(
+        #[case] profile: &str,
+        #[case] a: usize,
+        #[case] b: usize,
+        #[case] level: u32,
+    ) {
+        let state = Profile::named(profile).unwrap().state().unwrap();
+        assert_eq!(ancestor(&state.gpus[a], &state.gpus[b]), level);
+        assert_eq!(ancestor(&state.gpus[b], &state.gpus[a]), level);
+    }
+}

@@ -1,0 +1,137 @@
+//! The pointers that cross the C ABI. They come from the caller only, so that what the caller
+//! promises (NULL, or a pointer to what the function's contract says) holds for every value.
+
+use std::{
+    ffi::{CStr, c_char, c_uint},
+    mem::size_of,
+};
+
+use super::code::{Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, VERSION_MISMATCH};
+
+/// A device, instance or event set: opaque to the caller, a place in the session's table to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Handle(pub(super) usize);
+
+/// Where the caller wants a value, or several in a row.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Out<T>(*mut T);
+
+/// Where the caller wants a text.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct Text(*mut c_char);
+
+/// A text from the caller.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct Given(*const c_char);
+
+// === impl Out ===
+
+impl<T: Copy> Out<T> {
+    /// Hands a value over.
+    pub(super) fn set(&self, value: T) -> Answer {
+        self.set_at(0, value)
+    }
+
+    /// Hands values over in a row; the caller has promised room for them.
+    pub(super) fn set_all(&self, values: &[T]) -> Answer {
+        for (index, value) in values.iter().enumerate() {
+            self.set_at(index, *value)?;
+        }
+        Ok(())
+    }
+
+    /// Hands one value of a row over.
+    pub(super) fn set_at(&self, index: usize, value: T) -> Answer {
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: not NULL, so by NVML's contract it points to room for the values; the caller's
+        // memory need not be aligned for us to write it.
+        unsafe { self.0.add(index).write_unaligned(value) };
+        Ok(())
+    }
+
+    /// What the caller put there for the function to read.
+    pub(super) fn get(&self) -> Answer<T> {
+        self.get_at(0)
+    }
+
+    /// What the caller put at one place of a row.
+    pub(super) fn get_at(&self, index: usize) -> Answer<T> {
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: not NULL, so by NVML's contract it points to values that the caller has set;
+        // `T` is a number or a C struct of numbers, for which all bits are valid.
+        Ok(unsafe { self.0.add(index).read_unaligned() })
+    }
+
+    /// The same place as another type, for structs that differ by their version.
+    pub(super) fn cast<U>(&self) -> Out<U> {
+        Out(self.0.cast())
+    }
+
+    /// Whether the caller gave no place.
+    pub(super) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Fails unless the struct's first field has NVML's mark of this version: `size | version`.
+    pub(super) fn check(&self, version: u32) -> Answer {
+        let mark = self.cast::<c_uint>().get()?;
+        (mark == mark_of::<T>(version))
+            .then_some(())
+            .ok_or(VERSION_MISMATCH)
+    }
+}
+
+// === impl Text ===
+
+impl Text {
+    /// Hands a text over, if it fits with its final NUL.
+    pub(super) fn set(self, length: c_uint, text: &str) -> Answer {
+        let room = usize::try_from(length).unwrap_or(0);
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        if text.len() >= room {
+            return Err(INSUFFICIENT_SIZE);
+        }
+        let out = Out(self.0.cast::<u8>());
+        out.set_all(text.as_bytes())?;
+        out.set_at(text.len(), 0)
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    /// The text, if it is one.
+    pub(super) fn read(&self) -> Answer<&str> {
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: not NULL, so by NVML's contract it is a C string that lives for the call.
+        let text = unsafe { CStr::from_ptr(self.0) };
+        text.to_str().map_err(|_| INVALID_ARGUMENT)
+    }
+}
+
+/// NVML's mark of a struct's version.
+pub(super) fn mark_of<T>(version: u32) -> c_uint {
+    let size = c_uint::try_from(size_of::<T>()).unwrap_or(c_uint::MAX);
+    size | version << 24
+}
+
+/// A C array with a text in it, cut if it is too long.
+pub(super) fn chars<const N: usize>(text: &str) -> [c_char; N] {
+    let mut array = [0; N];
+    for (to, from) in array.iter_mut().zip(text.bytes().take(N.saturating_sub(1))) {
+        *to = c_char::from_ne_bytes([from]);
+    }
+    array
+}

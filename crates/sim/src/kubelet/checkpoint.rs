@@ -1,0 +1,199 @@
+//! `kubelet_internal_checkpoint`: what survives a restart of the kubelet, in its JSON format.
+//! Only the checksum is our own (FNV over the data); the kubelet's hashes a Go printout.
+
+use std::{collections::BTreeMap, io, path::Path};
+
+use kubelet::api::deviceplugin::ContainerAllocateResponse;
+use prost::Message as _;
+use serde::{Deserialize, Serialize};
+
+use super::state::{Entry, State};
+
+/// The name of the file in the device plugin directory.
+pub const FILE: &str = "kubelet_internal_checkpoint";
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Why a checkpoint could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot read the checkpoint")]
+    Read(#[source] io::Error),
+    #[error("the checkpoint is not the JSON it should be")]
+    Parse(#[source] serde_json::Error),
+    #[error("the checkpoint is corrupted: checksum {found}, expected {expected}")]
+    Checksum { found: u64, expected: u64 },
+    #[error("the checkpoint's answer for container {container} is not a ContainerAllocateResponse")]
+    Response { container: String },
+}
+
+/// What is read back.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Loaded {
+    pub(super) entries: Vec<Entry>,
+    pub(super) resources: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct File {
+    data: Data,
+    checksum: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Data {
+    /// Null when there are none, as Go writes it.
+    pod_device_entries: Option<Vec<Row>>,
+    registered_devices: Option<BTreeMap<String, Option<Vec<String>>>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row {
+    #[serde(rename = "PodUID")]
+    pod_uid: String,
+    container_name: String,
+    resource_name: String,
+    #[serde(rename = "DeviceIDs")]
+    device_ids: BTreeMap<i64, Vec<String>>,
+    alloc_resp: Option<String>,
+}
+
+/// The file's contents for a state.
+pub(super) fn encode(state: &State) -> String {
+    let rows: Vec<_> = state.entries.iter().map(Row::from).collect();
+    let healthy = state.resources.iter().filter_map(|(name, resource)| {
+        let devices = resource.devices.as_ref()?.iter();
+        let ids = devices.filter(|(_, device)| device.healthy);
+        Some((name.clone(), Some(ids.map(|(id, _)| id.clone()).collect())))
+    });
+    let data = Data {
+        pod_device_entries: (!rows.is_empty()).then_some(rows),
+        registered_devices: Some(healthy.collect()),
+    };
+    let checksum = data.checksum();
+    let file = File { data, checksum };
+    serde_json::to_string(&file).expect("maps with text and number keys become JSON")
+}
+
+/// Replaces the file, so that a reader sees the old one or the new one.
+pub(super) fn write(dir: &Path, contents: &str) -> io::Result<()> {
+    let scratch = dir.join(format!(".{FILE}"));
+    fs_err::write(&scratch, contents)?;
+    fs_err::rename(scratch, dir.join(FILE))
+}
+
+/// Reads the file back. A missing one is an empty one.
+pub(super) fn read(dir: &Path) -> Result<Loaded, Error> {
+    match fs_err::read(dir.join(FILE)) {
+        Ok(bytes) => decode(&bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Loaded::default()),
+        Err(error) => Err(Error::Read(error)),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Loaded, Error> {
+    let file: File = serde_json::from_slice(bytes).map_err(Error::Parse)?;
+    let expected = file.data.checksum();
+    if file.checksum != expected {
+        let found = file.checksum;
+        return Err(Error::Checksum { found, expected });
+    }
+    let rows = file.data.pod_device_entries.unwrap_or_default();
+    let resources = file.data.registered_devices.unwrap_or_default();
+    Ok(Loaded {
+        entries: rows
+            .into_iter()
+            .map(Entry::try_from)
+            .collect::<Result<_, _>>()?,
+        resources: resources.into_keys().collect(),
+    })
+}
+
+// === impl Data ===
+
+impl Data {
+    /// FNV-1a, 32 bit.
+    fn checksum(&self) -> u64 {
+        let json = serde_json::to_vec(self).expect("maps with text and number keys become JSON");
+        let hash = json.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        });
+        u64::from(hash)
+    }
+}
+
+// === impl Row ===
+
+impl From<&Entry> for Row {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            pod_uid: entry.uid.clone(),
+            container_name: entry.container.clone(),
+            resource_name: entry.resource.clone(),
+            device_ids: entry.devices.clone(),
+            alloc_resp: Some(to_base64(&entry.response.encode_to_vec())),
+        }
+    }
+}
+
+impl TryFrom<Row> for Entry {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self, Error> {
+        let bytes = from_base64(&row.alloc_resp.unwrap_or_default());
+        let response = bytes.and_then(|bytes| ContainerAllocateResponse::decode(&bytes[..]).ok());
+        let response = response.ok_or_else(|| Error::Response {
+            container: row.container_name.clone(),
+        })?;
+        Ok(Self {
+            uid: row.pod_uid,
+            container: row.container_name,
+            resource: row.resource_name,
+            devices: row.device_ids,
+            response,
+        })
+    }
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = (group >> (18 - 6 * at) & 63) as usize;
+            let filled = at <= chunk.len();
+            text.push(if filled { ALPHABET[digit].into() } else { '=' });
+        }
+    }
+    text
+}
+
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.trim_end_matches('=').as_bytes();
+    if text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len());
+    for chunk in digits.chunks(4) {
+        let mut group = 0;
+        for at in 0..4 {
+            let digit = chunk.get(at).map_or(Some(0), |digit| {
+                ALPHABET.iter().position(|letter| letter == digit)
+            })?;
+            group = group << 6 | u32::try_from(digit).ok()?;
+        }
+        let filled = chunk.len().checked_sub(1)?;
+        bytes.extend_from_slice(&group.to_be_bytes()[1..=filled]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

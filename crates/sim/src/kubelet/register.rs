@@ -1,0 +1,324 @@
+//! Registration, and the one ListAndWatch stream that follows from it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use kubelet::api::{
+    MESSAGE_LIMIT, VERSION,
+    deviceplugin::{
+        DevicePluginOptions, Empty, ListAndWatchResponse, RegisterRequest,
+        device_plugin_client::DevicePluginClient, registration_server,
+    },
+};
+use tokio::{sync::oneshot, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Request, Response, Status,
+    transport::{Channel, server::UdsConnectInfo},
+};
+
+use super::{
+    Core, Era, name,
+    record::{Breach, List, Outcome},
+    state::Endpoint,
+    wire,
+};
+
+/// How long a failed dial waits before the next.
+const REDIAL: Duration = Duration::from_millis(100);
+
+/// The kubelet's end of one registration.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) resource: String,
+    socket: PathBuf,
+    endpoint: String,
+    /// Ends the stream and leaves the connection.
+    pub(super) cut: CancellationToken,
+    /// Ends the connection.
+    closed: CancellationToken,
+    /// The kubelet's life that it belongs to; what comes after its end is not heard.
+    life: CancellationToken,
+    /// Whether the kubelet has forgotten it: the stream is read and ignored.
+    pub(super) forgotten: AtomicBool,
+    /// The connection and the plugin's options, for the endpoint.
+    link: Endpoint,
+}
+
+/// The service behind `kubelet.sock`, for one life of the kubelet.
+#[derive(Debug)]
+pub(super) struct Registrar {
+    pub(super) core: Arc<Core>,
+    pub(super) life: CancellationToken,
+}
+
+// === impl Registrar ===
+
+#[tonic::async_trait]
+impl registration_server::Registration for Registrar {
+    async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<Empty>, Status> {
+        let info = request.extensions().get::<UdsConnectInfo>();
+        let pid = info.and_then(|info| info.peer_cred?.pid());
+        let request = request.into_inner();
+        let (core, life) = (Arc::clone(&self.core), self.life.clone());
+        let (answer, answered) = oneshot::channel();
+        // A task of its own: a handler in Go runs to its end even when the caller has given up.
+        self.core.spawn(async move {
+            let work = core.register(request, pid, life.clone());
+            if let Some(result) = life.run_until_cancelled(work).await {
+                let _ = answer.send(result);
+            }
+        });
+        let result = answered
+            .await
+            .map_err(|_| Status::unavailable("the kubelet is stopping"))?;
+        // An error that is not a status is code Unknown in grpc-go.
+        result
+            .map(|()| Response::new(Empty {}))
+            .map_err(Status::unknown)
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    async fn register(
+        self: &Arc<Self>,
+        request: RegisterRequest,
+        pid: Option<i32>,
+        life: CancellationToken,
+    ) -> Result<(), String> {
+        let number = self.change(|state| state.record.register(&request, pid));
+        let result = self.accept(&request, life).await;
+        let outcome = match &result {
+            Ok(()) => Outcome::Accepted,
+            Err(message) => Outcome::Refused(message.clone()),
+        };
+        tracing::debug!(
+            resource = request.resource_name,
+            endpoint = request.endpoint,
+            ?outcome,
+            "registration"
+        );
+        self.change(|state| state.record.registrations[number].outcome = outcome);
+        result
+    }
+
+    async fn accept(
+        self: &Arc<Self>,
+        request: &RegisterRequest,
+        life: CancellationToken,
+    ) -> Result<(), String> {
+        let stall = self.look(|state| state.faults.stall);
+        tokio::time::sleep(stall).await;
+        if let Some(message) = self.change(|state| state.faults.refuse.pop_front()) {
+            return Err(message);
+        }
+        if request.version != VERSION {
+            return Err(format!(
+                "requested API version {:?} is not supported by kubelet. Supported version is {:?}",
+                request.version,
+                [VERSION]
+            ));
+        }
+        if !name::is_extended_resource(&request.resource_name) {
+            return Err(format!(
+                "the ResourceName {:?} is invalid",
+                request.resource_name
+            ));
+        }
+        let client = self.connect(request, life).await?;
+        let core = Arc::clone(self);
+        self.spawn(async move {
+            core.watch(&client).await;
+            core.ended(&client);
+        });
+        Ok(())
+    }
+
+    /// Dials the plugin, asks its options and makes it the endpoint of its resource.
+    async fn connect(
+        self: &Arc<Self>,
+        request: &RegisterRequest,
+        life: CancellationToken,
+    ) -> Result<Arc<Client>, String> {
+        let resource = &request.resource_name;
+        let socket = self.settings.dir.join(&request.endpoint);
+        if self.is_connected(resource, &socket) {
+            return Err(format!(
+                "device plugin {resource} with socket {} is already connected",
+                socket.display()
+            ));
+        }
+        let closed = life.child_token();
+        let link = self.link(resource, &socket, &closed).await;
+        let link = link.inspect_err(|_| {
+            closed.cancel();
+            // A kubelet that knows clients by resource alone now forgets the one it had, too: when
+            // that one's stream ends, nobody is told (handler.go, connectClient).
+            if self.settings.era == Era::V1_36 {
+                self.change(|state| state.clients.remove(resource));
+            }
+        })?;
+        let client = Arc::new(Client {
+            resource: resource.clone(),
+            socket,
+            endpoint: request.endpoint.clone(),
+            cut: closed.child_token(),
+            closed,
+            life,
+            forgotten: AtomicBool::new(false),
+            link,
+        });
+        self.change(|state| {
+            let clients = state.clients.entry(resource.clone()).or_default();
+            if self.settings.era == Era::V1_36 {
+                clients.clear();
+            }
+            clients.push(Arc::clone(&client));
+            let entry = state.resources.entry(resource.clone()).or_default();
+            entry.endpoint = client.link.clone();
+        });
+        Ok(client)
+    }
+
+    fn is_connected(&self, resource: &str, socket: &Path) -> bool {
+        self.settings.era == Era::V1_37
+            && self.look(|state| {
+                let clients = state.clients.get(resource);
+                clients.is_some_and(|clients| clients.iter().any(|c| c.socket == socket))
+            })
+    }
+
+    async fn link(
+        &self,
+        resource: &str,
+        socket: &Path,
+        closed: &CancellationToken,
+    ) -> Result<Endpoint, String> {
+        let channel = self.dial(socket, closed).await?;
+        let mut api = DevicePluginClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT);
+        let options = api.get_device_plugin_options(Empty {}).await;
+        let options: DevicePluginOptions = match options {
+            Ok(options) => options.into_inner(),
+            Err(status) => {
+                self.oversize(resource, &status);
+                let words = wire::words(&status);
+                return Err(format!("failed to get device plugin options: {words}"));
+            }
+        };
+        Ok(Endpoint {
+            api: Some(api),
+            options,
+            stopped: None,
+        })
+    }
+
+    /// Dials until it works or the time is up, as a blocking grpc-go dial does.
+    async fn dial(&self, socket: &Path, closed: &CancellationToken) -> Result<Channel, String> {
+        let attempts = async {
+            loop {
+                match wire::connect(socket, closed.clone()).await {
+                    Ok(channel) => return channel,
+                    Err(_) => tokio::time::sleep(REDIAL).await,
+                }
+            }
+        };
+        let dialled = tokio::time::timeout(self.settings.dial, attempts).await;
+        dialled.map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())
+    }
+
+    /// Reads the one stream until it ends, for whatever reason.
+    async fn watch(&self, client: &Client) {
+        let read = async {
+            let mut api = client.link.api.clone().expect("a connected client has one");
+            let mut stream = api.list_and_watch(Empty {}).await?.into_inner();
+            while let Some(list) = stream.message().await? {
+                self.listed(client, list);
+            }
+            Ok::<(), Status>(())
+        };
+        let ended = tokio::select! {
+            ended = read => ended,
+            () = client.cut.cancelled() => Ok(()),
+        };
+        if let Err(status) = ended {
+            self.oversize(&client.resource, &status);
+            let (resource, error) = (&client.resource, wire::words(&status));
+            tracing::debug!(resource, error, "ListAndWatch ended");
+        }
+    }
+
+    fn listed(&self, client: &Client, list: ListAndWatchResponse) {
+        let resource = &client.resource;
+        if client.life.is_cancelled() {
+            return;
+        }
+        self.change(|state| {
+            if !client.forgotten.load(Ordering::Relaxed) {
+                state.list(resource, &list.devices);
+            }
+            let list = List {
+                at: Instant::now(),
+                endpoint: client.endpoint.clone(),
+                devices: list.devices,
+            };
+            state.record.list(resource, list);
+        });
+        self.save();
+    }
+
+    /// What follows when a stream has ended.
+    fn ended(self: &Arc<Self>, client: &Arc<Client>) {
+        client.closed.cancel();
+        if client.forgotten.load(Ordering::Relaxed) || client.life.is_cancelled() {
+            return;
+        }
+        let resource = &client.resource;
+        let gone = self.change(|state| {
+            let Some(clients) = state.clients.get_mut(resource) else {
+                return false;
+            };
+            match self.settings.era {
+                // Whoever is known under the resource now is taken for the one whose stream ended.
+                Era::V1_36 => clients.drain(..).for_each(|client| client.closed.cancel()),
+                Era::V1_37 => clients.retain(|other| !Arc::ptr_eq(other, client)),
+            }
+            if let Some(newest) = clients.last() {
+                let entry = state.resources.entry(resource.clone()).or_default();
+                entry.endpoint = newest.link.clone();
+                return false;
+            }
+            state.clients.remove(resource);
+            state.disconnect(resource);
+            true
+        });
+        if gone {
+            self.expire_later(resource.clone());
+        }
+    }
+
+    /// Forgets a stopped resource when its grace is over.
+    pub(super) fn expire_later(self: &Arc<Self>, resource: String) {
+        let core = Arc::clone(self);
+        self.spawn(async move {
+            tokio::time::sleep(core.settings.grace).await;
+            if core.change(|state| state.expire(&resource, core.settings.grace)) {
+                core.save();
+            }
+        });
+    }
+
+    /// Takes note when a message was too large.
+    pub(super) fn oversize(&self, resource: &str, status: &Status) {
+        if let Some(size) = wire::oversize(status) {
+            self.change(|state| state.record.breach(resource, Breach::MessageTooLarge(size)));
+        }
+    }
+}

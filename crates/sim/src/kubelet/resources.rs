@@ -1,0 +1,155 @@
+//! The pod resources API: who holds which device, and what could be had.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kubelet::api::podresources::{
+    AllocatableResourcesRequest, AllocatableResourcesResponse, ContainerDevices,
+    ContainerResources, GetPodResourcesRequest, GetPodResourcesResponse, ListPodResourcesRequest,
+    ListPodResourcesResponse, NumaNode, PodResources, TopologyInfo,
+    pod_resources_lister_server::PodResourcesLister,
+};
+use tokio::time::Instant;
+use tonic::{Request, Response, Status};
+
+use super::{
+    Core,
+    pod::Id,
+    state::{Active, State},
+};
+
+/// The kubelet's limit on calls: so many per second, and so many at once.
+const RATE: f64 = 100.0;
+const BURST: f64 = 10.0;
+
+/// The service behind the pod resources socket.
+#[derive(Debug)]
+pub(super) struct Lister {
+    core: Arc<Core>,
+    bucket: Mutex<Bucket>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: f64,
+    at: Instant,
+}
+
+// === impl Lister ===
+
+impl Lister {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        let bucket = Mutex::new(Bucket {
+            tokens: BURST,
+            at: Instant::now(),
+        });
+        Self { core, bucket }
+    }
+
+    fn admit(&self) -> Result<(), Status> {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let earned = (now - bucket.at).as_secs_f64() * RATE;
+        bucket.tokens = (bucket.tokens + earned).min(BURST);
+        bucket.at = now;
+        if bucket.tokens < 1.0 {
+            return Err(Status::resource_exhausted("rejected by rate limit"));
+        }
+        bucket.tokens -= 1.0;
+        Ok(())
+    }
+}
+
+#[tonic::async_trait]
+impl PodResourcesLister for Lister {
+    async fn list(
+        &self,
+        _: Request<ListPodResourcesRequest>,
+    ) -> Result<Response<ListPodResourcesResponse>, Status> {
+        self.admit()?;
+        let pod_resources = self.core.look(|state| {
+            let pods = state.pods.values();
+            pods.map(|active| describe(state, active)).collect()
+        });
+        Ok(Response::new(ListPodResourcesResponse { pod_resources }))
+    }
+
+    async fn get_allocatable_resources(
+        &self,
+        _: Request<AllocatableResourcesRequest>,
+    ) -> Result<Response<AllocatableResourcesResponse>, Status> {
+        self.admit()?;
+        let devices = self.core.look(allocatable);
+        Ok(Response::new(AllocatableResourcesResponse {
+            devices,
+            ..Default::default()
+        }))
+    }
+
+    async fn get(
+        &self,
+        request: Request<GetPodResourcesRequest>,
+    ) -> Result<Response<GetPodResourcesResponse>, Status> {
+        self.admit()?;
+        let request = request.into_inner();
+        let id = Id {
+            namespace: request.pod_namespace,
+            name: request.pod_name,
+        };
+        let pod_resources = self.core.look(|state| {
+            let active = state.pods.get(&id);
+            active.map(|active| describe(state, active))
+        });
+        if pod_resources.is_none() {
+            let Id { namespace, name } = id;
+            return Err(Status::unknown(format!(
+                "pod {name} in namespace {namespace} not found"
+            )));
+        }
+        Ok(Response::new(GetPodResourcesResponse { pod_resources }))
+    }
+}
+
+fn describe(state: &State, active: &Active) -> PodResources {
+    let containers = active.pod.lasting().map(|container| ContainerResources {
+        name: container.name.clone(),
+        devices: state
+            .held(&active.uid, &container.name)
+            .into_iter()
+            .flat_map(|entry| {
+                let ids = entry.ids().into_iter();
+                ids.map(|id| row(&entry.resource, &id, &entry.nodes(&id)))
+            })
+            .collect(),
+        ..Default::default()
+    });
+    PodResources {
+        name: active.pod.name.clone(),
+        namespace: active.pod.namespace.clone(),
+        containers: containers.collect(),
+        ..Default::default()
+    }
+}
+
+fn allocatable(state: &State) -> Vec<ContainerDevices> {
+    let resources = state.resources.iter();
+    let devices = resources.flat_map(|(name, resource)| {
+        let devices = resource.devices.iter().flatten();
+        devices.map(move |(id, device)| (name, id, device))
+    });
+    devices
+        .filter(|(_, _, device)| device.healthy)
+        .map(|(name, id, device)| row(name, id, &device.numa))
+        .collect()
+}
+
+/// The kubelet gives each device a row of its own.
+fn row(resource: &str, id: &str, numa: &[i64]) -> ContainerDevices {
+    let nodes = numa.iter().map(|id| NumaNode { id: *id });
+    ContainerDevices {
+        resource_name: resource.to_owned(),
+        device_ids: vec![id.to_owned()],
+        topology: (!numa.is_empty()).then(|| TopologyInfo {
+            nodes: nodes.collect(),
+        }),
+    }
+}

@@ -1,0 +1,334 @@
+//! A node's folder: making it, reading it, and the commands that change it.
+//!
+//! Commands may come from any process at any time; each takes the node's lock, so none is lost.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use model::PciAddress;
+
+use crate::{
+    library,
+    profile::{self, Profile, mig},
+    state::{Gpu, Mig, Model, State},
+    store, target,
+    tree::Tree,
+};
+
+mod card;
+mod change;
+
+pub use card::NewGpu;
+pub use change::EccKind;
+
+/// A simulated node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    dir: PathBuf,
+}
+
+/// A card as the commands show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// `GPU-…`.
+    pub uuid: String,
+    /// The driver's index.
+    pub index: usize,
+    /// The number of its device node.
+    pub minor: u32,
+    /// Where it sits.
+    pub pci: PciAddress,
+    /// The product name.
+    pub name: String,
+    /// The NUMA node it is attached to.
+    pub numa: Option<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Whether it has fallen off the bus.
+    pub lost: bool,
+    /// Whether MIG mode is on.
+    pub mig_enabled: bool,
+}
+
+/// A MIG device as the commands show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigInfo {
+    /// `MIG-…`.
+    pub uuid: String,
+    /// The UUID of its card.
+    pub gpu: String,
+    /// The driver's index: `3:1`.
+    pub index: String,
+    /// Its profile, e.g. `1g.5gb`.
+    pub profile: String,
+    /// The GPU instance.
+    pub gpu_instance: u32,
+    /// The compute instance.
+    pub compute_instance: u32,
+}
+
+/// What a command could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The node's files.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A file; the error names it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The driver library.
+    #[error(transparent)]
+    Library(#[from] library::Error),
+    /// The profile.
+    #[error(transparent)]
+    Profile(#[from] profile::Error),
+    /// The device is not there.
+    #[error(transparent)]
+    Missing(#[from] target::Missing),
+    /// The card cannot be cut like this.
+    #[error(transparent)]
+    Mig(#[from] mig::Error),
+    /// There is a node in the folder already.
+    #[error("there is a node in {dir} already")]
+    Exists {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The sensor is not known.
+    #[error("{device} has no sensor `{name}`; it has: {known}")]
+    Sensor {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The command is not for such a device.
+    #[error("{device} is a {kind}; {wanted}")]
+    Kind {
+        /// The device.
+        device: String,
+        /// What it is.
+        kind: &'static str,
+        /// What the command takes.
+        wanted: &'static str,
+    },
+    /// The address is taken.
+    #[error("there is a card at {pci} already")]
+    Taken {
+        /// The address.
+        pci: PciAddress,
+    },
+    /// The model is not known.
+    #[error("there is no model `{name}`; there are: {known}")]
+    Model {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The name of a call in a fault is no NVML function.
+    #[error("`{call}` is no NVML function; give a name such as nvmlDeviceGetMemoryInfo, or `*`")]
+    Call {
+        /// What was asked for.
+        call: String,
+    },
+}
+
+/// What a command gives.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+// === impl Node ===
+
+impl Node {
+    /// Makes a node in a folder, which is made too if it is not there.
+    ///
+    /// # Errors
+    /// If there is a node already, if the driver library is not built, or if a file cannot be
+    /// written.
+    pub fn create(dir: &Path, profile: &Profile) -> Result<Self> {
+        let library = library::find()?;
+        let state = profile.state()?;
+        fs_err::create_dir_all(dir)?;
+        let dir = fs_err::canonicalize(dir)?;
+        let node = Self { dir };
+        let _lock = store::Lock::take(&node.dir)?;
+        if node.dir.join(store::STATE).exists() {
+            return Err(Error::Exists { dir: node.dir });
+        }
+        Tree::of(&state).write(&node.root())?;
+        fs_err::write(node.dir.join(store::EVENTS), "")?;
+        fs_err::os::unix::fs::symlink(library, node.library())?;
+        store::save(&node.dir, &state)?;
+        Ok(node)
+    }
+
+    /// The node in a folder.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let dir = fs_err::canonicalize(dir)?;
+        store::load(&dir)?;
+        Ok(Self { dir })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The driver library, to be loaded in place of the real one.
+    pub fn library(&self) -> PathBuf {
+        self.dir.join(store::LIBRARY)
+    }
+
+    /// Puts a copy of the driver library in place of the link to it. The loader takes two links
+    /// to one file for one library, so a process that loads several nodes' libraries at a time
+    /// needs this; otherwise the second would silently be the first.
+    ///
+    /// # Errors
+    /// If it cannot be copied.
+    pub fn own_library(&self) -> Result<()> {
+        let copy = self.dir.join(".library");
+        fs_err::copy(self.library(), &copy)?;
+        Ok(fs_err::rename(copy, self.library())?)
+    }
+
+    /// The folder that stands for the host's `/`.
+    pub fn root(&self) -> PathBuf {
+        self.dir.join(store::ROOT)
+    }
+
+    /// The whole state as it is now.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn state(&self) -> Result<State> {
+        Ok(store::load(&self.dir)?)
+    }
+
+    /// The cards in the driver's order.
+    ///
+    /// # Errors
+    /// If the state cannot be read.
+    pub fn gpus(&self) -> Result<Vec<GpuInfo>> {
+        let state = self.state()?;
+        let cards = state.gpus.iter().enumerate();
+        Ok(cards.map(|(index, gpu)| info(&state, index, gpu)).collect())
+    }
+
+    /// The MIG devices in the driver's order.
+    ///
+    /// # Errors
+    /// If the state cannot be read.
+    pub fn migs(&self) -> Result<Vec<MigInfo>> {
+        let state = self.state()?;
+        let mut found = Vec::new();
+        for (index, gpu) in state.gpus.iter().enumerate() {
+            let model = state.models.get(&gpu.model);
+            for (position, mig) in gpu.migs.iter().enumerate() {
+                let index = format!("{index}:{position}");
+                found.push(mig_info(gpu, model, index, mig));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Starts to record each NVML call, from here on.
+    ///
+    /// # Errors
+    /// If the log cannot be made.
+    pub fn trace(&self) -> Result<()> {
+        Ok(fs_err::write(self.dir.join(store::CALLS), "")?)
+    }
+
+    /// The calls since [`Node::trace`], each as `nvmlName target`; none if they are not recorded.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn calls(&self) -> Result<Vec<String>> {
+        match fs_err::read_to_string(self.dir.join(store::CALLS)) {
+            Ok(log) => Ok(log.lines().map(str::to_owned).collect()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Takes the driver library away, as on a machine without a driver. Processes that have
+    /// loaded it keep it.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub fn unplug_driver(&self) -> Result<()> {
+        rename(&self.library(), &self.unplugged())
+    }
+
+    /// Puts the driver library back.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub fn plug_driver(&self) -> Result<()> {
+        rename(&self.unplugged(), &self.library())
+    }
+
+    fn unplugged(&self) -> PathBuf {
+        self.dir.join(format!("{}.unplugged", store::LIBRARY))
+    }
+
+    /// Changes the state under the lock: new files first, then the state, then old files.
+    fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let _lock = store::Lock::take(&self.dir)?;
+        let mut state = store::load(&self.dir)?;
+        let before = Tree::of(&state);
+        let answer = edit(&mut state)?;
+        state.generation = state.generation.wrapping_add(1);
+        let tree = Tree::of(&state);
+        if tree == before {
+            store::save(&self.dir, &state)?;
+            return Ok(answer);
+        }
+        tree.write(&self.root())?;
+        store::save(&self.dir, &state)?;
+        tree.prune(&self.root())?;
+        Ok(answer)
+    }
+}
+
+/// Moves a file that may have been moved already.
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    if from.symlink_metadata().is_err() && to.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    Ok(fs_err::rename(from, to)?)
+}
+
+fn info(state: &State, index: usize, gpu: &Gpu) -> GpuInfo {
+    let model = state.models.get(&gpu.model);
+    GpuInfo {
+        uuid: gpu.uuid.clone(),
+        index,
+        minor: gpu.minor,
+        pci: gpu.pci,
+        name: model.map(|m| m.name.clone()).unwrap_or_default(),
+        numa: gpu.numa,
+        memory_bytes: model.map_or(0, |m| m.memory_mib.saturating_mul(1 << 20)),
+        lost: gpu.lost,
+        mig_enabled: gpu.mig_enabled,
+    }
+}
+
+fn mig_info(gpu: &Gpu, model: Option<&Model>, index: String, mig: &Mig) -> MigInfo {
+    let shape = model.and_then(|model| model.shape(&mig.profile));
+    MigInfo {
+        uuid: mig.uuid.clone(),
+        gpu: gpu.uuid.clone(),
+        index,
+        profile: shape.map(|shape| mig.name(shape)).unwrap_or_default(),
+        gpu_instance: mig.gi,
+        compute_instance: mig.ci,
+    }
+}

@@ -1,0 +1,86 @@
+//! Putting a card in: one that was there before, or a new one.
+
+use model::PciAddress;
+
+use super::{Error, Result};
+use crate::{
+    profile,
+    state::{Gpu, State},
+};
+
+/// A card to put in. What is not said is taken from the card that was taken out last, or else
+/// from the first card of the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewGpu {
+    /// Where to put it. A card that was taken out there comes back as it was.
+    pub pci: Option<PciAddress>,
+    /// The key of its model.
+    pub model: Option<String>,
+    /// The NUMA node to attach it to.
+    pub numa: Option<u32>,
+}
+
+/// The card to put in: one that was there before, or a new one.
+pub(super) fn make(state: &mut State, new: &NewGpu) -> Result<Gpu> {
+    if let Some(pci) = new.pci
+        && state.gpus.iter().any(|gpu| gpu.pci == pci)
+    {
+        return Err(Error::Taken { pci });
+    }
+    let wanted = |gpu: &Gpu| new.pci.is_none_or(|pci| gpu.pci == pci);
+    let known = state.removed.iter().rposition(wanted);
+    if let (Some(position), None) = (known, &new.model) {
+        let mut gpu = state.removed.remove(position);
+        gpu.numa = new.numa.or(gpu.numa);
+        if state.gpus.iter().any(|other| other.minor == gpu.minor) {
+            gpu.minor = minor(state);
+        }
+        return Ok(gpu);
+    }
+    fresh(state, new)
+}
+
+fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
+    let first = state.gpus.first().or(state.removed.first()).cloned();
+    let key = new
+        .model
+        .clone()
+        .or(first.as_ref().map(|gpu| gpu.model.clone()));
+    let key = key.unwrap_or_default();
+    let mut all = profile::models();
+    all.extend(state.models.clone());
+    let model = all.get(&key).ok_or_else(|| Error::Model {
+        name: key.clone(),
+        known: all.keys().cloned().collect::<Vec<_>>().join(", "),
+    })?;
+    let free = |pci: &PciAddress| !state.gpus.iter().any(|gpu| gpu.pci == *pci);
+    let address = |bus| PciAddress::new(0, bus, 0, 0);
+    let pci = new
+        .pci
+        .or_else(|| (0xe1..=0xff).filter_map(address).find(free));
+    let pci = pci.ok_or(Error::Taken {
+        pci: address(0xff).expect("device and function are in range"),
+    })?;
+    let gpu = Gpu {
+        uuid: profile::uuid("GPU", &[&state.profile, &pci.to_string()]),
+        model: key.clone(),
+        minor: minor(state),
+        pci,
+        under: "pci0000:e0/0000:e0:01.1".to_owned(),
+        numa: new.numa.or(first.and_then(|gpu| gpu.numa)),
+        serial: profile::serial(&state.profile, pci),
+        lost: false,
+        mig_enabled: false,
+        migs: Vec::new(),
+        links: Vec::new(),
+        sensors: model.idle.clone(),
+    };
+    state.models.insert(key, model.clone());
+    Ok(gpu)
+}
+
+/// The lowest number that no device node has.
+fn minor(state: &State) -> u32 {
+    let used = |minor: &u32| state.gpus.iter().any(|gpu| gpu.minor == *minor);
+    (0..=u32::MAX).find(|minor| !used(minor)).unwrap_or(0)
+}

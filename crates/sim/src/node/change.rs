@@ -1,0 +1,310 @@
+//! The commands that change a node while programs use it.
+
+use super::{
+    Error, GpuInfo, Node, Result,
+    card::{self, NewGpu},
+    info,
+};
+use crate::{
+    profile::{self, mig},
+    state::{Effect, Event, Fault, Gpu, Sensors, State},
+    store,
+    target::{Place, Target},
+};
+
+/// NVML's event types.
+const SINGLE_BIT: u64 = 1;
+const DOUBLE_BIT: u64 = 2;
+const XID: u64 = 8;
+
+/// What kind of memory error there was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EccKind {
+    /// The hardware repaired it.
+    Corrected,
+    /// It could not.
+    Uncorrected,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Lets cards fall off the bus: each call for one gives `GPU_IS_LOST`. Raises no event.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a MIG device.
+    pub fn lose(&self, target: &Target) -> Result<()> {
+        self.each(target, |gpu| gpu.lost = true)
+    }
+
+    /// Brings lost cards back.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a MIG device.
+    pub fn restore(&self, target: &Target) -> Result<()> {
+        self.each(target, |gpu| gpu.lost = false)
+    }
+
+    /// Raises an XID on cards or a MIG device.
+    ///
+    /// # Errors
+    /// If the target is not there.
+    pub fn xid(&self, target: &Target, code: u64) -> Result<()> {
+        let state = self.state()?;
+        for place in target.find(&state)? {
+            store::append(&self.dir, &event(&state, place, XID, code))?;
+        }
+        Ok(())
+    }
+
+    /// Counts a memory error on cards and raises its event.
+    ///
+    /// # Errors
+    /// If the target is not there.
+    pub fn ecc(&self, target: &Target, kind: EccKind) -> Result<()> {
+        let events = self.change(|state| {
+            let places = target.find(state)?;
+            for (gpu, _) in &places {
+                let sensors = &mut state.gpus[*gpu].sensors;
+                let counter = match kind {
+                    EccKind::Corrected => &mut sensors.ecc_corrected,
+                    EccKind::Uncorrected => &mut sensors.ecc_uncorrected,
+                };
+                *counter = counter.saturating_add(1);
+            }
+            let kind = match kind {
+                EccKind::Corrected => SINGLE_BIT,
+                EccKind::Uncorrected => DOUBLE_BIT,
+            };
+            let events = places.into_iter().map(|place| event(state, place, kind, 0));
+            Ok(events.collect::<Vec<_>>())
+        })?;
+        for event in events {
+            store::append(&self.dir, &event)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a call hang or fail, for one device or for all. A call without a version stands for
+    /// all its versions, `*` for all calls.
+    ///
+    /// # Errors
+    /// If the target is not there, or the call has no NVML name.
+    pub fn fault(&self, call: &str, target: Option<&Target>, effect: Effect) -> Result<()> {
+        if call != "*" && !call.starts_with("nvml") {
+            let call = call.to_owned();
+            return Err(Error::Call { call });
+        }
+        self.change(|state| {
+            let devices = match target {
+                None | Some(Target::All) => vec![None],
+                Some(one) => one
+                    .find(state)?
+                    .into_iter()
+                    .map(|p| Some(uuid(state, p)))
+                    .collect(),
+            };
+            for device in devices {
+                let call = call.to_owned();
+                state
+                    .faults
+                    .retain(|f| f.call != call || f.device != device);
+                state.faults.push(Fault {
+                    call,
+                    device,
+                    effect,
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends the faults of one call, or all of them. Hanging calls go on. Gives how many ended.
+    ///
+    /// # Errors
+    /// If the state cannot be changed.
+    pub fn clear_faults(&self, call: Option<&str>) -> Result<usize> {
+        self.change(|state| {
+            let before = state.faults.len();
+            state
+                .faults
+                .retain(|f| call.is_some_and(|call| f.call != call));
+            Ok(before - state.faults.len())
+        })
+    }
+
+    /// Moves a sensor or counter. A MIG device has only `memory-used`.
+    ///
+    /// # Errors
+    /// If the target is not there, or has no such sensor; the message lists those it has.
+    pub fn set(&self, target: &Target, name: &str, value: u64) -> Result<()> {
+        self.change(|state| {
+            for place in target.find(state)? {
+                let device = uuid(state, place);
+                let gpu = &mut state.gpus[place.0];
+                let (field, known) = match place.1 {
+                    None => (gpu.sensors.field(name), Sensors::names().collect()),
+                    Some(mig) => {
+                        let field = &mut gpu.migs[mig].memory_used_mib;
+                        (
+                            (name == "memory-used").then_some(field),
+                            vec!["memory-used"],
+                        )
+                    }
+                };
+                *field.ok_or_else(|| Error::Sensor {
+                    device,
+                    name: name.to_owned(),
+                    known: known.join(", "),
+                })? = value;
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts a card in.
+    ///
+    /// # Errors
+    /// If its address is taken, or its model is not known.
+    pub fn add_gpu(&self, new: &NewGpu) -> Result<GpuInfo> {
+        self.change(|state| {
+            let gpu = card::make(state, new)?;
+            let uuid = gpu.uuid.clone();
+            state.gpus.push(gpu);
+            profile::sort(&mut state.gpus);
+            let found = state
+                .gpus
+                .iter()
+                .enumerate()
+                .find(|(_, gpu)| gpu.uuid == uuid);
+            let (index, gpu) = found.expect("it was put in above");
+            Ok(info(state, index, gpu))
+        })
+    }
+
+    /// Takes cards out, with their MIG devices.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a MIG device.
+    pub fn remove_gpu(&self, target: &Target) -> Result<()> {
+        self.change(|state| {
+            let places = whole(state, target)?;
+            for place in places.into_iter().rev() {
+                let mut gpu = state.gpus.remove(place);
+                gpu.migs.clear();
+                gpu.lost = false;
+                state.removed.push(gpu);
+            }
+            Ok(())
+        })
+    }
+
+    /// Switches MIG mode on or off; off removes the MIG devices.
+    ///
+    /// # Errors
+    /// If the target is not there, is a MIG device, or has no MIG.
+    pub fn set_mig(&self, target: &Target, enabled: bool) -> Result<()> {
+        self.change(|state| {
+            for place in whole(state, target)? {
+                let gpu = &mut state.gpus[place];
+                let model = &state.models[&gpu.model];
+                if model.mig.is_empty() {
+                    let (gpu, model) = (gpu.uuid.clone(), model.name.clone());
+                    return Err(mig::Error::Unsupported { gpu, model }.into());
+                }
+                gpu.mig_enabled = enabled;
+                if !enabled {
+                    gpu.migs.clear();
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes a MIG device on each card of the target. Gives the UUIDs.
+    ///
+    /// # Errors
+    /// If the target is not there, has no such profile, no room, or MIG mode is off.
+    pub fn add_mig(&self, target: &Target, profile: &str) -> Result<Vec<String>> {
+        self.change(|state| {
+            let places = whole(state, target)?;
+            let mut made = Vec::with_capacity(places.len());
+            for place in places {
+                let gpu = &mut state.gpus[place];
+                made.push(mig::add(gpu, &state.models[&gpu.model], profile)?);
+            }
+            Ok(made)
+        })
+    }
+
+    /// Removes a MIG device.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a card.
+    pub fn remove_mig(&self, target: &Target) -> Result<()> {
+        self.change(|state| {
+            for (gpu, mig) in target.find(state)? {
+                let Some(mig) = mig else {
+                    return Err(Error::Kind {
+                        device: state.gpus[gpu].uuid.clone(),
+                        kind: "whole card",
+                        wanted: "only a MIG device can be removed like this",
+                    });
+                };
+                state.gpus[gpu].migs.remove(mig);
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes one NVLink of a card down or brings it up.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a MIG device. A link that it does not have is ignored.
+    pub fn set_link(&self, target: &Target, link: usize, active: bool) -> Result<()> {
+        self.each(target, |gpu| {
+            if let Some(link) = gpu.links.get_mut(link) {
+                link.active = active;
+            }
+        })
+    }
+
+    fn each(&self, target: &Target, edit: impl Fn(&mut Gpu)) -> Result<()> {
+        self.change(|state| {
+            for place in whole(state, target)? {
+                edit(&mut state.gpus[place]);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The positions of whole cards.
+fn whole(state: &State, target: &Target) -> Result<Vec<usize>> {
+    let places = target.find(state)?.into_iter().map(|place| match place {
+        (gpu, None) => Ok(gpu),
+        (_, Some(_)) => Err(Error::Kind {
+            device: uuid(state, place),
+            kind: "MIG device",
+            wanted: "the command is for whole cards",
+        }),
+    });
+    places.collect()
+}
+
+fn uuid(state: &State, (gpu, mig): Place) -> String {
+    let gpu = &state.gpus[gpu];
+    mig.map_or(&gpu.uuid, |mig| &gpu.migs[mig].uuid).clone()
+}
+
+fn event(state: &State, (gpu, mig): Place, kind: u64, data: u64) -> Event {
+    let gpu = &state.gpus[gpu];
+    let mig = mig.map(|mig| &gpu.migs[mig]);
+    Event {
+        gpu: gpu.uuid.clone(),
+        gi: mig.map(|mig| mig.gi),
+        ci: mig.map(|mig| mig.ci),
+        kind,
+        data,
+    }
+}

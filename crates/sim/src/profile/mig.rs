@@ -1,0 +1,188 @@
+//! Cutting a card into MIG devices as the driver does: which shapes there are, where they fit,
+//! and which instance ids they get.
+
+use super::uuid;
+use crate::state::{Gpu, Mig, MigProfile, Model};
+
+/// Memory slices of a card.
+const MEMORY_SLICES: u32 = 8;
+/// Compute slices of a card.
+const COMPUTE_SLICES: u32 = 7;
+/// Instance ids on a card, as the driver's capability files have them.
+pub(crate) const GPU_INSTANCES: u32 = 15;
+/// Compute instances in a GPU instance, as the driver's capability files have them.
+pub(crate) const COMPUTE_INSTANCES: u32 = 8;
+
+/// Why a MIG device cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The card has no MIG.
+    #[error("{gpu} ({model}) has no MIG")]
+    Unsupported {
+        /// The card.
+        gpu: String,
+        /// What it is.
+        model: String,
+    },
+    /// MIG mode is off.
+    #[error("MIG mode is off on {gpu}")]
+    Disabled {
+        /// The card.
+        gpu: String,
+    },
+    /// The card has no such shape.
+    #[error("{gpu} has no MIG profile `{profile}`; it has: {known}")]
+    Profile {
+        /// The card.
+        gpu: String,
+        /// What was asked for.
+        profile: String,
+        /// What there is.
+        known: String,
+    },
+    /// There is no room.
+    #[error("{gpu} has no room for another {profile}")]
+    Full {
+        /// The card.
+        gpu: String,
+        /// What was asked for.
+        profile: String,
+    },
+}
+
+/// Makes one MIG device of a shape such as `3g.20gb`, or `1c.3g.20gb` for a part of the compute
+/// slices. Gives its UUID.
+pub(crate) fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
+    if model.mig.is_empty() {
+        return Err(Error::Unsupported {
+            gpu: gpu.uuid.clone(),
+            model: model.name.clone(),
+        });
+    }
+    if !gpu.mig_enabled {
+        return Err(Error::Disabled {
+            gpu: gpu.uuid.clone(),
+        });
+    }
+    let (shape, slices) = parse(model, profile).ok_or_else(|| Error::Profile {
+        gpu: gpu.uuid.clone(),
+        profile: profile.to_owned(),
+        known: names(model),
+    })?;
+    let mig = share(gpu, shape, slices)
+        .or_else(|| place(gpu, model, shape, slices))
+        .ok_or_else(|| Error::Full {
+            gpu: gpu.uuid.clone(),
+            profile: profile.to_owned(),
+        })?;
+    let uuid = mig.uuid.clone();
+    gpu.migs.push(mig);
+    gpu.migs.sort_by_key(|mig| (mig.gi, mig.ci));
+    Ok(uuid)
+}
+
+/// The shape and the compute slices that a name asks for.
+fn parse<'a>(model: &'a Model, profile: &str) -> Option<(&'a MigProfile, u32)> {
+    if let Some(shape) = model.shape(profile) {
+        return Some((shape, shape.slices));
+    }
+    let (slices, rest) = profile.split_once("c.")?;
+    let (slices, shape) = (slices.parse().ok()?, model.shape(rest)?);
+    (1..shape.slices)
+        .contains(&slices)
+        .then_some((shape, slices))
+}
+
+fn names(model: &Model) -> String {
+    let names: Vec<_> = model.mig.iter().map(|shape| shape.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// Puts a part of a GPU instance beside the other parts of one that has room.
+fn share(gpu: &Gpu, shape: &MigProfile, slices: u32) -> Option<Mig> {
+    if slices == shape.slices {
+        return None;
+    }
+    let same = gpu.migs.iter().filter(|mig| mig.profile == shape.name);
+    let (first, ci) = same
+        .filter_map(|first| {
+            let inside = || gpu.migs.iter().filter(|mig| mig.gi == first.gi);
+            let used = inside().map(|mig| mig.slices).fold(0, u32::saturating_add);
+            let free = (0..COMPUTE_INSTANCES).find(|ci| inside().all(|mig| mig.ci != *ci))?;
+            (used.saturating_add(slices) <= shape.slices).then_some((first, free))
+        })
+        .next()?;
+    Some(mig(gpu, shape, (first.gi, ci, first.start), slices))
+}
+
+/// Makes a new GPU instance where one fits.
+fn place(gpu: &Gpu, model: &Model, shape: &MigProfile, slices: u32) -> Option<Mig> {
+    let taken = instances(gpu, model);
+    let compute = taken.iter().map(|(_, other)| other.slices);
+    let compute = compute.fold(0, u32::saturating_add);
+    let same = taken.iter().filter(|(_, other)| other.name == shape.name);
+    let same = u32::try_from(same.count()).unwrap_or(u32::MAX);
+    if compute.saturating_add(shape.slices) > COMPUTE_SLICES || same >= shape.count {
+        return None;
+    }
+    let start = free(&taken, shape)?;
+    Some(mig(gpu, shape, (id(shape, start), 0, start), slices))
+}
+
+fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slices: u32) -> Mig {
+    Mig {
+        uuid: uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
+        gi,
+        ci,
+        profile: shape.name.clone(),
+        slices,
+        start,
+        memory_used_mib: 12,
+    }
+}
+
+/// The GPU instances of a card: first memory slice and shape of each.
+pub(crate) fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> {
+    let mut seen = Vec::new();
+    let mut found = Vec::new();
+    for mig in &gpu.migs {
+        let Some(shape) = model.shape(&mig.profile) else {
+            continue;
+        };
+        if !seen.contains(&mig.gi) {
+            seen.push(mig.gi);
+            found.push((mig.start, shape));
+        }
+    }
+    found
+}
+
+/// Where a shape may start: at multiples of its own size.
+pub(crate) fn starts(shape: &MigProfile) -> Vec<u32> {
+    let size = shape.memory_slices.clamp(1, MEMORY_SLICES);
+    let all = (0..MEMORY_SLICES).step_by(size as usize);
+    let fits = all.filter(|start| start + size <= MEMORY_SLICES);
+    fits.take(shape.count as usize).collect()
+}
+
+/// The memory slice at which the driver puts a shape: the last one that is free.
+fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile) -> Option<u32> {
+    let fits = |start: &u32| {
+        let end = start + shape.memory_slices;
+        let apart = |(at, other): &(u32, &MigProfile)| {
+            end <= *at || at.saturating_add(other.memory_slices) <= *start
+        };
+        taken.iter().all(apart)
+    };
+    starts(shape).into_iter().rev().find(fits)
+}
+
+/// The instance id, which follows from size and place: `1g` at slice 6 is 13, `2g` at 4 is 5.
+fn id(shape: &MigProfile, start: u32) -> u32 {
+    match shape.memory_slices {
+        8 => 0,
+        4 => 1 + start / 4,
+        2 => 3 + start / 2,
+        _ => 7 + start,
+    }
+}

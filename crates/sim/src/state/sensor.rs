@@ -1,0 +1,91 @@
+//! What a card measures and counts, and the names by which the commands move it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a card measures and counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sensors {
+    /// Core, in degrees.
+    pub temperature: u64,
+    /// Memory, in degrees; zero where it is not measured.
+    pub memory_temperature: u64,
+    /// In milliwatts.
+    pub power: u64,
+    /// Busy engines in per cent.
+    pub utilization: u64,
+    /// Busy memory in per cent.
+    pub memory_utilization: u64,
+    /// In MiB.
+    pub memory_used: u64,
+    /// Multiprocessor clock in MHz.
+    pub clock_sm: u64,
+    /// Memory clock in MHz.
+    pub clock_memory: u64,
+    /// NVML's performance state.
+    pub performance_state: u64,
+    /// NVML's clock event reasons, as a mask.
+    pub clock_reasons: u64,
+    /// Corrected memory errors.
+    pub ecc_corrected: u64,
+    /// Uncorrected memory errors.
+    pub ecc_uncorrected: u64,
+    /// Rows replaced after corrected errors.
+    pub remapped_corrected: u64,
+    /// Rows replaced after uncorrected errors.
+    pub remapped_uncorrected: u64,
+    /// Whether a row waits for a reset to be replaced.
+    pub remap_pending: u64,
+    /// Whether a row could not be replaced.
+    pub remap_failed: u64,
+    /// Whether pages wait for a reboot to be retired.
+    pub retired_pending: u64,
+    /// The PCIe generation in use.
+    pub pcie_generation: u64,
+    /// The PCIe lanes in use.
+    pub pcie_width: u64,
+    /// PCIe replays.
+    pub pcie_replays: u64,
+}
+
+/// A sensor's name and where it is kept.
+type Sensor = (&'static str, fn(&mut Sensors) -> &mut u64);
+
+/// The names that [`Sensors::field`] knows.
+const SENSORS: [Sensor; 20] = [
+    ("temperature", |s| &mut s.temperature),
+    ("memory-temperature", |s| &mut s.memory_temperature),
+    ("power", |s| &mut s.power),
+    ("utilization", |s| &mut s.utilization),
+    ("memory-utilization", |s| &mut s.memory_utilization),
+    ("memory-used", |s| &mut s.memory_used),
+    ("clock-sm", |s| &mut s.clock_sm),
+    ("clock-memory", |s| &mut s.clock_memory),
+    ("performance-state", |s| &mut s.performance_state),
+    ("clock-reasons", |s| &mut s.clock_reasons),
+    ("ecc-corrected", |s| &mut s.ecc_corrected),
+    ("ecc-uncorrected", |s| &mut s.ecc_uncorrected),
+    ("remapped-corrected", |s| &mut s.remapped_corrected),
+    ("remapped-uncorrected", |s| &mut s.remapped_uncorrected),
+    ("remap-pending", |s| &mut s.remap_pending),
+    ("remap-failed", |s| &mut s.remap_failed),
+    ("retired-pending", |s| &mut s.retired_pending),
+    ("pcie-generation", |s| &mut s.pcie_generation),
+    ("pcie-width", |s| &mut s.pcie_width),
+    ("pcie-replays", |s| &mut s.pcie_replays),
+];
+
+// === impl Sensors ===
+
+impl Sensors {
+    /// The names of all sensors.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SENSORS.iter().map(|(name, _)| *name)
+    }
+
+    /// The sensor of this name.
+    pub fn field(&mut self, name: &str) -> Option<&mut u64> {
+        let (_, field) = SENSORS.iter().find(|(known, _)| *known == name)?;
+        Some(field(self))
+    }
+}

@@ -1,0 +1,79 @@
+//! `/proc`: what the kernel driver tells about itself, and the files that stand for MIG rights.
+
+use super::{Tree, dev};
+use crate::{
+    profile::{
+        mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
+        uuid,
+    },
+    state::{Gpu, State},
+};
+
+/// Adds everything below `/proc`.
+pub(super) fn add(tree: &mut Tree, state: &State) {
+    let version = &state.driver.version;
+    let version = format!(
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  \
+         Tue Sep 23 10:11:16 UTC 2025\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
+    );
+    tree.file("proc/driver/nvidia/version", version);
+    let majors = "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n\
+                  234 nvidia-nvswitch\n235 nvidia-caps\n511 nvidia-uvm\n\nBlock devices:\n259 blkext\n";
+    tree.file("proc/devices", majors);
+    let boot = uuid("boot", &[&state.profile]);
+    let boot = boot.trim_start_matches("boot-");
+    tree.file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
+    for gpu in &state.gpus {
+        let name = state.models.get(&gpu.model).map_or("", |m| m.name.as_str());
+        let path = format!("proc/driver/nvidia/gpus/{}/information", gpu.pci);
+        tree.file(path, information(gpu, name));
+    }
+    rights(tree, state);
+}
+
+fn information(gpu: &Gpu, name: &str) -> String {
+    let Gpu {
+        uuid, pci, minor, ..
+    } = gpu;
+    let irq = 130_u32.saturating_add(*minor);
+    format!(
+        "Model: \t\t {name}\nIRQ:   \t\t {irq}\nGPU UUID: \t {uuid}\n\
+         Video BIOS: \t 92.00.45.00.03\nBus Type: \t PCIe\nDMA Size: \t 47 bits\n\
+         DMA Mask: \t 0x7fffffffffff\nBus Location: \t {pci}\nDevice Minor: \t {minor}\n\
+         GPU Excluded:\t No\n"
+    )
+}
+
+/// The driver numbers every right that could exist, whether or not the instance does.
+fn rights(tree: &mut Tree, state: &State) {
+    let mut minors = "config 1\nmonitor 2\n".to_owned();
+    let mut numbers: Vec<u32> = state.gpus.iter().map(|gpu| gpu.minor).collect();
+    numbers.sort_unstable();
+    for gpu in numbers {
+        for gi in 0..GPU_INSTANCES {
+            minors += &format!("gpu{gpu}/gi{gi}/access {}\n", dev::right(gpu, gi, None));
+            for ci in 0..COMPUTE_INSTANCES {
+                let right = dev::right(gpu, gi, Some(ci));
+                minors += &format!("gpu{gpu}/gi{gi}/ci{ci}/access {right}\n");
+            }
+        }
+    }
+    tree.file("proc/driver/nvidia-caps/mig-minors", minors);
+    let mut capability = |path: &str, right: u32| {
+        let text = format!("DeviceFileMinor: {right}\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+        tree.file(format!("proc/driver/nvidia/capabilities/{path}"), text);
+    };
+    capability("mig/config", 1);
+    capability("mig/monitor", 2);
+    for gpu in &state.gpus {
+        for mig in &gpu.migs {
+            let (minor, gi, ci) = (gpu.minor, mig.gi, mig.ci);
+            let at = format!("gpu{minor}/mig/gi{gi}");
+            capability(&format!("{at}/access"), dev::right(minor, gi, None));
+            capability(
+                &format!("{at}/ci{ci}/access"),
+                dev::right(minor, gi, Some(ci)),
+            );
+        }
+    }
+}

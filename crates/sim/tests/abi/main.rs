@@ -1,0 +1,15 @@
+//! The driver library as other programs meet it: loaded with dlopen through a node's folder and
+//! called over its C ABI.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod cards;
+mod events;
+mod faults;
+mod files;
+mod legacy;
+mod links;
+mod partitions;
+mod processes;
+mod rig;
+mod robust;
