@@ -34,6 +34,8 @@ pub enum Sight<'a> {
     Stuck(&'a StuckCall),
     /// It is not listed any more.
     Missing(&'a str),
+    /// A partition that its card did not tell of, because this call failed.
+    Untold(&'a CallFailure),
     /// Nobody looks: the probe does not run.
     Unwatched(&'a str),
 }
@@ -75,6 +77,12 @@ impl Record {
                 CauseKind::NotAnswering,
                 format!("{} has not returned since {:.0}", call.call, call.since),
                 "the device answers again when it is tried alone",
+                now,
+            ),
+            Sight::Untold(failure) => self.stand(
+                CauseKind::MonitorDown,
+                format!("its card does not tell of it: {failure}"),
+                "the card answers the call again",
                 now,
             ),
             Sight::Unwatched(why) => self.stand(

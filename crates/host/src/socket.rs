@@ -2,14 +2,21 @@
 
 use std::{
     io,
-    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::Mode,
+    net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
 use tokio::net::UnixListener;
 
 /// The longest path that fits a socket address.
 pub const PATH_LIMIT: usize = 107;
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// A listening socket and its file, which is removed when this is dropped.
 #[derive(Debug)]
@@ -85,8 +92,7 @@ impl Bound {
             path: path.to_owned(),
             source,
         };
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        fs_err::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed)?;
+        let listener = listen(path).map_err(failed)?;
         let identity = Identity::of(path).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         let file = File {
             path: path.to_owned(),
@@ -142,6 +148,17 @@ pub fn is_alive(path: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(path).is_ok()
 }
 
+/// A listening socket that never was anybody's but ours, not even between two calls.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Linux makes the file with the mode that the socket has when it is bound.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    net::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(socket.into())
+}
+
 /// Makes room for a socket: removes a dead one, refuses anything else.
 fn clear(path: &Path) -> Result<(), Error> {
     let path_buf = || path.to_owned();
@@ -179,6 +196,16 @@ mod tests {
         assert!(!file.is_ours());
         drop(file);
         assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let bound = Bound::bind(&path).unwrap();
+        let mode = fs_err::metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(bound);
     }
 
     #[tokio::test]

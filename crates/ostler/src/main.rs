@@ -1,1 +1,33 @@
-fn main() {}
+//! Ostler: one small node agent that hands accelerators to pods.
+
+mod cli;
+mod inventory;
+mod reap;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The exit status for a wrong command line, as in `sysexits.h`.
+const USAGE: u8 = 64;
+/// The exit status for a wrong config.
+const CONFIG: u8 = 78;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+        }
+    };
+    match cli.start() {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("ostler: {error:#}");
+            let is_config = error.chain().any(|cause| cause.is::<config::Error>());
+            ExitCode::from(if is_config { CONFIG } else { 1 })
+        }
+    }
+}

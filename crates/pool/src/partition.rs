@@ -50,3 +50,6 @@ fn unit(entry: &Entry) -> Unit {
         numa: entry.device.numa,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -277,6 +277,18 @@ fn commands(settings: &Settings) -> io::Result<Commands> {
     Ok(commands)
 }
 
+/// The commands in an input: a door for the fuzz targets, and for nothing else.
+#[doc(hidden)]
+pub fn read_commands(input: &[u8]) -> Vec<Command> {
+    let mut commands = Vec::new();
+    let read = input::read(input, |command| {
+        commands.push(command);
+        true
+    });
+    debug_assert!(read.is_ok(), "a slice does not break");
+    commands
+}
+
 /// A short line for an error and what caused it.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();

@@ -84,6 +84,15 @@ impl Default for Settings {
     }
 }
 
+/// Reads a text as each of the driver's files and names that are read here: a door for the fuzz
+/// targets, and for nothing else.
+#[doc(hidden)]
+pub fn read_text(text: &str) {
+    let _ = nodes::MigMinors::parse(text);
+    let _ = bus::hex(text);
+    let _ = profile::suffix_of(profile::from_device_name(text).unwrap_or(text));
+}
+
 // === impl Nvidia ===
 
 impl Nvidia {

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::process::Program;
+pub use self::process::{Children, Program};
 use self::{
     picture::Picture,
     process::{Heard, Left, Number, Process, Role, choice},
@@ -39,7 +39,7 @@ const NONSENSE_LIMIT: u32 = 100;
 const CALM_BEATS: u32 = 2;
 
 /// What a supervisor keeps running, and how patiently.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The backend's name: `nvidia`.
     pub name: String,
@@ -47,6 +47,8 @@ pub struct Settings {
     pub program: Program,
     /// How patient to be.
     pub limits: Limits,
+    /// Where its processes are written down.
+    pub children: Children,
 }
 
 /// How patient a supervisor is.

@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 use model::Phase;
 use probe::{
     Sighting, Update,
-    supervisor::{Limits, Program, Settings, run},
+    supervisor::{Children, Limits, Program, Settings, run},
 };
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,7 @@ impl Rig {
                 pause: Duration::from_millis(200),
                 ..Limits::default()
             },
+            children: Children::default(),
         };
         let (sender, updates) = mpsc::channel(64);
         let cancel = CancellationToken::new();
@@ -255,6 +256,7 @@ async fn a_program_that_does_not_exist_is_named() {
             args: Vec::new(),
         },
         limits: Limits::default(),
+        children: Children::default(),
     };
     tasks.spawn(run(settings, sender, cancel.clone()));
     let mut rig = Rig {

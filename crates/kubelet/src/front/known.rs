@@ -44,7 +44,11 @@ pub(crate) async fn ask(
             }
             Err(error) if !silent => {
                 silent = true;
-                tracing::debug!(%error, "the kubelet does not tell what it counts");
+                tracing::info!(
+                    %error,
+                    "the kubelet does not tell what it counts, so a registration is judged by \
+                     its stream alone; in a pod, mount the folder of the pod resources socket"
+                );
             }
             Err(_) => {}
         }

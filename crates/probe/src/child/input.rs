@@ -29,7 +29,7 @@ pub(super) fn start(sender: mpsc::Sender<Command>) -> io::Result<()> {
 
 /// Reads commands until the input ends or nobody wants more. Lines that are no command are passed
 /// over: the agent may be newer.
-fn read(input: impl Read, mut take: impl FnMut(Command) -> bool) -> io::Result<()> {
+pub(super) fn read(input: impl Read, mut take: impl FnMut(Command) -> bool) -> io::Result<()> {
     let mut input = BufReader::with_capacity(512, input);
     let mut line = Vec::new();
     loop {

@@ -69,7 +69,11 @@ fn numa(folder: &Path) -> Option<u32> {
 }
 
 fn number(file: &Path) -> Option<u32> {
-    let text = fs_err::read_to_string(file).ok()?;
+    hex(&fs_err::read_to_string(file).ok()?)
+}
+
+/// A number as sysfs writes it: `0x10de`.
+pub(super) fn hex(text: &str) -> Option<u32> {
     let digits = text.trim();
     u32::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok()
 }

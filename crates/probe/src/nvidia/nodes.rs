@@ -117,7 +117,7 @@ impl MigMinors {
     }
 
     /// Reads lines of a path and a number; lines that are something else are passed over.
-    fn parse(text: impl AsRef<str>) -> Self {
+    pub(super) fn parse(text: impl AsRef<str>) -> Self {
         let line = |line: &str| {
             let mut words = line.split_whitespace();
             let (path, minor) = (words.next()?, words.next()?);

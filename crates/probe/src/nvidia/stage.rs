@@ -2,7 +2,7 @@
 //! cards to listen to. No lock is held while a driver call is under way.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// The meeting place of the two threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stage(Arc<Mutex<Scene>>);
+pub(super) struct Stage(Arc<(Mutex<Scene>, Condvar)>);
 
 /// What is on the stage now.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,14 @@ impl Stage {
     /// Puts a new scene on.
     pub(super) fn show(&self, scene: Scene) {
         *self.lock() = scene;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until there is a driver with cards to listen to, or the time is over.
+    pub(super) fn await_cards(&self, limit: Duration) {
+        let empty = |scene: &mut Scene| scene.session.is_none() || scene.cards.is_empty();
+        // What comes of it is looked at by the caller.
+        let _ = self.0.1.wait_timeout_while(self.lock(), limit, empty);
     }
 
     /// Clears the stage and waits until nobody but the caller holds the driver, within limits: a
@@ -64,27 +72,25 @@ impl Stage {
     }
 
     fn lock(&self) -> MutexGuard<'_, Scene> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Scene ===
 
 impl Scene {
-    /// Whether an event set made for the other scene does for this one.
-    pub(super) fn same_cards(&self, other: &Self) -> bool {
-        let same_session = match (&self.session, &other.session) {
+    /// Whether both have the same open driver.
+    pub(super) fn same_session(&self, other: &Self) -> bool {
+        match (&self.session, &other.session) {
             (Some(one), Some(two)) => Arc::ptr_eq(one, two),
             (None, None) => true,
             _ => false,
-        };
-        let cards = |scene: &Self| -> Vec<(Locator, DeviceId)> {
-            scene
-                .cards
-                .iter()
-                .map(|card| (card.at, card.id.clone()))
-                .collect()
-        };
-        same_session && cards(self) == cards(other)
+        }
+    }
+
+    /// Whether the card is on it, whatever its partitions.
+    pub(super) fn has(&self, card: &Watched) -> bool {
+        let same = |other: &Watched| other.at == card.at && other.id == card.id;
+        self.cards.iter().any(same)
     }
 }

@@ -15,9 +15,6 @@ use crate::{
     protocol::{Event, EventKind},
 };
 
-/// How long to rest while there is nothing to listen to.
-const REST: Duration = Duration::from_millis(500);
-
 /// After so many waits, cards that could not be listened to are tried again.
 const PATIENCE: u32 = 60;
 
@@ -27,6 +24,9 @@ pub(super) struct Watch {
     stage: Stage,
     /// What the set was made for; `None` where it is to be made.
     scene: Option<Scene>,
+    /// Cards of the set that are not seen any more. What the driver still has to say of them, such
+    /// as why they went, is listened to; when one comes back the set is made anew.
+    away: Vec<Watched>,
     /// `None` where there is nothing that can be listened to.
     set: Option<EventSet>,
     /// How many more waits until the cards that failed are tried again, where some did.
@@ -40,6 +40,7 @@ impl Watch {
         Self {
             stage,
             scene: None,
+            away: Vec::new(),
             set: None,
             patience: None,
         }
@@ -49,11 +50,7 @@ impl Watch {
     fn follow(&mut self) -> Result<(), nvml::Error> {
         let scene = self.stage.scene();
         self.patience = self.patience.map(|waits| waits.saturating_sub(1));
-        let same = self
-            .scene
-            .as_ref()
-            .is_some_and(|old| old.same_cards(&scene));
-        if !same || self.patience == Some(0) {
+        if !self.still_serves(&scene) || self.patience == Some(0) {
             // The old set holds the old driver: let both go before anything else.
             self.release();
             if let Some(session) = &scene.session
@@ -61,9 +58,18 @@ impl Watch {
             {
                 self.listen(session, &scene.cards)?;
             }
+        } else if let Some(old) = self.scene.take() {
+            let gone = old.cards.into_iter().filter(|card| !scene.has(card));
+            self.away.extend(gone);
         }
         self.scene = Some(scene);
         Ok(())
+    }
+
+    /// Whether the set at hand does for `scene`: it has every card, each without interruption.
+    fn still_serves(&self, scene: &Scene) -> bool {
+        let Some(old) = &self.scene else { return false };
+        old.same_session(scene) && scene.cards.iter().all(|card| old.has(card))
     }
 
     /// Makes an event set of all cards that can be listened to; one that cannot affects no other.
@@ -88,9 +94,18 @@ impl Watch {
         Ok(())
     }
 
+    /// Waits for something to listen to. Cards that report no events are not it.
+    fn rest(&self, limit: Duration) {
+        match self.scene.as_ref().is_some_and(|s| !s.cards.is_empty()) {
+            true => thread::sleep(limit),
+            false => self.stage.await_cards(limit),
+        }
+    }
+
     fn release(&mut self) {
         self.set = None;
         self.scene = None;
+        self.away.clear();
         self.patience = None;
     }
 
@@ -101,7 +116,8 @@ impl Watch {
             nvml::EventKind::DoubleBitEcc => EventKind::EccUncorrected,
             nvml::EventKind::Other(_) => return Vec::new(),
         };
-        let mut cards = self.scene.iter().flat_map(|scene| &scene.cards);
+        let present = self.scene.iter().flat_map(|scene| &scene.cards);
+        let mut cards = present.chain(&self.away);
         let Some(card) = cards.find(|card| Some(card.at) == occurrence.card) else {
             tracing::warn!(?occurrence, "an event of a card that is not known");
             return Vec::new();
@@ -116,10 +132,11 @@ impl Watch {
 
 impl Events for Watch {
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError> {
-        let waited = self.follow().and_then(|()| match &mut self.set {
+        let followed = self.follow();
+        let waited = followed.and_then(|()| match &mut self.set {
             Some(set) => set.wait(timeout),
             None => {
-                thread::sleep(REST.min(timeout));
+                self.rest(timeout);
                 Ok(None)
             }
         });

@@ -1,8 +1,10 @@
 //! One probe process: how it is started, how its lines reach the supervisor, how it is let go.
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -47,6 +49,7 @@ pub(super) enum Heard {
 pub(super) struct Process {
     pub(super) role: Role,
     pub(super) heard: Instant,
+    children: Children,
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -58,6 +61,11 @@ pub(super) struct Left {
     pub(super) status: Option<ExitStatus>,
 }
 
+/// The process ids of every probe that is not reaped yet, so that whoever reaps the orphans of a
+/// container leaves these alone.
+#[derive(Clone, Debug, Default)]
+pub struct Children(Arc<Mutex<BTreeSet<u32>>>);
+
 /// How to start a probe: a program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -65,6 +73,19 @@ pub struct Program {
     pub path: PathBuf,
     /// The arguments before those that choose cards.
     pub args: Vec<String>,
+}
+
+// === impl Children ===
+
+impl Children {
+    /// Whether `pid` is a probe.
+    pub fn contains(&self, pid: u32) -> bool {
+        self.edit(|pids| pids.contains(&pid))
+    }
+
+    fn edit<T>(&self, change: impl FnOnce(&mut BTreeSet<u32>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 // === impl Process ===
@@ -89,6 +110,8 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
+        let pid = child.id();
+        settings.children.edit(|pids| pids.extend(pid));
         let stdin = child.stdin.take();
         if let Some(stdout) = child.stdout.take() {
             readers.spawn(read(number, stdout, heard));
@@ -96,6 +119,7 @@ impl Process {
         Ok(Self {
             role,
             heard: Instant::now(),
+            children: settings.children.clone(),
             child,
             stdin,
         })
@@ -112,7 +136,7 @@ impl Process {
         let pid = self.pid();
         self.kill();
         leaving.spawn(async move {
-            let status = self.child.wait().await.ok();
+            let status = self.reap().await;
             Left { pid, status }
         });
     }
@@ -122,11 +146,11 @@ impl Process {
         let pid = self.pid();
         leaving.spawn(async move {
             drop(self.stdin.take());
-            let status = match timeout(limit, self.child.wait()).await {
-                Ok(status) => status.ok(),
+            let status = match timeout(limit, self.reap()).await {
+                Ok(status) => status,
                 Err(_still_there) => {
                     self.kill();
-                    self.child.wait().await.ok()
+                    self.reap().await
                 }
             };
             Left { pid, status }
@@ -135,6 +159,14 @@ impl Process {
 }
 
 impl Process {
+    /// Waits until it is gone.
+    async fn reap(&mut self) -> Option<ExitStatus> {
+        let pid = self.pid();
+        let status = self.child.wait().await.ok();
+        self.children.edit(|pids| pid.map(|pid| pids.remove(&pid)));
+        status
+    }
+
     /// Kills the probe and what it started.
     fn kill(&mut self) {
         let group = self

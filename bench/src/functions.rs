@@ -1,0 +1,101 @@
+//! The pure functions behind the calls, without sockets: nanoseconds per call.
+
+use std::{hint::black_box, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use jiff::Timestamp;
+use model::{Entry, Snapshot, Verdict};
+use pool::Offer;
+use probe::protocol::{Message, Report};
+use tokio::time::Instant;
+
+use crate::{
+    bed::{Bed, RESOURCE},
+    figures::{Figures, Unit},
+    report::{Row, Section},
+    subject::Subject,
+};
+
+/// The machines on which placement is measured, of 8 and 16 cards.
+const PROFILES: [&str; 2] = ["dgx-a100", "hgx2-v100"];
+
+/// How many batches of calls are timed.
+const BATCHES: usize = 50;
+
+/// How long a batch should take at least, so that the clock is fine enough.
+const BATCH: Duration = Duration::from_millis(2);
+
+/// Times `place::prefer` and `grant::grant` on what the probe sees of simulated machines.
+pub(crate) fn measure(subject: &Subject) -> anyhow::Result<Section> {
+    let mut section = Section::new("functions, without a socket");
+    for profile in PROFILES {
+        let offer = offer(subject, profile)?;
+        let ids: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
+        let all = ids.len();
+        for size in [1, 2, all / 2, all] {
+            let times = time(|| place::prefer(&offer, &ids, &[], size));
+            let name = format!("place::prefer {size} of {all}, {profile}");
+            section.rows.push(Row::new(&name, times));
+        }
+        for size in [1, all] {
+            let times = time(|| grant::grant(&offer, &ids[..size]));
+            let name = format!("grant::grant {size} of {all}, {profile}");
+            section.rows.push(Row::new(&name, times));
+        }
+    }
+    Ok(section)
+}
+
+/// The offer of a machine, made of what a real probe says of it.
+fn offer(subject: &Subject, profile: &str) -> anyhow::Result<Arc<Offer>> {
+    let bed = Bed::make(profile)?;
+    let mut command = subject.probe(&bed.alone());
+    let output = command.stdin(std::process::Stdio::null()).output()?;
+    ensure!(output.status.success(), "{command:?}: {}", output.status);
+    let lines = String::from_utf8(output.stdout)?;
+    let report = lines.lines().rev().find_map(report);
+    let report = report.with_context(|| format!("{command:?} reports nothing"))?;
+    let mut snapshot = Snapshot::empty(Timestamp::now());
+    snapshot.devices = report
+        .devices
+        .into_iter()
+        .map(|device| Entry {
+            device,
+            verdict: Verdict::default(),
+            telemetry: None,
+        })
+        .collect();
+    snapshot
+        .devices
+        .sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    let offers = pool::offers(&Arc::new(snapshot));
+    let offer = offers.iter().find(|o| o.resource.as_str() == RESOURCE);
+    let offer = offer.with_context(|| format!("{profile} offers no {RESOURCE}"))?;
+    ensure!(offer.units.len() == bed.gpus, "cards are missing");
+    Ok(Arc::clone(offer))
+}
+
+fn report(line: &str) -> Option<Report> {
+    match Message::parse(line) {
+        Ok(Some(Message::Report(report))) => Some(report),
+        _ => None,
+    }
+}
+
+/// The time of one call, from many batches of calls.
+fn time<T>(mut call: impl FnMut() -> T) -> Figures {
+    let mut calls: u32 = 1;
+    while batch(&mut call, calls) < BATCH && calls < 1 << 24 {
+        calls *= 2;
+    }
+    let once = |_| batch(&mut call, calls).as_secs_f64() / f64::from(calls);
+    Figures::of((0..BATCHES).map(once).collect(), Unit::Seconds)
+}
+
+fn batch<T>(call: &mut impl FnMut() -> T, calls: u32) -> Duration {
+    let began = Instant::now();
+    for _ in 0..calls {
+        black_box(call());
+    }
+    began.elapsed()
+}

@@ -1,0 +1,100 @@
+//! Lengths of time as people write them: `10s`, `500ms`, `5m`.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use jiff::SignedDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A length of time, never zero.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Period(Duration);
+
+// === impl Period ===
+
+impl Period {
+    /// The length.
+    pub fn get(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("`{text}` is not a length of time such as 10s, 500ms or 5m");
+        let length: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+        let length = Duration::try_from(length).map_err(|_| wrong())?;
+        if length.is_zero() {
+            return Err(format!(
+                "`{text}` is no time at all; it must be longer than zero"
+            ));
+        }
+        Ok(Self(length))
+    }
+}
+
+impl TryFrom<String> for Period {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Period> for String {
+    fn from(period: Period) -> Self {
+        period.to_string()
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SignedDuration::try_from(self.0) {
+            Ok(length) => write!(f, "{length:#}"),
+            Err(_) => write!(f, "{}s", self.0.as_secs()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("10s", 10_000)]
+    #[case("500ms", 500)]
+    #[case("5m", 300_000)]
+    #[case("1h", 3_600_000)]
+    #[case(" 2s ", 2_000)]
+    fn reads_what_people_write(#[case] text: &str, #[case] millis: u64) {
+        let period: Period = text.parse().unwrap();
+        assert_eq!(period.get(), Duration::from_millis(millis));
+        assert_eq!(period.to_string().parse(), Ok(period));
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("10")]
+    #[case("-3s")]
+    #[case("0s")]
+    #[case("soon")]
+    fn refuses_and_names_the_text(#[case] text: &str) {
+        let error = text.parse::<Period>().unwrap_err();
+        assert!(error.contains(&format!("`{text}`")), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in ".*") {
+            let _ = text.parse::<Period>();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line.
+
+mod demo;
+mod devices;
+mod log;
+mod place;
+mod probe;
+mod run;
+mod sim;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Hands accelerators to Kubernetes pods: a node agent that is a device plugin.
+///
+/// Try it without a GPU: `ostler demo` plays a simulated node in this terminal.
+#[derive(Debug, Parser)]
+#[command(name = "ostler", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    log: log::Args,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the agent on this node
+    Run(run::Args),
+    /// Show the node's devices, their health, and why
+    Devices(devices::Args),
+    /// Play a simulated node: GPUs, kubelet and agent in one terminal
+    Demo(demo::Args),
+    /// Make a simulated GPU node in a folder, and change it while programs use it
+    Sim(sim::Args),
+    /// Look at the hardware and print what is there, one JSON object per line
+    Probe(probe::Args),
+}
+
+// === impl Cli ===
+
+impl Cli {
+    /// Carries the command out.
+    pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
+        self.log.start();
+        match self.command {
+            Command::Run(args) => args.start(),
+            Command::Devices(args) => args.start(),
+            Command::Demo(args) => args.start(),
+            Command::Sim(args) => args.start(),
+            Command::Probe(args) => args.start(),
+        }
+    }
+}
+
+/// Runs a command's future on a runtime of one thread, which is all that the agent needs.
+fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(runtime.block_on(future))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

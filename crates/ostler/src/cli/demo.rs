@@ -1,0 +1,80 @@
+//! `ostler demo`: a simulated node, a simulated kubelet and the real agent in one terminal.
+
+mod agent;
+mod live;
+mod stage;
+mod story;
+mod tell;
+mod why;
+
+use std::process::ExitCode;
+
+use super::sim::{DEFAULT, kubelet::Ends, profile};
+use stage::Stage;
+use story::Story;
+use tell::Teller;
+
+/// The exit status after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Play a simulated node: GPUs, kubelet and agent in one terminal.
+///
+/// The GPUs and the kubelet are simulated; the agent is the real one, in a process of its own, and
+/// finds the GPUs through NVML as on any node. The story: GPUs are found, the agent registers, a
+/// pod gets GPUs, one of them fails and is taken out of service, and comes back.
+///
+/// On a terminal the node then stays up, for you to break and mend, until Ctrl-C. All files are in
+/// a temporary folder, which is removed at the end. No rights are needed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What machine it is: a name of `ostler sim profiles`, or a YAML file
+    #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT)]
+    profile: String,
+
+    /// End after the story, with status 0 if all of it happened
+    #[arg(long)]
+    oneshot: bool,
+}
+
+/// How the play ended.
+#[derive(Debug)]
+enum End {
+    /// To its end.
+    Played(anyhow::Result<()>),
+    /// By a signal.
+    Interrupted,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        super::block_on(self.play())?
+    }
+
+    async fn play(self) -> anyhow::Result<ExitCode> {
+        let profile = profile(&self.profile)?;
+        let mut ends = Ends::new()?;
+        let teller = Teller::new(self.oneshot);
+        let mut stage = Stage::build(&profile).await?;
+        let end = tokio::select! {
+            played = Story::play(&mut stage, teller, &profile) => End::Played(played),
+            () = ends.next() => End::Interrupted,
+        };
+        let end = match end {
+            End::Played(Ok(())) if teller.is_live() => {
+                let watched = live::watch(&mut stage, &mut ends).await;
+                End::Played(watched)
+            }
+            end => end,
+        };
+        match end {
+            End::Played(Ok(())) => stage.strike().await.map(|()| ExitCode::SUCCESS),
+            End::Interrupted => {
+                stage.strike().await?;
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+            End::Played(Err(error)) => Err(stage.keep(error).await),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! After the story: the node stays up, and every change is told as it happens.
+
+use std::{collections::BTreeMap, io::Write, time::Duration};
+
+use anyhow::bail;
+use model::{Snapshot, State};
+use tokio::time::{Instant, interval};
+
+use super::{
+    super::sim::{
+        kubelet::{Ends, News, lines, obey},
+        program, quoted,
+    },
+    stage::Stage,
+    story::name,
+    tell::{bad, good},
+};
+
+/// How often to look for something to tell.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What was last told of a device: what it is called, and how it is.
+type Told = BTreeMap<String, (String, State, String)>;
+
+/// Tells what changes until a signal or `quit`.
+pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<()> {
+    let mut out = anstream::stdout();
+    writeln!(out, "{}", invitation(stage))?;
+    let begun = Instant::now();
+    let mut news = News::new(stage.kubelet.clone());
+    news.next();
+    let mut told = told(&stage.agent.devices().await?);
+    let mut commands = lines()?;
+    let mut ticks = interval(LOOK);
+    loop {
+        tokio::select! {
+            () = ends.next() => break,
+            Some(line) = commands.recv() => {
+                if !obey(&stage.kubelet, &line, &mut out).await? {
+                    break;
+                }
+            }
+            _ = ticks.tick() => {}
+        }
+        if let Some(status) = stage.agent.ended()? {
+            bail!("the agent ended with {status}");
+        }
+        let mut changes = Vec::new();
+        if let Ok(snapshot) = stage.agent.devices().await {
+            changes = differences(&mut told, &snapshot);
+        }
+        changes.extend(news.next());
+        let seconds = begun.elapsed().as_secs_f64();
+        for line in changes {
+            writeln!(out, "{seconds:7.1} s  {line}")?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn invitation(stage: &Stage) -> String {
+    let ostler = program();
+    let node = quoted(stage.node.dir());
+    let control = quoted(&stage.agent.control);
+    let sim = format!("{ostler} sim --node {node}");
+    let last = stage
+        .node
+        .gpus()
+        .map_or(0, |gpus| gpus.len().saturating_sub(1));
+    format!(
+        "
+The node stays up until Ctrl-C, and each change is told here. In a second terminal:
+
+  {ostler} devices --control-socket {control}
+  {sim} show
+  {sim} lose {last}
+  {sim} restore {last}
+  {sim} hang nvmlDeviceGetTemperature --device {last}
+  {sim} clear
+  tail -f {log}
+
+Here you can type `pod NAME RESOURCE=COUNT`, `remove NAME`, `restart` (the kubelet), `help`.
+",
+        log = quoted(&stage.agent.log),
+    )
+}
+
+fn told(snapshot: &Snapshot) -> Told {
+    let entry = |entry: &model::Entry| {
+        let verdict = &entry.verdict;
+        let value = (name(entry), verdict.state, verdict.reason());
+        (entry.device.id.to_string(), value)
+    };
+    snapshot.devices.iter().map(entry).collect()
+}
+
+/// A line for each device that is new, gone, or judged in another way.
+fn differences(before: &mut Told, snapshot: &Snapshot) -> Vec<String> {
+    let now = told(snapshot);
+    let mut lines = Vec::new();
+    for (id, (name, state, reason)) in &now {
+        let judged = match state {
+            State::Healthy => good("Healthy"),
+            state => bad(&format!("{state}: {reason}")),
+        };
+        match before.get(id) {
+            None => lines.push(format!("{name} is new ({id}), {judged}")),
+            Some((_, was, why)) if (was, why) != (state, reason) => {
+                lines.push(format!("{name} is {judged}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = before.iter().filter(|(id, _)| !now.contains_key(*id));
+    lines.extend(gone.map(|(id, (name, ..))| format!("{name} is not listed any more ({id})")));
+    *before = now;
+    lines
+}

@@ -1,0 +1,53 @@
+//! Letting pods in, and waiting for what the kubelet and the agent must notice.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use model::{CauseKind, Entry};
+use sim::kubelet::{Admitted, Devices, Kubelet, Pod, WaitError};
+use tokio::time::timeout;
+
+use super::DEADLINE;
+
+/// Lets a pod of one container in.
+pub(super) async fn admit(
+    kubelet: &Kubelet,
+    name: &str,
+    resource: &str,
+    count: usize,
+) -> anyhow::Result<Admitted> {
+    let pod = Pod::new("default", name).container("main", [(resource, count)]);
+    let admitted = timeout(DEADLINE, kubelet.admit(pod)).await;
+    let admitted = admitted.with_context(|| {
+        let seconds = DEADLINE.as_secs();
+        format!("it did not happen within {seconds} s: pod {name} is admitted")
+    })?;
+    admitted.with_context(|| format!("pod {name} was not admitted"))
+}
+
+/// The ids a pod got.
+pub(super) fn held(admitted: &Admitted) -> Vec<String> {
+    let containers = admitted.containers.values();
+    let ids = containers.flat_map(|granted| granted.devices.values().flatten());
+    ids.cloned().collect()
+}
+
+/// Waits until every device of a resource is as it should be.
+pub(super) async fn wait(
+    kubelet: &Kubelet,
+    resource: &str,
+    limit: Duration,
+    right: impl Fn(&str, bool) -> bool,
+) -> Result<(), WaitError> {
+    let all = |devices: &Devices| {
+        let mut devices = devices.iter();
+        devices.all(|(id, device)| right(id, device.healthy))
+    };
+    kubelet.wait(resource, all, limit).await.map(|_| ())
+}
+
+/// Whether both the event and the loss are held against a card.
+pub(super) fn fell(entry: &Entry) -> bool {
+    let has = |kind| entry.verdict.causes.iter().any(|cause| cause.kind == kind);
+    has(CauseKind::Event) && has(CauseKind::Lost)
+}

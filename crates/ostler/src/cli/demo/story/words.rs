@@ -1,0 +1,219 @@
+//! The words and tables of the story.
+
+use std::collections::BTreeMap;
+
+use comfy_table::Table;
+use model::{Entry, Kind, PciAddress, Snapshot};
+use sim::kubelet::{Admitted, Capacity, Kubelet};
+use tokio::time::Instant;
+
+use super::super::{
+    super::table::table,
+    tell::{bad, good, list, time},
+};
+
+/// What can be done after the story.
+pub(super) const NEXT: &str = "
+To play on:
+  ostler demo                        in a terminal, without --oneshot: the node stays up
+  ostler demo --profile a100-mig     GPUs in parts; `ostler sim profiles` lists more machines
+  ostler sim create /tmp/node        a simulated node for the agent or any program that uses NVML";
+
+/// A device as the story calls it.
+pub(in crate::cli::demo) fn name(entry: &Entry) -> String {
+    let device = &entry.device;
+    let index = device.index.as_deref().unwrap_or(device.id.as_str());
+    match &device.kind {
+        Kind::Card { .. } => format!("GPU {index}"),
+        Kind::Partition { profile, .. } => format!("MIG device {index} ({profile})"),
+    }
+}
+
+/// Several devices in one phrase: `GPUs 0 and 1`.
+pub(super) fn names(entries: &[&Entry]) -> String {
+    let [first, _, ..] = entries else {
+        return entries
+            .first()
+            .map_or_else(String::new, |entry| name(entry));
+    };
+    let noun = match first.device.kind {
+        Kind::Card { .. } => "GPUs",
+        Kind::Partition { .. } => "MIG devices",
+    };
+    let index = |entry: &&Entry| match &entry.device.index {
+        Some(index) => index.clone(),
+        None => entry.device.id.to_string(),
+    };
+    let all: Vec<String> = entries.iter().map(index).collect();
+    format!("{noun} {}", list(&all))
+}
+
+/// In the driver's order: by card, then by instance.
+pub(super) fn sort(entries: &mut [&Entry]) {
+    let key = |entry: &&Entry| -> (Option<PciAddress>, Option<(u32, u32)>) {
+        let instance = match entry.device.kind {
+            Kind::Card { .. } => None,
+            Kind::Partition {
+                gpu_instance,
+                compute_instance,
+                ..
+            } => Some((gpu_instance, compute_instance)),
+        };
+        (entry.device.pci, instance)
+    };
+    entries.sort_by_key(key);
+}
+
+/// The driver, and how much was found.
+pub(super) fn driver(snapshot: &Snapshot) -> String {
+    let (cards, parts): (Vec<_>, Vec<_>) = snapshot
+        .devices
+        .iter()
+        .partition(|entry| matches!(entry.device.kind, Kind::Card { .. }));
+    let mut found = count(cards.len(), "GPU", "GPUs");
+    if !parts.is_empty() {
+        let parts = count(parts.len(), "MIG device", "MIG devices");
+        found = format!("{found}, some of them cut into {parts}");
+    }
+    let driver = snapshot.backends.iter().find_map(|b| b.driver.as_ref());
+    let Some(driver) = driver else {
+        return format!("It finds {found}:");
+    };
+    let library = driver.library.as_deref().unwrap_or("libnvidia-ml.so.1");
+    let cuda = driver.cuda.as_deref().unwrap_or("-");
+    format!(
+        "It loads {library}\n(driver {}, CUDA {cuda}) and finds {found}:",
+        driver.version
+    )
+}
+
+/// The cards with their partitions.
+pub(super) fn cards(snapshot: &Snapshot) -> Table {
+    let partition = |entry: &Entry| matches!(entry.device.kind, Kind::Partition { .. });
+    let any = snapshot.devices.iter().any(partition);
+    let header = ["GPU", "MODEL", "MEMORY", "PCI", "NUMA", "MIG DEVICES"];
+    let mut rows = table(&header[..header.len() - usize::from(!any)]);
+    let mut entries: Vec<&Entry> = snapshot.devices.iter().collect();
+    sort(&mut entries);
+    for entry in &entries {
+        let device = &entry.device;
+        let Kind::Card { partitioned } = device.kind else {
+            continue;
+        };
+        let mib = device.memory_bytes.map(|bytes| bytes >> 20);
+        let mut row = vec![
+            or_dash(device.index.clone()),
+            device.model.clone(),
+            mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB")),
+            or_dash(device.pci),
+            or_dash(device.numa),
+        ];
+        row.extend(any.then(|| parts(&entries, entry, partitioned)));
+        rows.add_row(row);
+    }
+    rows
+}
+
+/// The partitions of a card: `2 × 1g.5gb, 3g.20gb`.
+fn parts(entries: &[&Entry], card: &Entry, partitioned: bool) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in entries {
+        if let Kind::Partition {
+            parent, profile, ..
+        } = &entry.device.kind
+            && *parent == card.device.id
+        {
+            *counts.entry(profile).or_default() += 1;
+        }
+    }
+    if counts.is_empty() {
+        return if partitioned { "none" } else { "-" }.to_owned();
+    }
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(profile, count)| format!("{count} × {profile}"))
+        .collect();
+    words.join(", ")
+}
+
+/// What is registered: how many, where, and how soon after the agent's start.
+pub(super) fn resources(kubelet: &Kubelet, started: Instant) -> Table {
+    let mut rows = table(&["RESOURCE", "DEVICES", "SOCKET", "AFTER"]);
+    for (resource, Capacity { allocatable, .. }) in kubelet.node() {
+        let first = kubelet.lists(&resource).into_iter().next();
+        let (socket, after) = match first {
+            Some(list) => (list.endpoint, time(list.at.duration_since(started))),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        rows.add_row([resource, allocatable.to_string(), socket, after]);
+    }
+    rows
+}
+
+/// Exactly what the containers got.
+pub(super) fn granted(admitted: &Admitted) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for container in admitted.containers.values() {
+        for (resource, ids) in &container.devices {
+            rows.extend(ids.iter().map(|id| (resource.as_str(), id.clone())));
+        }
+        let envs: BTreeMap<_, _> = container.response.envs.iter().collect();
+        let env = |(name, value): (&String, &String)| ("environment", format!("{name}={value}"));
+        rows.extend(envs.into_iter().map(env));
+        let nodes = container.response.devices.iter();
+        let nodes: Vec<&str> = nodes.map(|node| node.container_path.as_str()).collect();
+        rows.extend(nodes.chunks(3).map(|few| ("device nodes", few.join("  "))));
+    }
+    let width = rows.iter().map(|(label, _)| label.len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = "What its container is given:\n".to_owned();
+    let mut last = "";
+    for (label, value) in rows {
+        let shown = if label == last { "" } else { label };
+        text += &format!("\n  {shown:<width$}  {value}");
+        last = label;
+    }
+    text
+}
+
+/// What ends the causes against a device.
+pub(super) fn way_out(entry: &Entry) -> String {
+    let mut text = "\nWhat ends this:\n".to_owned();
+    for cause in &entry.verdict.causes {
+        text += &format!("\n  {}", cause.ends_when);
+    }
+    text
+}
+
+/// What the node's status says now and said before, for the resources that changed.
+pub(super) fn change(
+    before: &BTreeMap<String, Capacity>,
+    after: &BTreeMap<String, Capacity>,
+) -> String {
+    let mut text = "\nWhat the kubelet tells the cluster:\n".to_owned();
+    for (resource, now) in after {
+        let was = before.get(resource).copied().unwrap_or_default();
+        if was == *now {
+            continue;
+        }
+        let numbers = format!("{} → {}", was.allocatable, now.allocatable);
+        let numbers = match now.allocatable < was.allocatable {
+            true => bad(&numbers),
+            false => good(&numbers),
+        };
+        text += &format!(
+            "\n  {resource}  capacity {}, allocatable {numbers}",
+            now.capacity
+        );
+    }
+    text
+}
+
+/// A number with its noun.
+fn count(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,221 @@
+//! `ostler devices`: asks the agent; without one, looks itself and says so.
+
+use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use comfy_table::Table;
+use config::Config;
+use model::{Entry, Kind, Phase, Snapshot};
+use probe::{
+    Update,
+    supervisor::{self, Children, Limits, Program},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use web::client::{self, Error};
+
+use super::{
+    place::Place,
+    table::{Output, table, text},
+};
+use crate::inventory;
+
+/// How long a look of our own may take.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// Show the node's devices, their health, and why.
+///
+/// Asks the running agent. If there is none, looks at the hardware itself and says so.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Output,
+
+    /// The agent's control socket [default: /run/ostler/control.sock]
+    #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
+    control_socket: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        super::block_on(self.show())??;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn show(self) -> anyhow::Result<()> {
+        let socket = self.control_socket.clone();
+        let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
+        let snapshot = match client::get(&socket, "/v1/devices").await {
+            Ok(body) => {
+                serde_json::from_slice(&body).context("the agent's answer cannot be read")?
+            }
+            Err(error @ Error::Absent { .. }) => {
+                anstream::eprintln!("{error}; looking at the hardware without it");
+                self.look().await?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let output = match self.output {
+            Output::Table => page(&snapshot),
+            Output::Json => text(&snapshot, false)?,
+            Output::Yaml => text(&snapshot, true)?,
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(())
+    }
+
+    /// One look of our own, through a probe, so that a hung driver cannot hang us.
+    async fn look(&self) -> anyhow::Result<Snapshot> {
+        let settings = supervisor::Settings {
+            name: "nvidia".to_owned(),
+            program: Program {
+                path: "/proc/self/exe".into(),
+                args: self.probe_args(),
+            },
+            limits: Limits::default(),
+            children: Children::default(),
+        };
+        let (seen, updates) = mpsc::channel(64);
+        let stop = CancellationToken::new();
+        let (snapshots, latest) = watch::channel(Arc::new(Snapshot::empty(jiff::Timestamp::now())));
+        let watching = supervisor::run(settings, seen, stop.clone());
+        let looking = async {
+            let found = timeout(LOOK, first_look(updates, snapshots, latest.clone())).await;
+            stop.cancel();
+            found.is_ok()
+        };
+        let ((), in_time) = tokio::join!(watching, looking);
+        if !in_time {
+            let seconds = LOOK.as_secs();
+            anstream::eprintln!("the driver did not tell everything within {seconds} s");
+        }
+        let snapshot = Snapshot::clone(&latest.borrow());
+        Ok(snapshot)
+    }
+
+    fn probe_args(&self) -> Vec<String> {
+        let mut args: Vec<String> = ["probe", "nvidia", "--child", "--no-events"]
+            .map(str::to_owned)
+            .into();
+        let Place {
+            host_root,
+            driver_path,
+            nvml_library,
+        } = &self.place;
+        let paths = [
+            ("--host-root", host_root),
+            ("--driver-path", driver_path),
+            ("--nvml-library", nvml_library),
+        ];
+        for (flag, path) in paths {
+            if let Some(path) = path {
+                args.extend([flag.to_owned(), path.display().to_string()]);
+            }
+        }
+        args
+    }
+}
+
+/// Takes in updates until there is a report with samples of every device, or a reason why not.
+async fn first_look(
+    mut updates: mpsc::Receiver<Update>,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    mut latest: watch::Receiver<Arc<Snapshot>>,
+) {
+    let config = Config::resolve(config::Overrides::default(), config::File::default());
+    let enough = latest.wait_for(|snapshot| {
+        let phase = snapshot.backends.first().map(|backend| backend.phase);
+        let sampled = snapshot
+            .devices
+            .iter()
+            .all(|entry| entry.telemetry.is_some());
+        match phase {
+            None | Some(Phase::Starting) => false,
+            Some(Phase::Running) => sampled,
+            Some(_) => true,
+        }
+    });
+    tokio::select! {
+        () = inventory::run(config.health, &mut updates, snapshots) => {}
+        _ = enough => {}
+    }
+}
+
+/// The snapshot for a person.
+fn page(snapshot: &Snapshot) -> String {
+    let mut page = String::new();
+    for backend in &snapshot.backends {
+        let name = &backend.name;
+        if let Some(driver) = &backend.driver {
+            let cuda = driver.cuda.as_deref().unwrap_or("-");
+            page += &format!("{name}: driver {}, CUDA {cuda}\n", driver.version);
+        }
+        if backend.phase != Phase::Running || !backend.message.is_empty() {
+            page += &format!("{name}: {:?}: {}\n", backend.phase, backend.message);
+        }
+        for card in &backend.unreadable {
+            let place = card
+                .pci
+                .map(|pci| pci.to_string())
+                .or(card.index.map(|i| i.to_string()));
+            let place = place.unwrap_or_default();
+            page += &format!(
+                "{name}: the card at {place} cannot be read: {}\n",
+                card.failure
+            );
+        }
+    }
+    if snapshot.devices.is_empty() {
+        return page + "no devices\n";
+    }
+    page + &rows(snapshot).trim_fmt() + "\n"
+}
+
+fn rows(snapshot: &Snapshot) -> Table {
+    let header = [
+        "INDEX", "ID", "MODEL", "PCI", "NUMA", "MEMORY", "TEMP", "HEALTH", "WHY",
+    ];
+    let mut rows = table(&header);
+    let mut entries: Vec<&Entry> = snapshot.devices.iter().collect();
+    entries.sort_by_key(|entry| (entry.device.pci, entry.device.index.clone()));
+    for entry in entries {
+        let device = &entry.device;
+        let model = match &device.kind {
+            Kind::Card { partitioned: false } => device.model.clone(),
+            Kind::Card { partitioned: true } => format!("{} (MIG)", device.model),
+            Kind::Partition { profile, .. } => format!("  {profile}"),
+        };
+        let celsius = entry.telemetry.as_ref().and_then(|t| t.temperature_celsius);
+        rows.add_row([
+            device.index.clone().unwrap_or_else(|| "-".to_owned()),
+            device.id.to_string(),
+            model,
+            or_dash(device.pci),
+            or_dash(device.numa),
+            device
+                .memory_bytes
+                .map_or_else(|| "-".to_owned(), mebibytes),
+            celsius.map_or_else(|| "-".to_owned(), |c| format!("{c} °C")),
+            entry.verdict.state.to_string(),
+            entry.verdict.reason(),
+        ]);
+    }
+    rows
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}

@@ -1,0 +1,93 @@
+//! `ostler probe`: what the agent starts as a child, and what a person can run to see the same.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::Subcommand;
+use config::Period;
+use probe::{
+    child, nvidia,
+    protocol::{CardRef, Scope},
+};
+
+use super::place::Place;
+
+/// Look at the hardware and print what is there, one JSON object per line.
+///
+/// The agent runs this as a child process; run by hand, it prints what the agent would see.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    backend: Backend,
+}
+
+#[derive(Debug, Subcommand)]
+enum Backend {
+    /// NVIDIA's cards, through NVML
+    Nvidia(Nvidia),
+}
+
+#[derive(Debug, clap::Args)]
+struct Nvidia {
+    #[command(flatten)]
+    place: Place,
+
+    /// The time between two looks
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    period: Period,
+
+    /// Leave this card out, by PCI address or index; may be given several times
+    #[arg(long, value_name = "CARD", conflicts_with = "only")]
+    skip: Vec<CardRef>,
+
+    /// Look at this card alone, by PCI address or index
+    #[arg(long, value_name = "CARD")]
+    only: Option<CardRef>,
+
+    /// Do not listen to the driver's events
+    #[arg(long)]
+    no_events: bool,
+
+    /// Run as a child of the agent: die with it, end when the input ends, leave signals to it
+    #[arg(long)]
+    child: bool,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        match self.backend {
+            Backend::Nvidia(args) => args.start(),
+        }
+    }
+}
+
+// === impl Nvidia ===
+
+impl Nvidia {
+    fn start(self) -> anyhow::Result<ExitCode> {
+        let scope = match self.only {
+            Some(card) => Scope::Only(card),
+            None if self.skip.is_empty() => Scope::All,
+            None => Scope::Skip(self.skip),
+        };
+        let calls = Arc::default();
+        let backend = nvidia::Nvidia::new(
+            nvidia::Settings {
+                host_root: self.place.host_root.unwrap_or_else(|| "/".into()),
+                driver_path: self.place.driver_path,
+                nvml_library: self.place.nvml_library,
+                scope,
+            },
+            Arc::clone(&calls),
+        );
+        let settings = child::Settings {
+            period: self.period.get(),
+            events: !self.no_events,
+            supervised: self.child,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        child::run(&settings, backend, calls)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,58 @@
+//! `ostler run`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use config::Overrides;
+
+use super::place::Place;
+
+/// Run the agent: find the devices, register with the kubelet, answer for them until SIGTERM.
+///
+/// The agent never exits because of its surroundings: without a driver, a device or a kubelet it
+/// waits, and says why. SIGHUP reads the config again; a wrong one leaves the last good one at
+/// work. Flags win over variables, variables over the config file.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The config file
+    #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The kubelet's device plugin folder: kubelet.sock, and our sockets
+    /// [default: /var/lib/kubelet/device-plugins]
+    #[arg(long, env = "OSTLER_KUBELET_DIR", value_name = "DIR")]
+    kubelet_dir: Option<PathBuf>,
+
+    /// The kubelet's pod resources socket; it need not exist
+    /// [default: /var/lib/kubelet/pod-resources/kubelet.sock]
+    #[arg(long, env = "OSTLER_POD_RESOURCES_SOCKET", value_name = "FILE")]
+    pod_resources_socket: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Where commands such as `ostler devices` reach the agent; for root alone
+    /// [default: /run/ostler/control.sock]
+    #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
+    control_socket: Option<PathBuf>,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let source = crate::run::Source {
+            file: self.config,
+            overrides: Overrides {
+                kubelet_dir: self.kubelet_dir,
+                pod_resources_socket: self.pod_resources_socket,
+                host_root: self.place.host_root,
+                driver_path: self.place.driver_path,
+                nvml_library: self.place.nvml_library,
+                control_socket: self.control_socket,
+            },
+        };
+        super::block_on(crate::run::run(source))??;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,120 @@
+//! `ostler sim`: a simulated node in a folder, and the commands that change it.
+
+mod change;
+mod create;
+pub(super) mod kubelet;
+mod show;
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::Subcommand;
+use sim::Node;
+
+pub(super) use create::{DEFAULT, profile, program, quoted};
+
+/// Make a simulated GPU node in a folder, and change it while programs use it.
+///
+///     ostler sim create /tmp/node            a DGX A100 with eight GPUs, and how to use it
+///     export OSTLER_SIM_NODE=/tmp/node       spares the --node of the commands below
+///     ostler sim show                        what is on the node
+///     ostler sim xid 3 79                    the driver reports XID 79 on GPU 3
+///     ostler sim lose 3                      GPU 3 falls off the bus
+///     ostler sim restore 3                   ... and comes back
+///     ostler sim hang nvmlDeviceGetMemoryInfo --device 3 --for 10s
+///
+/// A node is a folder: a driver library (libnvidia-ml.so.1) with NVML's real interface, and the
+/// host's files around it. Every program that has loaded the library sees each change at once.
+///
+/// TARGET is a device: an index (3), a MIG index (3:1), a UUID (GPU-… or MIG-…), a PCI address
+/// (0000:07:00.0), or `all` for every card.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, disable_help_subcommand = true)]
+pub(super) struct Args {
+    /// The node's folder
+    #[arg(long, global = true, env = "OSTLER_SIM_NODE", value_name = "DIR")]
+    node: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a node in a folder
+    Create(create::Args),
+    /// List the profiles a node can be made from
+    Profiles,
+    /// Show what is on the node
+    Show(show::Args),
+    #[command(flatten)]
+    Change(change::Change),
+    /// Record every NVML call from now on
+    Trace,
+    /// Print the NVML calls recorded since `trace`, one a line
+    Calls,
+    /// Run a simulated kubelet in this terminal, until Ctrl-C
+    Kubelet(kubelet::Args),
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let text = match self.command {
+            Command::Create(args) => args.create()?,
+            Command::Profiles => create::profiles()?,
+            Command::Kubelet(args) => {
+                super::block_on(args.run())??;
+                return Ok(ExitCode::SUCCESS);
+            }
+            command => {
+                let Some(dir) = self.node else {
+                    anstream::eprintln!(
+                        "ostler: no node is named; give --node DIR or set OSTLER_SIM_NODE \
+                         (`ostler sim create DIR` makes one)"
+                    );
+                    return Ok(ExitCode::from(crate::USAGE));
+                };
+                command.on(&open(dir)?)?
+            }
+        };
+        anstream::stdout().write_all(text.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+// === impl Command ===
+
+impl Command {
+    /// Carries out a command that is for a node. Gives what there is to say.
+    fn on(self, node: &Node) -> anyhow::Result<String> {
+        match self {
+            Self::Show(args) => args.show(node),
+            Self::Change(change) => change.make(node),
+            Self::Trace => {
+                node.trace()?;
+                Ok(
+                    "every NVML call is recorded from now on; `ostler sim calls` prints them\n"
+                        .into(),
+                )
+            }
+            Self::Calls => {
+                let calls = node.calls()?;
+                Ok(calls.iter().map(|call| format!("{call}\n")).collect())
+            }
+            Self::Create(_) | Self::Profiles | Self::Kubelet(_) => Ok(String::new()),
+        }
+    }
+}
+
+/// The node in a folder, or what to do where there is none.
+fn open(dir: PathBuf) -> anyhow::Result<Node> {
+    let place = dir.display();
+    if !dir.join("node.json").exists() {
+        anyhow::bail!(
+            "there is no simulated node in {place}; `ostler sim create {place}` makes one"
+        );
+    }
+    Node::open(&dir).with_context(|| format!("cannot use the simulated node in {place}"))
+}

@@ -1,0 +1,330 @@
+//! The commands that change a node.
+
+mod code;
+
+use anyhow::anyhow;
+use clap::{Subcommand, ValueEnum};
+use config::Period;
+use model::PciAddress;
+use sim::{EccKind, Effect, Error, NewGpu, Node, Target};
+
+use self::code::Code;
+
+/// One change of a node.
+#[derive(Debug, Subcommand)]
+pub(super) enum Change {
+    /// Let a card fall off the bus: every NVML call for it gives GPU_IS_LOST
+    Lose {
+        /// The card
+        target: Target,
+    },
+    /// Bring a lost card back
+    Restore {
+        /// The card
+        target: Target,
+    },
+    /// Let the driver report an XID on a card or MIG device
+    Xid {
+        /// The card or MIG device
+        target: Target,
+        /// The XID, e.g. 79
+        #[arg(value_name = "XID")]
+        number: u64,
+    },
+    /// Count a memory error on a card and let the driver report it
+    Ecc {
+        /// The card
+        target: Target,
+        /// Whether the hardware could repair it
+        kind: Ecc,
+    },
+    /// Let an NVML call hang, for ever or for a time
+    Hang {
+        /// The NVML function, for all its versions; `*` for all functions
+        call: String,
+        /// Only for this card or MIG device
+        #[arg(long, value_name = "TARGET")]
+        device: Option<Target>,
+        /// How long the call takes, e.g. 10s [default: until `clear`]
+        #[arg(long = "for", value_name = "TIME")]
+        time: Option<Period>,
+    },
+    /// Let an NVML call fail
+    Fail {
+        /// The NVML function, for all its versions; `*` for all functions
+        call: String,
+        /// What it returns: a number, or a name such as GPU_IS_LOST
+        code: Code,
+        /// Only for this card or MIG device
+        #[arg(long, value_name = "TARGET")]
+        device: Option<Target>,
+    },
+    /// End the hangs and failures of one NVML function, or all of them
+    Clear {
+        /// The NVML function as it was given to `hang` or `fail`
+        call: Option<String>,
+    },
+    /// Set a sensor or counter, e.g. `set 3 temperature 90`
+    Set {
+        /// The card or MIG device
+        target: Target,
+        /// The sensor; a wrong name lists all of them
+        sensor: String,
+        /// The value: degrees, milliwatts, MiB, per cent, MHz, or a count
+        value: u64,
+    },
+    /// Put a card in: the one that was taken out last, or a new one
+    AddGpu {
+        /// Where to put it
+        #[arg(long, value_name = "ADDRESS")]
+        pci: Option<PciAddress>,
+        /// Its model, e.g. a100-sxm4-40gb; a wrong name lists all of them
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+        /// The NUMA node to attach it to
+        #[arg(long, value_name = "NODE")]
+        numa: Option<u32>,
+    },
+    /// Take a card out
+    RemoveGpu {
+        /// The card
+        target: Target,
+    },
+    /// Switch MIG mode on or off; off removes the card's MIG devices
+    Mig {
+        /// On or off
+        mode: Mode,
+        /// The card
+        target: Target,
+    },
+    /// Make a MIG device on a card
+    AddMig {
+        /// The card
+        target: Target,
+        /// Its profile, e.g. 1g.5gb
+        profile: String,
+    },
+    /// Remove a MIG device
+    RemoveMig {
+        /// The MIG device, e.g. 3:1
+        target: Target,
+    },
+    /// Take the driver library away, as on a machine without a driver
+    UnplugDriver,
+    /// Put the driver library back
+    PlugDriver,
+}
+
+/// The kind of a memory error.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Ecc {
+    /// The hardware repaired it
+    Corrected,
+    /// It could not
+    Uncorrected,
+}
+
+/// Whether MIG mode is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// The card is used through MIG devices
+    On,
+    /// The card is used as a whole
+    Off,
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Makes the change. Gives the line that tells of it.
+    pub(super) fn make(self, node: &Node) -> anyhow::Result<String> {
+        // Named before the change: afterwards the device may not be there any more.
+        let device = match self.target() {
+            Some(target) => name(node, target)?,
+            None => "all devices".to_owned(),
+        };
+        let told = self.apply(node, &device).map_err(|error| hint(node, error));
+        Ok(told? + "\n")
+    }
+
+    fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Lose { target }
+            | Self::Restore { target }
+            | Self::Xid { target, .. }
+            | Self::Ecc { target, .. }
+            | Self::Set { target, .. }
+            | Self::RemoveGpu { target }
+            | Self::Mig { target, .. }
+            | Self::AddMig { target, .. }
+            | Self::RemoveMig { target } => Some(target),
+            Self::Hang { device, .. } | Self::Fail { device, .. } => device.as_ref(),
+            Self::Clear { .. } | Self::AddGpu { .. } | Self::UnplugDriver | Self::PlugDriver => {
+                None
+            }
+        }
+    }
+
+    fn apply(self, node: &Node, device: &str) -> Result<String, Error> {
+        Ok(match self {
+            Self::Lose { target } => {
+                node.lose(&target)?;
+                format!("{device} has fallen off the bus")
+            }
+            Self::Restore { target } => {
+                node.restore(&target)?;
+                format!("{device} is back on the bus")
+            }
+            Self::Xid { target, number } => {
+                node.xid(&target, number)?;
+                format!(
+                    "the driver reports {} on {device}",
+                    health::xid::describe(number)
+                )
+            }
+            Self::Ecc { target, kind } => {
+                node.ecc(&target, kind.into())?;
+                format!("the driver reports a memory error on {device}")
+            }
+            Self::Set {
+                target,
+                sensor,
+                value,
+            } => {
+                node.set(&target, &sensor, value)?;
+                format!("{sensor} of {device} is {value}")
+            }
+            Self::Mig { mode, target } => {
+                node.set_mig(&target, mode == Mode::On)?;
+                let mode = if mode == Mode::On { "on" } else { "off" };
+                format!("MIG mode is {mode} on {device}")
+            }
+            Self::AddMig { target, profile } => {
+                let made = node.add_mig(&target, &profile)?.join(", ");
+                format!("{device} has a new MIG device {profile}: {made}")
+            }
+            Self::RemoveMig { target } => {
+                node.remove_mig(&target)?;
+                format!("{device} is removed")
+            }
+            Self::RemoveGpu { target } => {
+                node.remove_gpu(&target)?;
+                format!("{device} is taken out; `ostler sim add-gpu` puts it back")
+            }
+            rest => rest.apply_to_driver(node, device)?,
+        })
+    }
+
+    /// The changes that are not for one device.
+    fn apply_to_driver(self, node: &Node, device: &str) -> Result<String, Error> {
+        Ok(match self {
+            Self::Hang {
+                call,
+                device: target,
+                time,
+            } => {
+                let millis =
+                    time.map(|time| u64::try_from(time.get().as_millis()).unwrap_or(u64::MAX));
+                node.fault(&call, target.as_ref(), Effect::Hang { millis })?;
+                let end = time.map_or("until `ostler sim clear`".to_owned(), |t| {
+                    format!("for {t}")
+                });
+                format!("{} hangs {end} on {device}", calls(&call))
+            }
+            Self::Fail {
+                call,
+                code,
+                device: target,
+            } => {
+                node.fault(
+                    &call,
+                    target.as_ref(),
+                    Effect::Fail {
+                        code: code.number(),
+                    },
+                )?;
+                format!("{} fails with {code} on {device}", calls(&call))
+            }
+            Self::Clear { call } => match node.clear_faults(call.as_deref())? {
+                0 => "there was no such fault; `ostler sim show` lists those there are".to_owned(),
+                1 => "one fault has ended".to_owned(),
+                count => format!("{count} faults have ended"),
+            },
+            Self::AddGpu { pci, model, numa } => {
+                let gpu = node.add_gpu(&NewGpu { pci, model, numa })?;
+                let (index, uuid, name) = (gpu.index, gpu.uuid, gpu.name);
+                format!("GPU {index} ({uuid}) is put in at {}: {name}", gpu.pci)
+            }
+            Self::UnplugDriver => {
+                node.unplug_driver()?;
+                "the driver library is taken away; programs that have loaded it keep it".to_owned()
+            }
+            Self::PlugDriver => {
+                node.plug_driver()?;
+                format!("the driver library is at {}", node.library().display())
+            }
+            _ => String::new(),
+        })
+    }
+}
+
+// === impl EccKind ===
+
+impl From<Ecc> for EccKind {
+    fn from(kind: Ecc) -> Self {
+        match kind {
+            Ecc::Corrected => Self::Corrected,
+            Ecc::Uncorrected => Self::Uncorrected,
+        }
+    }
+}
+
+/// What a target stands for, in words; the target as it was typed where it is not there.
+fn name(node: &Node, target: &Target) -> Result<String, Error> {
+    let gpus = node.gpus()?;
+    let card = |wanted: &dyn Fn(&sim::GpuInfo) -> bool| {
+        let gpu = gpus.iter().find(|gpu| wanted(gpu));
+        gpu.map(|gpu| format!("GPU {} ({})", gpu.index, gpu.uuid))
+    };
+    let found = match target {
+        Target::All => Some(format!("each of the {} GPUs", gpus.len())),
+        Target::Index(index) => card(&|gpu| gpu.index == *index),
+        Target::Pci(pci) => card(&|gpu| gpu.pci == *pci),
+        Target::Uuid(uuid) => card(&|gpu| gpu.uuid == *uuid),
+        Target::Mig(..) => None,
+    };
+    let part = || -> Result<Option<String>, Error> {
+        let typed = target.to_string();
+        let migs = node.migs()?;
+        let mig = migs
+            .iter()
+            .find(|mig| mig.index == typed || mig.uuid == typed);
+        Ok(mig.map(|mig| format!("MIG device {} ({}, {})", mig.index, mig.uuid, mig.profile)))
+    };
+    Ok(match found {
+        Some(found) => found,
+        None => part()?.unwrap_or_else(|| target.to_string()),
+    })
+}
+
+fn calls(call: &str) -> &str {
+    if call == "*" { "every NVML call" } else { call }
+}
+
+/// An error with the way out of it.
+fn hint(node: &Node, error: Error) -> anyhow::Error {
+    let off = || {
+        node.gpus()
+            .is_ok_and(|gpus| gpus.iter().any(|gpu| !gpu.mig_enabled))
+    };
+    match error {
+        Error::Missing(_) => anyhow!("{error}; `ostler sim show` lists those there are"),
+        Error::Mig(_) if off() => {
+            anyhow!(
+                "{error}; `ostler sim show` shows the cards, `ostler sim mig on TARGET` switches MIG mode on"
+            )
+        }
+        Error::Mig(_) => anyhow!("{error}; `ostler sim remove-mig` makes room"),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,140 @@
+//! Making a node: from which profile, and how to use it then.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use sim::{Error, Node, Profile, profile::names};
+
+use super::super::table::table;
+
+/// What a node is made of when nothing is said.
+pub(in crate::cli) const DEFAULT: &str = "dgx-a100";
+
+/// Make a node in a folder, and say how to use it.
+///
+/// The folder is made if it is not there. Remove it to remove the node.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder
+    dir: PathBuf,
+
+    /// What machine it is: a name of `ostler sim profiles`, or a YAML file
+    #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT)]
+    profile: String,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn create(self) -> anyhow::Result<String> {
+        let profile = profile(&self.profile)?;
+        let node = Node::create(&self.dir, &profile).map_err(|error| match error {
+            Error::Exists { dir } => anyhow::anyhow!(
+                "there is a node in {0} already; choose another folder, or remove this one first: \
+                 rm -r {0}",
+                quoted(&dir)
+            ),
+            error => anyhow::Error::new(error)
+                .context(format!("cannot make a node in {}", self.dir.display())),
+        })?;
+        Ok(usage(&node, &profile))
+    }
+}
+
+/// The profiles that come with the program, as a table.
+pub(super) fn profiles() -> anyhow::Result<String> {
+    let mut rows = table(&["NAME", "GPUS", "MODEL", "WHAT IT IS"]);
+    for name in names() {
+        let profile = Profile::named(name)?;
+        let state = profile.state()?;
+        let models: Vec<&str> = state.models.values().map(|m| m.name.as_str()).collect();
+        rows.add_row([
+            name.to_owned(),
+            state.gpus.len().to_string(),
+            models.join(", "),
+            profile.description,
+        ]);
+    }
+    Ok(rows.trim_fmt() + "\n")
+}
+
+/// A profile by its name or from its file.
+pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
+    if names().contains(&name) {
+        return Ok(Profile::named(name)?);
+    }
+    let file = Path::new(name);
+    if !file.is_file() {
+        bail!(
+            "there is no profile and no file `{name}`; the profiles are: {}",
+            names().join(", ")
+        );
+    }
+    let yaml = fs_err::read_to_string(file)?;
+    Profile::parse(&yaml).with_context(|| format!("{name} is no profile"))
+}
+
+/// How a new node is used.
+fn usage(node: &Node, profile: &Profile) -> String {
+    let dir = quoted(node.dir());
+    let (root, library) = (quoted(&node.root()), quoted(&node.library()));
+    let ostler = program();
+    format!(
+        "{dir} is now {description}
+
+a kubelet for it, in a terminal of its own:
+  {ostler} sim kubelet --dir {dir}/kubelet
+the agent on it:
+  {ostler} run --host-root {root} --nvml-library {library} \\
+    --kubelet-dir {dir}/kubelet --control-socket {dir}/control.sock
+what the agent knows:
+  {ostler} devices --control-socket {dir}/control.sock
+another program that uses NVML:
+  LD_LIBRARY_PATH={dir} PROGRAM
+what is on it, and a change:
+  {ostler} sim --node {dir} show
+  {ostler} sim --node {dir} lose 0
+",
+        description = profile.description,
+    )
+}
+
+/// A path as a shell takes it.
+pub(in crate::cli) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// How a person calls this program: by its name if the shell finds it, else by its path.
+pub(in crate::cli) fn program() -> String {
+    let Ok(here) = std::env::current_exe() else {
+        return "ostler".to_owned();
+    };
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let first = std::env::split_paths(&folders)
+        .map(|folder| folder.join("ostler"))
+        .find_map(|file| fs_err::canonicalize(file).ok());
+    if first.is_some() && first == fs_err::canonicalize(&here).ok() {
+        return "ostler".to_owned();
+    }
+    quoted(&here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("/tmp/node-1", "/tmp/node-1")]
+    #[case("/tmp/my node", "'/tmp/my node'")]
+    #[case("/tmp/it's", r"'/tmp/it'\''s'")]
+    #[case("", "''")]
+    fn a_path_is_quoted_where_a_shell_needs_it(#[case] path: &str, #[case] shell: &str) {
+        assert_eq!(quoted(Path::new(path)), shell);
+    }
+}

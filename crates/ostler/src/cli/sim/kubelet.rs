@@ -1,0 +1,176 @@
+//! `ostler sim kubelet`: the simulated kubelet in a terminal, with commands on standard input.
+
+mod command;
+mod news;
+
+use std::{
+    io::{self, BufRead, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use sim::kubelet::{Kubelet, Settings};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+    time::interval,
+};
+
+use super::create::{program, quoted};
+
+pub(in crate::cli) use self::{
+    command::{Command, HELP},
+    news::News,
+};
+
+/// How often to look for something to tell.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Run a simulated kubelet in this terminal, until Ctrl-C.
+///
+/// It serves registration on kubelet.sock in its folder, and prints what happens: registrations,
+/// lists of devices, allocations, and what a plugin does wrong. Like the real one it deletes all
+/// sockets in its folder when it starts.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = HELP)]
+pub(in crate::cli) struct Args {
+    /// The device plugin folder; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Serve the pod resources API on this socket
+    #[arg(long, value_name = "FILE")]
+    pod_resources: Option<PathBuf>,
+}
+
+/// The signals that end a command.
+#[derive(Debug)]
+pub(in crate::cli) struct Ends {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let mut ends = Ends::new()?;
+        free(&self.dir)?;
+        let mut settings = Settings::new(&self.dir);
+        settings.pod_resources = self.pod_resources.clone();
+        let kubelet = Kubelet::start(settings).await?;
+        let mut out = anstream::stdout();
+        writeln!(out, "{}", self.usage()?)?;
+        let mut news = News::new(kubelet.clone());
+        let mut commands = lines()?;
+        let mut ticks = interval(LOOK);
+        loop {
+            tokio::select! {
+                () = ends.next() => break,
+                Some(line) = commands.recv() => {
+                    if !obey(&kubelet, &line, &mut out).await? {
+                        break;
+                    }
+                }
+                _ = ticks.tick() => {}
+            }
+            for line in news.next() {
+                writeln!(out, "{line}")?;
+            }
+        }
+        kubelet.stop().await;
+        Ok(())
+    }
+
+    /// How an agent finds this kubelet.
+    fn usage(&self) -> io::Result<String> {
+        let dir = fs_err::canonicalize(&self.dir)?;
+        let mut flags = format!("--kubelet-dir {}", quoted(&dir));
+        if let Some(socket) = &self.pod_resources {
+            let socket = quoted(&fs_err::canonicalize(socket)?);
+            flags += &format!(" --pod-resources-socket {socket}");
+        }
+        let socket = dir.join("kubelet.sock");
+        let socket = socket.display();
+        let ostler = program();
+        Ok(format!(
+            "the kubelet listens on {socket}\n\
+             an agent for it: {ostler} run {flags} …\n\
+             type `help` for the commands; Ctrl-C ends it"
+        ))
+    }
+}
+
+// === impl Ends ===
+
+impl Ends {
+    /// Begins to listen; from here on the signals do not end the process by themselves.
+    pub(in crate::cli) fn new() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen to signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one of them.
+    pub(in crate::cli) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+/// Carries out a typed line and says what came of it. Gives whether to go on.
+pub(in crate::cli) async fn obey(
+    kubelet: &Kubelet,
+    line: &str,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    if line.trim().is_empty() {
+        return Ok(true);
+    }
+    match line.parse() {
+        Ok(Command::Quit) => return Ok(false),
+        Ok(command) => match command.obey(kubelet).await {
+            Ok(text) => write!(out, "{text}")?,
+            Err(error) => writeln!(out, "{error:#}")?,
+        },
+        Err(error) => writeln!(out, "{error}")?,
+    }
+    Ok(true)
+}
+
+/// The lines of standard input, read on a thread of their own: a read cannot be called off, and
+/// must not keep the program from ending.
+pub(in crate::cli) fn lines() -> io::Result<mpsc::Receiver<String>> {
+    let (send, lines) = mpsc::channel(16);
+    let read = move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if send.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("input".into())
+        .spawn(read)?;
+    Ok(lines)
+}
+
+/// Refuses a folder in which a kubelet is at work: its sockets would be deleted.
+fn free(dir: &Path) -> anyhow::Result<()> {
+    if UnixStream::connect(dir.join("kubelet.sock")).is_ok() {
+        bail!(
+            "a kubelet listens in {} already; choose another folder with --dir",
+            dir.display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! What can be typed at a simulated kubelet.
+
+use std::{str::FromStr, time::Duration};
+
+use anyhow::{Context, bail};
+use sim::kubelet::{Admitted, Kubelet, Pod, pod::Id};
+use tokio::time::timeout;
+
+/// How long a pod may take to be admitted; the real kubelet sets no limit.
+const ADMISSION: Duration = Duration::from_secs(30);
+
+/// All commands, for a person.
+pub(in crate::cli) const HELP: &str = "\
+Commands on standard input:
+  pod NAME RESOURCE=COUNT…   admit a pod: pod train nvidia.com/gpu=2
+  remove NAME                remove a pod; its devices are free again
+  node                       show capacity and allocatable of every resource
+  restart                    restart the kubelet
+  cut RESOURCE               end the stream on which a resource's devices are listed
+  help                       show this list
+  quit                       end";
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Command {
+    /// Admit a pod of one container.
+    Pod(Id, Vec<(String, usize)>),
+    /// Remove a pod.
+    Remove(Id),
+    /// Show what the node's status says.
+    Node,
+    /// Restart the kubelet.
+    Restart,
+    /// End a resource's stream.
+    Cut(String),
+    /// Show the commands.
+    Help,
+    /// End.
+    Quit,
+}
+
+// === impl Command ===
+
+impl FromStr for Command {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, Self::Err> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["pod", name, requests @ ..] if !requests.is_empty() => {
+                let requests: Result<_, _> = requests.iter().map(|word| request(word)).collect();
+                Ok(Self::Pod(id(name), requests?))
+            }
+            ["pod", ..] => Err("a pod needs a name and what it asks for: \
+                                pod train nvidia.com/gpu=2"
+                .to_owned()),
+            ["remove", name] => Ok(Self::Remove(id(name))),
+            ["remove", ..] => Err("say which pod: remove train".to_owned()),
+            ["cut", resource] => Ok(Self::Cut((*resource).to_owned())),
+            ["cut", ..] => Err("say which resource: cut nvidia.com/gpu".to_owned()),
+            ["node"] => Ok(Self::Node),
+            ["restart"] => Ok(Self::Restart),
+            ["help"] => Ok(Self::Help),
+            ["quit" | "exit"] => Ok(Self::Quit),
+            _ => Err(format!("`{}` is no command; type `help`", line.trim())),
+        }
+    }
+}
+
+impl Command {
+    /// Carries the command out. Gives what there is to say, with its line ends.
+    pub(in crate::cli) async fn obey(self, kubelet: &Kubelet) -> anyhow::Result<String> {
+        match self {
+            Self::Pod(id, requests) => admit(kubelet, &id, &requests).await,
+            Self::Remove(id) => match kubelet.remove(&id) {
+                true => Ok(format!("pod {id} is removed\n")),
+                false => bail!("there is no pod {id}"),
+            },
+            Self::Node => Ok(node(kubelet)),
+            Self::Restart => {
+                kubelet.restart().await?;
+                Ok("the kubelet has restarted; plugins have to register again\n".to_owned())
+            }
+            Self::Cut(resource) => match kubelet.cut_stream(&resource) {
+                true => Ok(format!("the stream of {resource} is cut\n")),
+                false => bail!("{resource} has no stream; type `node` for the resources"),
+            },
+            Self::Help => Ok(format!("{HELP}\n")),
+            Self::Quit => Ok(String::new()),
+        }
+    }
+}
+
+async fn admit(kubelet: &Kubelet, id: &Id, requests: &[(String, usize)]) -> anyhow::Result<String> {
+    let requests = requests.iter().map(|(name, count)| (name.as_str(), *count));
+    let pod = Pod::new(&id.namespace, &id.name).container("main", requests);
+    let admitted = timeout(ADMISSION, kubelet.admit(pod)).await;
+    let admitted = admitted.with_context(|| {
+        let seconds = ADMISSION.as_secs();
+        format!("pod {id} was not admitted within {seconds} s: the plugin does not answer")
+    })?;
+    let admitted = admitted.with_context(|| format!("pod {id} is refused"))?;
+    Ok(format!("pod {id} is admitted\n{}", granted(&admitted)))
+}
+
+/// What the containers of a pod got beside their devices.
+fn granted(admitted: &Admitted) -> String {
+    let mut text = String::new();
+    for container in admitted.containers.values() {
+        let mut envs: Vec<_> = container.response.envs.iter().collect();
+        envs.sort();
+        for (name, value) in envs {
+            text += &format!("  {name}={value}\n");
+        }
+        for device in &container.response.devices {
+            text += &format!("  {}\n", device.container_path);
+        }
+    }
+    text
+}
+
+fn node(kubelet: &Kubelet) -> String {
+    let node = kubelet.node();
+    if node.is_empty() {
+        return "no resources: no plugin has registered\n".to_owned();
+    }
+    let line = |(name, count): (&String, &sim::kubelet::Capacity)| {
+        let (capacity, allocatable) = (count.capacity, count.allocatable);
+        format!("{name}: capacity {capacity}, allocatable {allocatable}\n")
+    };
+    node.iter().map(line).collect()
+}
+
+/// `name` is in the namespace `default`.
+fn id(name: &str) -> Id {
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    Id {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn request(word: &str) -> Result<(String, usize), String> {
+    let wrong = || format!("`{word}` is no request; write it as nvidia.com/gpu=2");
+    let (resource, count) = word.split_once('=').ok_or_else(wrong)?;
+    let count = count.parse().map_err(|_| wrong())?;
+    if resource.is_empty() || count == 0 {
+        return Err(wrong());
+    }
+    Ok((resource.to_owned(), count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn reads_a_pod() {
+        let pod: Command = " pod ml/train nvidia.com/gpu=2  a.b/c=1 ".parse().unwrap();
+        let requests = vec![("nvidia.com/gpu".to_owned(), 2), ("a.b/c".to_owned(), 1)];
+        assert_eq!(pod, Command::Pod(id("ml/train"), requests));
+        assert_eq!(
+            "remove train".parse(),
+            Ok(Command::Remove(id("default/train")))
+        );
+    }
+
+    #[rstest]
+    #[case("pod train", "nvidia.com/gpu=2")]
+    #[case("pod train nvidia.com/gpu", "`nvidia.com/gpu`")]
+    #[case("pod train nvidia.com/gpu=0", "`nvidia.com/gpu=0`")]
+    #[case("pod train nvidia.com/gpu=-1", "`nvidia.com/gpu=-1`")]
+    #[case("remove", "remove train")]
+    #[case("cut", "cut nvidia.com/gpu")]
+    #[case("dance", "`dance`")]
+    fn refuses_and_says_how_it_is_written(#[case] line: &str, #[case] remedy: &str) {
+        let error = line.parse::<Command>().unwrap_err();
+        assert!(error.contains(remedy), "{error}");
+    }
+}

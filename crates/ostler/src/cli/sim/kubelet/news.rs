@@ -1,0 +1,130 @@
+//! What happened at a simulated kubelet since the last look, a line for each thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sim::kubelet::{Allocation, Capacity, Kubelet, List, Outcome, Registration};
+use tokio::time::Instant;
+
+/// Tells each thing once.
+#[derive(Debug)]
+pub(in crate::cli) struct News {
+    kubelet: Kubelet,
+    /// The registrations that were told of, by number: they are not answered in order.
+    registrations: BTreeSet<usize>,
+    /// When the last list that was told of arrived.
+    lists: BTreeMap<String, Instant>,
+    allocations: usize,
+    violations: usize,
+    node: BTreeMap<String, Capacity>,
+}
+
+// === impl News ===
+
+impl News {
+    /// Everything from the beginning is news.
+    pub(in crate::cli) fn new(kubelet: Kubelet) -> Self {
+        Self {
+            kubelet,
+            registrations: BTreeSet::new(),
+            lists: BTreeMap::new(),
+            allocations: 0,
+            violations: 0,
+            node: BTreeMap::new(),
+        }
+    }
+
+    /// What is new, oldest first within its kind.
+    pub(in crate::cli) fn next(&mut self) -> Vec<String> {
+        let mut lines = self.registered();
+        lines.extend(self.listed());
+        let allocations = self.kubelet.allocations();
+        lines.extend(allocations[self.allocations..].iter().map(allocated));
+        self.allocations = allocations.len();
+        let violations = self.kubelet.violations();
+        let told = violations[self.violations..].iter();
+        lines.extend(told.map(|violation| format!("breach of the contract: {violation}")));
+        self.violations = violations.len();
+        lines.extend(self.counted());
+        lines
+    }
+
+    fn registered(&mut self) -> Vec<String> {
+        let all = self.kubelet.registrations();
+        let answered = all.iter().enumerate().filter_map(|(number, call)| {
+            let line = registration(call)?;
+            self.registrations.insert(number).then_some(line)
+        });
+        answered.collect()
+    }
+
+    fn listed(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for resource in self.kubelet.node().into_keys() {
+            let last = self.lists.get(&resource).copied();
+            for list in self.kubelet.lists(&resource) {
+                if last.is_none_or(|last| list.at > last) {
+                    lines.push(format!("{resource}: {}", devices(&list)));
+                    self.lists.insert(resource.clone(), list.at);
+                }
+            }
+        }
+        lines
+    }
+
+    fn counted(&mut self) -> Vec<String> {
+        let node = self.kubelet.node();
+        let changed = node
+            .iter()
+            .filter(|(name, now)| self.node.get(*name) != Some(*now));
+        let lines = changed.map(|(name, now)| {
+            let Capacity {
+                capacity,
+                allocatable,
+            } = now;
+            format!("{name}: the node's capacity is {capacity}, allocatable {allocatable}")
+        });
+        let lines = lines.collect();
+        self.node = node;
+        lines
+    }
+}
+
+fn registration(call: &Registration) -> Option<String> {
+    let Registration {
+        resource, endpoint, ..
+    } = call;
+    match &call.outcome {
+        Outcome::Pending => None,
+        Outcome::Accepted => Some(format!("{resource}: registered on socket {endpoint}")),
+        Outcome::Refused(message) => Some(format!("{resource}: registration refused: {message}")),
+    }
+}
+
+fn devices(list: &List) -> String {
+    let sick = list
+        .devices
+        .iter()
+        .filter(|device| device.health != "Healthy");
+    let sick: Vec<&str> = sick.map(|device| device.id.as_str()).collect();
+    let count = list.devices.len();
+    match sick.is_empty() {
+        true => format!("{count} devices listed, all healthy"),
+        false => format!("{count} devices listed, unhealthy: {}", sick.join(", ")),
+    }
+}
+
+fn allocated(allocation: &Allocation) -> String {
+    let Allocation {
+        pod,
+        container,
+        resource,
+        took,
+        ..
+    } = allocation;
+    let ids: Vec<&str> = allocation.devices.iter().map(String::as_str).collect();
+    format!(
+        "{resource}: pod {pod}, container {container} gets {} in {:.1} ms",
+        ids.join(", "),
+        took.as_secs_f64() * 1000.0
+    )
+}

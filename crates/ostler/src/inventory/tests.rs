@@ -1,0 +1,256 @@
+use std::collections::BTreeMap;
+
+use model::{CallFailure, StuckCall, Unreadable};
+use probe::protocol::CardRef;
+
+use super::*;
+
+const GRACE: Duration = Duration::from_secs(300);
+
+fn inventory() -> Inventory {
+    Inventory::new(&config::Health {
+        unanswered_grace: Duration::from_secs(30),
+        gone_grace: GRACE,
+    })
+}
+
+fn at(seconds: u64) -> Now {
+    let uptime = Duration::from_secs(seconds);
+    Now {
+        wall: Timestamp::UNIX_EPOCH + uptime,
+        uptime,
+    }
+}
+
+fn card(n: u32) -> Device {
+    Device {
+        id: format!("GPU-{n}").as_str().into(),
+        vendor: "nvidia".to_owned(),
+        kind: Kind::Card { partitioned: false },
+        model: "A100".to_owned(),
+        index: Some(n.to_string()),
+        pci: Some(format!("0000:0{n}:00.0").parse().unwrap()),
+        numa: None,
+        memory_bytes: None,
+        compute_capability: None,
+        nodes: Vec::new(),
+        links: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+fn partition(of: u32, n: u32) -> Device {
+    let card = card(of);
+    Device {
+        id: format!("MIG-{of}-{n}").as_str().into(),
+        kind: Kind::Partition {
+            parent: card.id.clone(),
+            profile: "1g.5gb".to_owned(),
+            gpu_instance: n,
+            compute_instance: 0,
+        },
+        index: Some(format!("{of}:{n}")),
+        ..card
+    }
+}
+
+fn lost() -> CallFailure {
+    CallFailure {
+        call: "nvmlDeviceGetUUID".to_owned(),
+        code: "GPU_IS_LOST".to_owned(),
+        fatal: true,
+    }
+}
+
+fn sighting(devices: Vec<Device>) -> Sighting {
+    Sighting {
+        backend: Backend {
+            name: "nvidia".to_owned(),
+            phase: Phase::Running,
+            message: String::new(),
+            driver: None,
+            stuck: Vec::new(),
+            unreadable: Vec::new(),
+        },
+        devices,
+        stuck: BTreeMap::new(),
+        driver_stuck: None,
+        unwatched: None,
+    }
+}
+
+fn see(inventory: &mut Inventory, sighting: Sighting, now: Now) {
+    inventory.take(Update::Sighting(Box::new(sighting)), now);
+}
+
+/// Every device with its state, as `GPU-0 Healthy`.
+fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
+    inventory.changed(now);
+    let entries = inventory.last.devices.iter();
+    entries
+        .map(|e| format!("{} {}", e.device.id, e.verdict.state))
+        .collect()
+}
+
+#[test]
+fn a_lost_card_stays_listed_with_its_partitions_and_comes_back() {
+    let mut inventory = inventory();
+    let all = vec![card(0), card(1), partition(1, 0)];
+    see(&mut inventory, sighting(all.clone()), at(0));
+    let mut without = sighting(vec![card(0)]);
+    without.backend.unreadable.push(Unreadable {
+        pci: card(1).pci,
+        index: None,
+        failure: lost(),
+    });
+    see(&mut inventory, without, at(1));
+    let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy", "MIG-1-0 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(100_000)), expected);
+    see(&mut inventory, sighting(all), at(100_001));
+    let expected = ["GPU-0 Healthy", "GPU-1 Healthy", "MIG-1-0 Healthy"];
+    assert_eq!(states(&mut inventory, at(100_001)), expected);
+}
+
+#[test]
+fn a_card_that_is_gone_is_forgotten_after_the_grace() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    see(&mut inventory, sighting(vec![card(0)]), at(10));
+    let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(309)), expected);
+    assert_eq!(states(&mut inventory, at(310)), ["GPU-0 Healthy"]);
+}
+
+#[test]
+fn a_partition_that_was_taken_apart_is_forgotten_at_once() {
+    let mut inventory = inventory();
+    let whole = sighting(vec![card(0), partition(0, 0), partition(0, 1)]);
+    see(&mut inventory, whole, at(0));
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 1)]),
+        at(1),
+    );
+    let expected = ["GPU-0 Healthy", "MIG-0-1 Healthy"];
+    assert_eq!(states(&mut inventory, at(1)), expected);
+}
+
+#[test]
+fn a_card_that_fails_to_answer_keeps_its_facts_and_its_partitions() {
+    let mut inventory = inventory();
+    let mut whole = card(0);
+    whole.kind = Kind::Card { partitioned: true };
+    see(
+        &mut inventory,
+        sighting(vec![whole.clone(), partition(0, 0)]),
+        at(0),
+    );
+    let mut poor = card(0);
+    poor.failures.push(CallFailure {
+        call: "nvmlDeviceGetMigMode".to_owned(),
+        code: "UNKNOWN".to_owned(),
+        fatal: false,
+    });
+    see(&mut inventory, sighting(vec![poor]), at(1));
+    inventory.changed(at(1));
+    let entries = &inventory.last.devices;
+    assert_eq!(entries[0].device.kind, whole.kind);
+    assert_eq!(entries[0].device.failures.len(), 1);
+    assert_eq!(entries[1].device.id.as_str(), "MIG-0-0");
+    assert_eq!(entries[1].verdict.state, State::Unknown);
+    see(
+        &mut inventory,
+        sighting(vec![whole, partition(0, 0)]),
+        at(2),
+    );
+    let expected = ["GPU-0 Healthy", "MIG-0-0 Healthy"];
+    assert_eq!(states(&mut inventory, at(2)), expected);
+    assert!(inventory.last.devices[0].device.failures.is_empty());
+}
+
+#[test]
+fn partitions_are_kept_while_nobody_looks() {
+    let mut inventory = inventory();
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 0)]),
+        at(0),
+    );
+    let mut blind = sighting(vec![card(0)]);
+    blind.unwatched = Some("the probe stopped".to_owned());
+    see(&mut inventory, blind, at(1));
+    let expected = ["GPU-0 Unknown", "MIG-0-0 Unknown"];
+    assert_eq!(states(&mut inventory, at(100_000)), expected);
+}
+
+#[test]
+fn one_hung_card_is_one_hung_card() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    let mut stuck = sighting(vec![card(0)]);
+    let call = StuckCall {
+        call: "nvmlDeviceGetUUID".to_owned(),
+        device: Some("0000:01:00.0".to_owned()),
+        since: at(0).wall,
+    };
+    stuck.stuck.insert(CardRef::Pci(card(1).pci.unwrap()), call);
+    see(&mut inventory, stuck, at(1));
+    assert_eq!(
+        states(&mut inventory, at(2)),
+        ["GPU-0 Healthy", "GPU-1 Unknown"]
+    );
+    assert_eq!(
+        states(&mut inventory, at(31)),
+        ["GPU-0 Healthy", "GPU-1 Unhealthy"]
+    );
+}
+
+#[test]
+fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that() {
+    let mut inventory = inventory();
+    let all = vec![
+        card(0),
+        partition(0, 0),
+        partition(0, 1),
+        card(1),
+        partition(1, 0),
+    ];
+    see(&mut inventory, sighting(all), at(0));
+    let xid = |device: Device| Event {
+        device: device.id,
+        at: at(1).wall,
+        event: EventKind::Xid(48),
+    };
+    inventory.take(Update::Event(xid(partition(0, 1))), at(1));
+    inventory.take(Update::Event(xid(card(1))), at(1));
+    let expected = [
+        "GPU-0 Healthy",
+        "GPU-1 Unhealthy",
+        "MIG-0-0 Healthy",
+        "MIG-0-1 Unhealthy",
+        "MIG-1-0 Unhealthy",
+    ];
+    assert_eq!(states(&mut inventory, at(1)), expected);
+}
+
+#[test]
+fn a_driver_that_went_away_is_the_cause() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let mut gone = sighting(Vec::new());
+    gone.backend.phase = Phase::NoDriver;
+    gone.backend.message = "no libnvidia-ml.so.1".to_owned();
+    see(&mut inventory, gone, at(1));
+    assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Unhealthy"]);
+    let reason = inventory.last.devices[0].verdict.reason();
+    assert_eq!(reason, "no driver: no libnvidia-ml.so.1");
+}
+
+#[test]
+fn nothing_new_is_no_new_snapshot() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    assert_eq!(inventory.changed(at(0)).unwrap().generation, 1);
+    see(&mut inventory, sighting(vec![card(0)]), at(5));
+    assert!(inventory.changed(at(5)).is_none());
+}

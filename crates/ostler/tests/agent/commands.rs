@@ -1,0 +1,114 @@
+//! `ostler devices`, with and without a running agent.
+
+use std::{path::Path, process::Output};
+
+use insta::{assert_snapshot, with_settings};
+
+use crate::{
+    process::ostler,
+    rig::{DGX, GPU, MIG, QUICK, Rig, Running, card},
+};
+
+/// Runs `ostler devices` on the rig's node.
+async fn devices(rig: &Rig, control: &Path, form: &str) -> Output {
+    let mut command = tokio::process::Command::from(ostler());
+    command.args(["devices", "-o", form]);
+    command.arg("--control-socket").arg(control);
+    command.arg("--host-root").arg(rig.node.root());
+    command.arg("--nvml-library").arg(rig.node.library());
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Waits until the agent has samples of everything.
+async fn sampled(running: &Running) {
+    running
+        .agent
+        .shows("samples", |seen| {
+            seen.devices.iter().all(|entry| entry.telemetry.is_some())
+                && seen.devices.iter().all(|entry| settled(&entry.device))
+        })
+        .await;
+}
+
+/// Whether a card's links are known.
+fn settled(device: &model::Device) -> bool {
+    !matches!(device.kind, model::Kind::Card { .. }) || !device.links.is_empty()
+}
+
+/// Compares with a snapshot, apart from what differs from run to run.
+macro_rules! assert_page {
+    ($name:literal, $page:expr) => {
+        with_settings!({filters => vec![
+            (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+            (r#"("?generation"?): \d+"#, "$1: [number]"),
+            (r#"[^" ]*/node/libnvidia-ml"#, "[node]/libnvidia-ml"),
+            (r"no agent answers on \S+/", "no agent answers on [folder]/"),
+        ]}, { assert_snapshot!($name, $page) });
+    };
+}
+
+#[tokio::test]
+async fn a_running_agent_shows_its_devices_in_a_table() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    sampled(&running).await;
+    rig.listening().await;
+    rig.node.xid(&card(2), 79).unwrap();
+    running.sick(GPU, &[&rig.uuid(2)]).await;
+    let output = devices(rig, &agent.control, "table").await;
+    assert_eq!(text(output.stderr), "");
+    assert_page!("agent table", text(output.stdout));
+}
+
+#[tokio::test]
+async fn partitions_stand_below_their_cards() {
+    let running = Running::start(MIG, QUICK).await;
+    sampled(&running).await;
+    let output = devices(&running.rig, &running.agent.control, "table").await;
+    assert_page!("agent table of partitions", text(output.stdout));
+}
+
+#[tokio::test]
+async fn a_running_agent_answers_programs_in_json_and_yaml() {
+    let running = Running::start("t4", QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    running
+        .agent
+        .shows("samples", |seen| {
+            seen.devices.iter().all(|entry| entry.telemetry.is_some())
+        })
+        .await;
+    let json = text(devices(rig, &agent.control, "json").await.stdout);
+    assert_page!("agent json", json);
+    let snapshot: model::Snapshot = serde_json::from_str(&json).unwrap();
+    assert_eq!(snapshot.devices.len(), 1);
+    let yaml = text(devices(rig, &agent.control, "yaml").await.stdout);
+    assert_page!("agent yaml", yaml);
+}
+
+#[tokio::test]
+async fn without_an_agent_it_looks_itself_and_says_so() {
+    let rig = Rig::new(DGX);
+    let output = devices(&rig, &rig.path("nobody.sock"), "table").await;
+    assert_page!("alone stderr", text(output.stderr));
+    assert_page!("alone table", text(output.stdout));
+    let json = text(devices(&rig, &rig.path("nobody.sock"), "json").await.stdout);
+    let snapshot: model::Snapshot = serde_json::from_str(&json).unwrap();
+    assert_eq!(snapshot.devices.len(), 8);
+    let yaml = text(devices(&rig, &rig.path("nobody.sock"), "yaml").await.stdout);
+    assert!(yaml.starts_with("generation:"), "{yaml}");
+}
+
+#[tokio::test]
+async fn without_an_agent_and_a_driver_it_says_what_is_missing() {
+    let rig = Rig::new(DGX);
+    rig.node.unplug_driver().unwrap();
+    let output = devices(&rig, &rig.path("nobody.sock"), "table").await;
+    assert_page!("no driver", text(output.stdout));
+}

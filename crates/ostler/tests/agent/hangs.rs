@@ -1,0 +1,136 @@
+//! A driver call that never returns costs one card at most, and never the kubelet's calls.
+//!
+//! Which calls there are is not written down here: a fresh agent is watched, so that each call
+//! that the probe learns to make is hung too.
+
+mod case;
+mod list;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use model::Phase;
+use rstest::rstest;
+use sim::Effect;
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use self::{case::Case, list::Calls};
+use crate::rig::{DGX, GPU, LONG, MIG, Running, card, eventually};
+
+/// How many agents run at a time: they mostly wait.
+const AT_A_TIME: usize = 12;
+
+/// How soon a stuck call is named with the usual limits.
+const NAMED: Duration = Duration::from_secs(15);
+
+/// Hangs every call that a fresh agent makes on such a node, a new node for each.
+async fn hang_each(cases: Vec<Case>) {
+    assert!(!cases.is_empty(), "no calls were seen");
+    let turns = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut running = JoinSet::new();
+    for case in cases {
+        let turns = Arc::clone(&turns);
+        running.spawn(async move {
+            let _turn = turns.acquire_owned().await.unwrap();
+            case.play().await;
+        });
+    }
+    let mut failed = 0;
+    while let Some(ended) = running.join_next().await {
+        failed += usize::from(ended.is_err());
+    }
+    assert_eq!(failed, 0, "calls for which it went wrong; see above");
+}
+
+#[tokio::test]
+async fn each_call_hung_in_turn_costs_at_most_its_card() {
+    let (whole, parts) = tokio::join!(Calls::of(DGX), Calls::of(MIG));
+    let mut cases = whole.cases(DGX);
+    let more = parts.cases(MIG).into_iter();
+    let known = |case: &Case| cases.iter().any(|known| known.call == case.call);
+    let more: Vec<Case> = more.filter(|case| !known(case)).collect();
+    assert!(!more.is_empty(), "partitions need calls of their own");
+    cases.extend(more);
+    hang_each(cases).await;
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_while_it_is_closed_is_named_and_opened_anew() {
+    let calls = Calls::of(DGX).await;
+    let closing = calls.closing();
+    assert!(
+        closing.iter().any(|call| call == "nvmlShutdown"),
+        "{closing:?}"
+    );
+    for call in closing {
+        let mut running = Running::start(DGX, case::HASTY).await;
+        let Running { agent, rig, .. } = &mut running;
+        rig.listening().await;
+        let forever = Effect::Hang { millis: None };
+        rig.node.fault(call, None, forever).unwrap();
+        let probes = agent.probes();
+        rig.node.own_library().unwrap();
+        eventually(&format!("{call} is named"), || {
+            let log = agent.log();
+            let mut lines = log.lines();
+            lines.any(|line| line.contains("a driver call does not return") && line.contains(call))
+        })
+        .await;
+        case::gone(&probes).await;
+        agent
+            .shows("a new probe reports", |seen| {
+                seen.backends[0].stuck.is_empty()
+            })
+            .await;
+        running.complete(LONG).await;
+        running.agent.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn with_the_usual_limits_a_stuck_call_is_named_within_15_s() {
+    let running = Running::start(DGX, "").await;
+    let Running { agent, rig, .. } = &running;
+    let call = "nvmlDeviceGetTemperature";
+    let forever = Effect::Hang { millis: None };
+    rig.node.fault(call, Some(&card(3)), forever).unwrap();
+    agent.kill_probes();
+    let named = agent
+        .shows("the stuck call", |snapshot| {
+            !snapshot.backends[0].stuck.is_empty()
+        })
+        .await;
+    let stuck = &named.backends[0].stuck[0];
+    let lasted = Timestamp::now().duration_since(stuck.since);
+    assert!(lasted.unsigned_abs() < NAMED, "named after {lasted}");
+    assert_eq!(stuck.call, call);
+    let address = rig.node.gpus().unwrap()[3].pci.to_string();
+    assert_eq!(stuck.device.as_deref(), Some(address.as_str()));
+    assert!(agent.log().contains("a driver call does not return"));
+}
+
+/// Nothing can be said of any card then, so after a while none is handed out.
+#[rstest]
+#[case::start("nvmlInit")]
+#[case::version("nvmlSystemGetDriverVersion")]
+#[tokio::test]
+async fn a_driver_that_hangs_as_a_whole_takes_its_cards_out_and_gives_them_back(
+    #[case] call: &str,
+) {
+    let running = Running::start(DGX, case::HASTY).await;
+    let Running {
+        agent,
+        kubelet,
+        rig,
+    } = &running;
+    let forever = Effect::Hang { millis: None };
+    rig.node.fault(call, None, forever).unwrap();
+    agent.kill_probes();
+    let none = kubelet.wait_healthy(GPU, 0, LONG).await;
+    assert_eq!(none.unwrap().len(), 8, "they stay listed");
+    let failed = agent.devices().await.unwrap();
+    assert_eq!(failed.backends[0].phase, Phase::DriverFailed);
+    rig.node.clear_faults(None).unwrap();
+    running.complete(LONG).await;
+    assert_eq!(running.breaches(), [""; 0]);
+}

@@ -1,0 +1,220 @@
+//! One call that hangs, and everything that must go on meanwhile.
+
+use std::collections::BTreeSet;
+
+use model::{Phase, Snapshot, State, StuckCall};
+use sim::{Effect, Target};
+
+use crate::{
+    process::is_probe,
+    rig::{DGX, GPU, LONG, Running, card, eventually, unhealthy},
+};
+
+/// Little patience, so that a table of all calls does not take all day.
+pub(super) const HASTY: &str = "\
+probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
+health: {unansweredGrace: 1s}
+";
+
+/// The same, but a driver that hangs as a whole takes no card away yet.
+const LENIENT: &str = "\
+probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
+health: {unansweredGrace: 10m}
+";
+
+/// The card on which calls hang.
+pub(super) const VICTIM: usize = 1;
+/// Another card, to see that it is still looked at.
+const OTHER: usize = 4;
+/// A temperature that no card has by itself.
+const WARM: u32 = 77;
+
+/// How many pods come while the victim may still be handed out, and after it was taken out.
+const EARLY: usize = 10;
+const LATE: usize = 40;
+
+/// A call and where it hangs.
+pub(super) struct Case {
+    pub(super) profile: &'static str,
+    pub(super) call: String,
+    /// Whether it is a call for a card; else it concerns the driver as a whole.
+    pub(super) on_card: bool,
+}
+
+/// A case at work.
+struct Play {
+    case: Case,
+    running: Running,
+    resource: &'static str,
+    /// What of the resource is on the card that hangs.
+    lost: Vec<String>,
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Hangs the call, looks at everything that must go on, and ends the hang; then hangs it once
+    /// more and ends the agent meanwhile.
+    pub(super) async fn play(self) {
+        let mut play = Play::start(self).await;
+        play.hang();
+        play.borrow(EARLY).await;
+        play.named().await;
+        play.taken_out().await;
+        let got = play.borrow(LATE).await;
+        let lost: BTreeSet<String> = play.lost.iter().cloned().collect();
+        assert!(got.is_disjoint(&lost), "{} hands out {got:?}", play.case);
+        play.others_are_looked_at().await;
+        play.recovers().await;
+        play.hang();
+        play.named().await;
+        let probes = play.running.agent.probes();
+        play.running.agent.stop().await;
+        gone(&probes).await;
+        assert_eq!(play.running.breaches(), [""; 0]);
+    }
+
+    /// Whether nothing but the wait for events depends on the call.
+    fn only_events(&self) -> bool {
+        self.call.starts_with("nvmlEventSet")
+    }
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.call, self.profile)
+    }
+}
+
+// === impl Play ===
+
+impl Play {
+    async fn start(case: Case) -> Self {
+        let config = if case.on_card { HASTY } else { LENIENT };
+        let running = Running::start(case.profile, config).await;
+        let resource = match case.profile {
+            DGX => GPU,
+            _ => "nvidia.com/mig-1g.5gb",
+        };
+        let victim = running.rig.uuid(VICTIM);
+        let snapshot = running.agent.devices().await.unwrap();
+        let of_victim = snapshot
+            .devices
+            .iter()
+            .filter(|entry| case.on_card && entry.device.card().as_str() == victim);
+        let ids: BTreeSet<String> = of_victim.map(|e| e.device.id.to_string()).collect();
+        let offered = running.kubelet.devices(resource);
+        let lost = ids.into_iter().filter(|id| offered.contains_key(id));
+        Self {
+            lost: lost.collect(),
+            case,
+            running,
+            resource,
+        }
+    }
+
+    /// Lets the call hang, and the probe make it.
+    fn hang(&self) {
+        let target: Option<Target> = self.case.on_card.then(|| card(VICTIM));
+        let forever = Effect::Hang { millis: None };
+        let node = &self.running.rig.node;
+        node.fault(&self.case.call, target.as_ref(), forever)
+            .unwrap();
+        // Some calls are made only once by a probe.
+        self.running.agent.kill_probes();
+    }
+
+    /// Admits pods of different sizes; every one must get what it wants.
+    async fn borrow(&self, pods: usize) -> BTreeSet<String> {
+        let mut got = BTreeSet::new();
+        for pod in 0..pods {
+            let size = [1, 4][pod % 2];
+            got.extend(self.running.borrow(self.resource, size).await);
+        }
+        got
+    }
+
+    /// The call, and the card it was made for, are named to whoever asks and in the log.
+    async fn named(&self) {
+        let agent = &self.running.agent;
+        let address = self.running.rig.node.gpus().unwrap()[VICTIM]
+            .pci
+            .to_string();
+        let address = self.case.on_card.then_some(address);
+        let matches = |stuck: &StuckCall| stuck.call == self.case.call && stuck.device == address;
+        let what = format!("{} is named, for {address:?}", self.case);
+        agent
+            .shows(&what, |seen| seen.backends[0].stuck.iter().any(matches))
+            .await;
+        let log = agent.log();
+        let mut lines = log.lines();
+        let is_named = lines.any(|line| {
+            let named = line.contains("a driver call does not return");
+            let placed = address
+                .as_ref()
+                .is_none_or(|address| line.contains(address.as_str()));
+            named && placed && line.contains(&self.case.call)
+        });
+        assert!(is_named, "{} is not in the log", self.case);
+    }
+
+    /// What hangs is taken out, and nothing else.
+    async fn taken_out(&self) {
+        let lost: Vec<&str> = self.lost.iter().map(String::as_str).collect();
+        self.running.sick(self.resource, &lost).await;
+        let seen = self.running.agent.devices().await.unwrap();
+        for id in &lost {
+            let entry = seen.find(id).unwrap();
+            assert_eq!(entry.verdict.state, State::Unhealthy);
+            let reason = entry.verdict.reason();
+            assert!(reason.contains(&self.case.call), "{}: {reason}", self.case);
+        }
+    }
+
+    async fn others_are_looked_at(&self) {
+        if !self.case.on_card && !self.case.only_events() {
+            return;
+        }
+        let Running { agent, rig, .. } = &self.running;
+        let other = rig.uuid(OTHER);
+        rig.node
+            .set(&card(OTHER), "temperature", WARM.into())
+            .unwrap();
+        let what = format!("the temperature of another card, in spite of {}", self.case);
+        agent
+            .shows(&what, |seen| {
+                let telemetry = seen.find(&other).and_then(|e| e.telemetry.as_ref());
+                telemetry.is_some_and(|t| t.temperature_celsius == Some(WARM))
+            })
+            .await;
+    }
+
+    /// When the call returns again, all is as before.
+    async fn recovers(&self) {
+        let Running { agent, rig, .. } = &self.running;
+        rig.node.clear_faults(None).unwrap();
+        self.running.complete(LONG).await;
+        let well = |seen: &Snapshot| {
+            let backend = &seen.backends[0];
+            let healthy = |entry: &model::Entry| entry.verdict.state == State::Healthy;
+            backend.stuck.is_empty()
+                && backend.phase == Phase::Running
+                && seen.devices.iter().all(healthy)
+        };
+        agent
+            .shows(&format!("all well after {}", self.case), well)
+            .await;
+        assert_eq!(
+            unhealthy(&self.running.kubelet.devices(self.resource)),
+            [""; 0]
+        );
+    }
+}
+
+/// Waits until no probe is left.
+pub(super) async fn gone(probes: &[u32]) {
+    eventually("the probes are gone", || {
+        !probes.iter().any(|pid| is_probe(*pid))
+    })
+    .await;
+}

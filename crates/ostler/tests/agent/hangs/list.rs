@@ -1,0 +1,99 @@
+//! Which calls an agent makes, as the simulated driver saw them.
+
+use std::collections::BTreeMap;
+
+use super::case::{Case, VICTIM};
+use crate::rig::{Running, eventually};
+
+/// The calls of an agent that started, looked at everything, waited for events, and opened a
+/// replaced driver anew.
+pub(super) struct Calls {
+    /// Each call that was made up to there, with whether it was made for the card that will hang.
+    working: BTreeMap<String, Kind>,
+    /// Those that were made only to close the driver.
+    closing: Vec<String>,
+}
+
+/// For what a call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The driver as a whole.
+    Driver,
+    /// Other cards than the one that will hang.
+    Others,
+    /// The card that will hang, or a partition of it.
+    Victim,
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Watches a fresh agent on such a node.
+    pub(super) async fn of(profile: &str) -> Self {
+        let running = Running::start(profile, super::case::HASTY).await;
+        running
+            .agent
+            .shows("samples of all devices", |snapshot| {
+                let mut devices = snapshot.devices.iter();
+                devices.all(|entry| entry.telemetry.is_some())
+            })
+            .await;
+        running.rig.listening().await;
+        let working = read(&running);
+        running.rig.node.own_library().unwrap();
+        eventually("the driver is opened anew", || {
+            let calls = running.rig.node.calls().unwrap();
+            calls
+                .iter()
+                .filter(|call| call.starts_with("nvmlInit"))
+                .count()
+                == 2
+        })
+        .await;
+        let mut closing: Vec<String> = read(&running).into_keys().collect();
+        closing.retain(|call| !working.contains_key(call));
+        Self { working, closing }
+    }
+
+    /// A case for each call.
+    pub(super) fn cases(&self, profile: &'static str) -> Vec<Case> {
+        let cases = self.working.iter().map(|(call, kind)| {
+            assert_ne!(*kind, Kind::Others, "{call} is not made for card {VICTIM}");
+            Case {
+                profile,
+                call: call.clone(),
+                on_card: *kind == Kind::Victim,
+            }
+        });
+        cases.collect()
+    }
+
+    /// The calls that are made only to close the driver.
+    pub(super) fn closing(&self) -> &[String] {
+        &self.closing
+    }
+}
+
+fn read(running: &Running) -> BTreeMap<String, Kind> {
+    let node = &running.rig.node;
+    let card = running.rig.uuid(VICTIM);
+    let parts = node.migs().unwrap();
+    let is_victim = |target: &str| {
+        target == card
+            || parts
+                .iter()
+                .any(|part| part.uuid == target && part.gpu == card)
+    };
+    let mut found = BTreeMap::new();
+    for line in node.calls().unwrap() {
+        let (call, target) = line.split_once(' ').unwrap();
+        let kind = match target {
+            "-" => Kind::Driver,
+            target if is_victim(target) => Kind::Victim,
+            _ => Kind::Others,
+        };
+        let known = found.entry(call.to_owned()).or_insert(kind);
+        *known = kind.max(*known);
+    }
+    found
+}

@@ -1,0 +1,170 @@
+//! What happens to the cards, as the kubelet and whoever asks the agent see it.
+
+use std::time::Duration;
+
+use model::{CauseKind, State};
+use sim::{NewGpu, Target, kubelet::Kubelet};
+
+use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Running, card, unhealthy};
+
+const SMALL: &str = "nvidia.com/mig-1g.5gb";
+
+/// Every list that the kubelet got was sorted.
+fn assert_sorted(kubelet: &Kubelet, resource: &str) {
+    let lists = kubelet.lists(resource);
+    assert!(!lists.is_empty());
+    for list in lists {
+        let ids: Vec<&str> = list.devices.iter().map(|d| d.id.as_str()).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+}
+
+#[tokio::test]
+async fn xid_79_takes_a_card_out_with_its_cause_until_it_was_away() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    let id = rig.uuid(2);
+    rig.listening().await;
+    rig.node.xid(&card(2), 79).unwrap();
+    running.sick(GPU, &[&id]).await;
+    let seen = agent.devices().await.unwrap();
+    let verdict = &seen.find(&id).unwrap().verdict;
+    assert_eq!(verdict.state, State::Unhealthy);
+    assert_eq!(verdict.causes[0].kind, CauseKind::Event);
+    assert_eq!(verdict.reason(), "XID 79 (GPU has fallen off the bus)");
+    assert!(agent.log().contains("XID 79 (GPU has fallen off the bus)"));
+
+    rig.node.lose(&card(2)).unwrap();
+    agent
+        .shows("the lost card", |seen| {
+            let causes = &seen.find(&id).unwrap().verdict.causes;
+            causes.iter().any(|cause| cause.kind == CauseKind::Lost)
+        })
+        .await;
+    rig.node.restore(&card(2)).unwrap();
+    running.complete(LONG).await;
+    assert_sorted(&running.kubelet, GPU);
+    assert_eq!(running.breaches(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_lost_card_that_comes_back_is_healthy_again() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    let id = rig.uuid(5);
+    rig.node.lose(&card(5)).unwrap();
+    running.sick(GPU, &[&id]).await;
+    let seen = agent.devices().await.unwrap();
+    let reason = seen.find(&id).unwrap().verdict.reason();
+    assert!(reason.contains("GPU_IS_LOST"), "{reason}");
+    rig.node.restore(&card(5)).unwrap();
+    running.complete(LONG).await;
+    let log = agent.log();
+    assert!(log.contains("the device is healthy again"), "{log}");
+}
+
+#[tokio::test]
+async fn an_xid_of_a_faulty_program_changes_nothing() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    rig.listening().await;
+    rig.node.xid(&card(2), 13).unwrap();
+    rig.node.xid(&card(6), 79).unwrap();
+    // Events come in order: once the second has its effect, the first has had its own.
+    running.sick(GPU, &[&rig.uuid(6)]).await;
+    let seen = agent.devices().await.unwrap();
+    let verdict = &seen.find(&rig.uuid(2)).unwrap().verdict;
+    assert_eq!(verdict.state, State::Healthy);
+    assert!(agent.log().contains("Xid(13)"), "it is logged all the same");
+}
+
+#[tokio::test]
+async fn an_xid_on_a_partition_touches_no_other() {
+    let running = Running::start(MIG, QUICK).await;
+    let Running { agent, rig, .. } = &running;
+    rig.listening().await;
+    let parts = rig.node.migs().unwrap();
+    let part = parts.iter().find(|part| part.index == "0:2").unwrap();
+    assert_eq!(part.profile, "1g.5gb");
+    rig.node.xid(&Target::Mig(0, 2), 79).unwrap();
+    running.sick(SMALL, &[&part.uuid]).await;
+    let seen = agent.devices().await.unwrap();
+    let sick = seen
+        .devices
+        .iter()
+        .filter(|entry| entry.verdict.state != State::Healthy);
+    let sick: Vec<&str> = sick.map(|entry| entry.device.id.as_str()).collect();
+    assert_eq!(sick, [part.uuid.as_str()]);
+}
+
+#[tokio::test]
+async fn an_xid_on_a_partitioned_card_touches_all_its_partitions() {
+    let running = Running::start(MIG, QUICK).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    rig.node.xid(&card(1), 79).unwrap();
+    let parts = rig.node.migs().unwrap();
+    let of_card = parts.iter().filter(|part| part.gpu == rig.uuid(1));
+    for part in of_card.clone() {
+        let resource = format!("nvidia.com/mig-{}", part.profile);
+        let found = running.kubelet.wait(
+            &resource,
+            |devices| unhealthy(devices).contains(&part.uuid.as_str()),
+            LONG,
+        );
+        found.await.unwrap();
+    }
+    let node = running.kubelet.node();
+    let out: usize = node.values().map(|r| r.capacity - r.allocatable).sum();
+    assert_eq!(out, of_card.count());
+}
+
+#[tokio::test]
+async fn a_partition_appears_and_disappears_without_a_restart() {
+    let running = Running::start(MIG, QUICK).await;
+    let Running { kubelet, rig, .. } = &running;
+    let before: Vec<String> = kubelet.devices(SMALL).into_keys().collect();
+    let made = rig.node.add_mig(&card(6), "1g.5gb").unwrap().remove(0);
+    let has = |devices: &sim::kubelet::Devices| devices.contains_key(&made);
+    let with = kubelet.wait(SMALL, has, LONG).await.unwrap();
+    assert_eq!(with.len(), before.len() + 1);
+    rig.node.remove_mig(&Target::Uuid(made.clone())).unwrap();
+    let without = kubelet.wait(SMALL, |devices| !has(devices), LONG).await;
+    let without: Vec<String> = without.unwrap().into_keys().collect();
+    assert_eq!(without, before);
+    assert_sorted(kubelet, SMALL);
+    assert_eq!(running.breaches(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_card_appears_and_disappears_without_a_restart() {
+    let config = "probe: {period: 500ms}\nhealth: {goneGrace: 3s}\n";
+    let running = Running::start(DGX, config).await;
+    let Running { kubelet, rig, .. } = &running;
+    let added = rig.node.add_gpu(&NewGpu::default()).unwrap();
+    kubelet.wait_healthy(GPU, 9, LONG).await.unwrap();
+    assert!(kubelet.devices(GPU).contains_key(&added.uuid));
+
+    let target = Target::Uuid(added.uuid.clone());
+    rig.node.remove_gpu(&target).unwrap();
+    running.sick(GPU, &[&added.uuid]).await;
+    let gone = |devices: &sim::kubelet::Devices| !devices.contains_key(&added.uuid);
+    let left = kubelet.wait(GPU, gone, LONG).await.unwrap();
+    assert_eq!(left.len(), 8);
+    assert_eq!(kubelet.registrations().len(), 1);
+    assert_sorted(kubelet, GPU);
+    assert_eq!(running.breaches(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_card_that_is_gone_stays_listed_as_unhealthy() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { kubelet, rig, .. } = &running;
+    let id = rig.uuid(7);
+    rig.node.remove_gpu(&card(7)).unwrap();
+    running.sick(GPU, &[&id]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(kubelet.devices(GPU).len(), 8);
+    rig.node.add_gpu(&NewGpu::default()).unwrap();
+    running.complete(LONG).await;
+}

@@ -1,0 +1,62 @@
+//! An upgrade: the new instance registers before the old one ends.
+
+use std::time::Duration;
+
+use rstest::rstest;
+use sim::kubelet::{Era, Kubelet, Outcome};
+
+use crate::rig::{DGX, GPU, LONG, QUICK, Rig, breaches};
+
+#[rstest]
+#[case::up_to_1_36(Era::V1_36)]
+#[case::from_1_37(Era::V1_37)]
+#[tokio::test]
+async fn the_second_instance_replaces_the_first(#[case] era: Era) {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(era).await;
+    let mut first = rig.agent_named("first", QUICK);
+    kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    let second = rig.agent_named("second", QUICK);
+    let pid = Some(second.pid().cast_signed());
+    let registered = |kubelet: &Kubelet| {
+        let registrations = kubelet.registrations();
+        let mut its = registrations.iter().filter(|r| r.pid == pid);
+        its.any(|r| r.outcome == Outcome::Accepted)
+    };
+    let wanted = "the second instance is registered";
+    kubelet.wait_until(wanted, registered, LONG).await.unwrap();
+    first.stop().await;
+
+    // The end of the first may cost the second its registration, up to 1.36.
+    let holds = async |what: &str| {
+        second
+            .says(what, |s| s["resources"][0]["phase"] == "Registered")
+            .await;
+        kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    };
+    holds("the second instance serves").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    holds("the second instance still serves").await;
+    assert_eq!(breaches(&kubelet), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_kubelet_from_1_37_never_counts_less_during_an_upgrade() {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let mut first = rig.agent_named("first", QUICK);
+    kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    let second = rig.agent_named("second", QUICK);
+    let upgrade = async {
+        second
+            .says("registered", |s| s["resources"][0]["phase"] == "Registered")
+            .await;
+        first.stop().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    };
+    let less = |kubelet: &Kubelet| kubelet.node()[GPU].allocatable < 8;
+    tokio::select! {
+        () = upgrade => {}
+        _ = kubelet.wait_until("less", less, LONG * 2) => panic!("the kubelet counted less"),
+    }
+}

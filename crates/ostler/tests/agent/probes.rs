@@ -1,0 +1,105 @@
+//! The probe as a process: what it looks like, and that it never outlives the agent.
+
+use std::process::Command;
+
+use model::Phase;
+use rustix::process::Signal;
+
+use crate::{
+    process::{Agent, is_probe, isolated, parent, words},
+    rig::{DGX, GPU, QUICK, Rig, Running, eventually, unhealthy},
+};
+
+/// The names under which the agent stands in for NVIDIA's programs.
+const DROP_IN: [&str; 4] = [
+    "nvidia-device-plugin",
+    "gpu-feature-discovery",
+    "config-manager",
+    "mps-control-daemon",
+];
+
+#[tokio::test]
+async fn an_agent_that_is_killed_leaves_no_probe_behind() {
+    let mut running = Running::start(DGX, QUICK).await;
+    let probes = running.agent.probes();
+    assert_eq!(probes.len(), 1);
+    running.agent.signal(Signal::KILL);
+    running.agent.ended().await;
+    eventually("the probe is gone", || !is_probe(probes[0])).await;
+}
+
+#[tokio::test]
+async fn a_probe_is_not_mistaken_for_a_drop_in_and_inherits_the_environment() {
+    let rig = Rig::new(DGX);
+    fs_err::write(rig.path("ostler.yaml"), QUICK).unwrap();
+    let mut command = crate::process::ostler();
+    command.env("A_VARIABLE_OF_THE_POD", "its value");
+    let agent = Agent::spawn(&rig, "ostler", command);
+    eventually("a probe runs", || !agent.probes().is_empty()).await;
+    let probe = agent.probes()[0];
+    let arguments = words(probe, "cmdline");
+    let name = arguments[0].rsplit('/').next().unwrap_or_default();
+    assert!(!DROP_IN.contains(&name), "{arguments:?}");
+    let environment = words(probe, "environ");
+    let inherited = "A_VARIABLE_OF_THE_POD=its value".to_owned();
+    assert!(environment.contains(&inherited), "{environment:?}");
+}
+
+#[tokio::test]
+async fn a_killed_probe_comes_back_and_the_kubelet_sees_nothing_of_it() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running { agent, kubelet, .. } = &running;
+    let before = agent.probes();
+    agent.kill_probes();
+    eventually("another probe runs", || {
+        let now = agent.probes();
+        now.len() == 1 && now != before
+    })
+    .await;
+    agent
+        .shows("its report", |seen| {
+            seen.backends[0].phase == Phase::Running && seen.backends[0].message.is_empty()
+        })
+        .await;
+    assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
+    for list in kubelet.lists(GPU) {
+        let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
+        assert_eq!(healthy.count(), 8);
+    }
+    assert_eq!(kubelet.registrations().len(), 1);
+    assert!(agent.log().contains("the probe is started again"));
+}
+
+/// In a container the agent may be the first process, and every orphan becomes its child.
+#[tokio::test]
+async fn orphans_come_to_the_agent_and_are_reaped() {
+    let rig = Rig::new(DGX);
+    fs_err::write(rig.path("ostler.yaml"), QUICK).unwrap();
+    // A child of the agent-to-be that waits, starts a process, and leaves it behind.
+    let script = "
+        ( while [ ! -e \"$GO\" ]; do sleep 0.1; done
+          sleep 3 & echo $! >\"$GO.part\"; mv \"$GO.part\" \"$GO.orphan\" ) &
+        exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_ostler")]);
+    command.env("GO", rig.path("go"));
+    let agent = Agent::spawn(&rig, "ostler", isolated(command));
+    agent
+        .shows("a first look", |seen| !seen.devices.is_empty())
+        .await;
+
+    fs_err::write(rig.path("go"), "").unwrap();
+    let note = rig.path("go.orphan");
+    eventually("there is an orphan", || note.exists()).await;
+    let orphan: u32 = fs_err::read_to_string(&note)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    eventually("the orphan comes to the agent", || {
+        parent(orphan) == Some(agent.pid())
+    })
+    .await;
+    eventually("the orphan is reaped", || parent(orphan).is_none()).await;
+    assert_eq!(agent.probes().len(), 1, "the probe is left alone");
+}

@@ -1,0 +1,269 @@
+//! The agent as a process, and what the system says of processes.
+
+use std::{
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use model::Snapshot;
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+use web::client;
+
+use crate::rig::{LONG, Rig};
+
+/// How often a state is looked at.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Everything that the agent itself has to say.
+const LOG: &str = "info,ostler=debug,probe=debug,kubelet=debug,web=debug";
+
+/// The time that the agent has to end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A running agent. Its log is shown when a test fails; the process ends with this.
+pub(crate) struct Agent {
+    child: Child,
+    pub(crate) control: PathBuf,
+    log: PathBuf,
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts `ostler run` with the config file `<name>.yaml` of the rig.
+    pub(crate) fn start(rig: &Rig, name: &str) -> Self {
+        Self::spawn(rig, name, ostler())
+    }
+
+    /// Starts a command that is, or becomes, `ostler`, with the flags of the rig.
+    pub(crate) fn spawn(rig: &Rig, name: &str, mut command: Command) -> Self {
+        let (control, log) = (
+            rig.path(&format!("{name}.sock")),
+            rig.path(&format!("{name}.log")),
+        );
+        let file = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .unwrap();
+        let flags: [(&str, PathBuf); 6] = [
+            ("--config", rig.path(&format!("{name}.yaml"))),
+            ("--kubelet-dir", rig.kubelet_dir()),
+            ("--pod-resources-socket", rig.pod_resources()),
+            ("--host-root", rig.node.root()),
+            ("--nvml-library", rig.node.library()),
+            ("--control-socket", control.clone()),
+        ];
+        command.args(["run", "--log", LOG]);
+        for (flag, path) in flags {
+            command.arg(flag).arg(path);
+        }
+        // A group of its own, so that a test can send it signals without hearing them itself.
+        let child = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file.into_parts().0)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            control,
+            log,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs_err::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its devices, if it answers.
+    pub(crate) async fn devices(&self) -> Option<Snapshot> {
+        let body = client::get(&self.control, "/v1/devices").await.ok()?;
+        Some(serde_json::from_slice(&body).unwrap())
+    }
+
+    /// Its state, if it answers.
+    pub(crate) async fn status(&self) -> Option<Value> {
+        let body = client::get(&self.control, "/v1/status").await.ok()?;
+        Some(serde_json::from_slice(&body).unwrap())
+    }
+
+    /// Waits until its devices are as wanted.
+    pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+        let begun = Instant::now();
+        loop {
+            let seen = self.devices().await;
+            match seen {
+                Some(seen) if wanted(&seen) => return seen,
+                _ => {}
+            }
+            assert!(
+                begun.elapsed() < LONG,
+                "not within {LONG:?}: {what}; {seen:#?}"
+            );
+            sleep(STEP).await;
+        }
+    }
+
+    /// Waits until its state is as wanted.
+    pub(crate) async fn says(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let seen = self.status().await;
+            match seen {
+                Some(seen) if wanted(&seen) => return seen,
+                _ => {}
+            }
+            assert!(
+                begun.elapsed() < LONG,
+                "not within {LONG:?}: {what}; {seen:#?}"
+            );
+            sleep(STEP).await;
+        }
+    }
+
+    /// Its probes.
+    pub(crate) fn probes(&self) -> Vec<u32> {
+        let pids = processes().into_iter();
+        pids.filter(|pid| parent(*pid) == Some(self.pid()) && is_probe(*pid))
+            .collect()
+    }
+
+    /// Kills its probes, as a person or the system may do.
+    pub(crate) fn kill_probes(&self) {
+        for pid in self.probes() {
+            signal(pid, Signal::KILL);
+        }
+    }
+
+    pub(crate) fn signal(&self, name: Signal) {
+        signal(self.pid(), name);
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                begun.elapsed() < LONG,
+                "the agent does not end within {LONG:?}"
+            );
+            sleep(STEP / 4).await;
+        }
+    }
+
+    /// Tells it to stop, and checks that it does so in time and well.
+    pub(crate) async fn stop(&mut self) {
+        self.ends_in_time(Signal::TERM).await;
+    }
+
+    /// Sends it a signal, and checks that it ends in time and well. A thread of its own takes the
+    /// time, because the test's may be busy with other agents.
+    pub(crate) async fn ends_in_time(&mut self, name: Signal) {
+        let pid = raw(self.pid());
+        let ending = tokio::task::spawn_blocking(move || {
+            let begun = Instant::now();
+            kill_process_group(pid, name).unwrap();
+            // It stays a zombie: its status is for the one who started it.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while let Err(Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+            begun.elapsed()
+        });
+        let took = timeout(LONG, ending).await;
+        let took = took.expect("the agent does not end").unwrap();
+        let status = self.ended().await;
+        assert!(status.success(), "the agent ended with {status}");
+        assert!(took < FAREWELL, "the agent took {took:?} to end");
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            #[expect(
+                clippy::print_stderr,
+                reason = "a test has failed and a person wants to know"
+            )]
+            {
+                eprintln!("--- {}\n{log}---", self.log.display());
+            }
+        }
+    }
+}
+
+/// The program, without what the environment says of other agents.
+pub(crate) fn ostler() -> Command {
+    isolated(Command::new(env!("CARGO_BIN_EXE_ostler")))
+}
+
+/// A command without what the environment says of other agents.
+pub(crate) fn isolated(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("OSTLER_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Sends a signal. A process that is gone already is not missed.
+pub(crate) fn signal(pid: u32, name: Signal) {
+    let _ = kill_process(raw(pid), name);
+}
+
+/// A process id as the system takes it.
+fn raw(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed()).unwrap()
+}
+
+/// Whether a process is a probe. One that has ended is not, even if nobody has reaped it.
+pub(crate) fn is_probe(pid: u32) -> bool {
+    words(pid, "cmdline")
+        .first()
+        .is_some_and(|name| name == "ostler-probe")
+}
+
+/// The words of a file of a process: its arguments or its environment.
+pub(crate) fn words(pid: u32, file: &str) -> Vec<String> {
+    let text =
+        fs_err::read(Path::new("/proc").join(pid.to_string()).join(file)).unwrap_or_default();
+    let words = text
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty());
+    words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// The parent of a process, if there is such a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
+fn processes() -> Vec<u32> {
+    let entries = fs_err::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}

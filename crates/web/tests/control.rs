@@ -1,0 +1,78 @@
+//! The control socket and its client, over a real socket.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+use web::{
+    client::{self, Error},
+    control::{Pages, serve},
+};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct Rig {
+    socket: PathBuf,
+    cancel: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Rig {
+    async fn start(folder: &Path) -> Self {
+        let socket = folder.join("run/control.sock");
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let pages = Pages::default().with("/v1/devices", || Ok("[1, 2]".to_owned()));
+        let (path, stop) = (socket.clone(), cancel.clone());
+        tasks.spawn(async move { serve(&path, pages, stop).await });
+        while !socket.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Self {
+            socket,
+            cancel,
+            tasks,
+        }
+    }
+
+    async fn stop(mut self) {
+        self.cancel.cancel();
+        let ended = timeout(LIMIT, self.tasks.join_next()).await;
+        assert!(ended.is_ok(), "ends when told to");
+        assert!(!self.socket.exists(), "leaves no socket");
+    }
+}
+
+#[tokio::test]
+async fn answers_and_names_its_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let rig = Rig::start(folder.path()).await;
+    let body = client::get(&rig.socket, "/v1/devices").await.unwrap();
+    assert_eq!(&body[..], b"[1, 2]");
+    let error = client::get(&rig.socket, "/nothing").await.unwrap_err();
+    assert!(error.to_string().contains("/v1/devices"), "{error}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_peer_does_not_hold_up_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let rig = Rig::start(folder.path()).await;
+    let silent = tokio::net::UnixStream::connect(&rig.socket).await.unwrap();
+    rig.stop().await;
+    drop(silent);
+}
+
+#[tokio::test]
+async fn an_absent_agent_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("control.sock");
+    let error = client::get(&path, "/v1/devices").await.unwrap_err();
+    assert!(matches!(error, Error::Absent { .. }), "{error}");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let error = client::get(&path, "/v1/devices").await.unwrap_err();
+    assert!(matches!(error, Error::Absent { .. }), "{error}");
+}

@@ -1,0 +1,116 @@
+//! The program in the containers of the tests: prints what it was given as one line of JSON, then
+//! sleeps until it is told to end, or ends by itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Result;
+use clap::Parser;
+use e2e::report::{Answer, Report};
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags},
+    io::Errno,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Prints what this container was given.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Say nothing, only hold the pod's namespaces.
+    #[arg(long)]
+    pause: bool,
+    /// `pod/container`, so that the process can be found.
+    #[arg(long, default_value = "")]
+    name: String,
+    /// Make nodes with this major number and try to open them.
+    #[arg(long)]
+    major: Option<u32>,
+    /// The minor numbers to try.
+    #[arg(long, value_delimiter = ',')]
+    minors: Vec<u32>,
+    /// End by itself after so many seconds.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// The exit status in that case.
+    #[arg(long, default_value_t = 0)]
+    status: u8,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    let mut end = signal(SignalKind::terminate())?;
+    if !args.pause {
+        let line = serde_json::to_string(&look(&args)?)?;
+        writeln!(std::io::stdout(), "{line}")?;
+    }
+    let Some(seconds) = args.seconds else {
+        end.recv().await;
+        return Ok(ExitCode::SUCCESS);
+    };
+    tokio::select! {
+        _ = end.recv() => Ok(ExitCode::SUCCESS),
+        () = tokio::time::sleep(Duration::from_secs(seconds)) => Ok(ExitCode::from(args.status)),
+    }
+}
+
+fn look(args: &Args) -> Result<Report> {
+    let mut tried = BTreeMap::new();
+    if let Some(major) = args.major {
+        for minor in &args.minors {
+            tried.insert(*minor, attempt(major, *minor)?);
+        }
+    }
+    Ok(Report {
+        env: std::env::vars().collect(),
+        mounts: mounts()?,
+        nodes: nodes()?,
+        tried,
+    })
+}
+
+/// The mount points of this container.
+fn mounts() -> Result<BTreeSet<String>> {
+    let text = fs_err::read_to_string("/proc/self/mounts")?;
+    let point = |line: &str| line.split(' ').nth(1).map(str::to_owned);
+    Ok(text.lines().filter_map(point).collect())
+}
+
+/// Opens each `nvidia…` node there is.
+fn nodes() -> Result<BTreeMap<String, Answer>> {
+    let mut found = BTreeMap::new();
+    for entry in fs_err::read_dir("/dev")? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("nvidia") {
+            let path = entry.path().display().to_string();
+            let answer = open(&path);
+            found.insert(path, answer);
+        }
+    }
+    Ok(found)
+}
+
+/// Makes a node and opens it: what a container without the right to it would try.
+fn attempt(major: u32, minor: u32) -> Result<Answer> {
+    let path = format!("/tmp/try{minor}");
+    let mode = Mode::RUSR | Mode::WUSR;
+    let device = rustix::fs::makedev(major, minor);
+    match rustix::fs::mknodat(CWD, &path, FileType::CharacterDevice, mode, device) {
+        Ok(()) | Err(Errno::EXIST) => Ok(open(&path)),
+        Err(errno) => Ok(Answer::Error(errno.raw_os_error())),
+    }
+}
+
+fn open(path: &str) -> Answer {
+    match rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()) {
+        Ok(_) => Answer::Opened,
+        Err(Errno::NXIO) => Answer::NoDevice,
+        Err(Errno::PERM) => Answer::Forbidden,
+        Err(errno) => Answer::Error(errno.raw_os_error()),
+    }
+}

@@ -1,0 +1,99 @@
+//! The node's `/dev`: what programs need, and the driver's device nodes under a number that no
+//! driver has, so that a container that may open one is told ENXIO, and any other EPERM.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anyhow::{Context as _, Result};
+
+use crate::root::{make_node, mount};
+
+/// The nodes that all cards share, and their minor numbers.
+pub const SHARED: [(&str, u32); 4] = [
+    ("nvidiactl", 255),
+    ("nvidia-uvm", 254),
+    ("nvidia-uvm-tools", 253),
+    ("nvidia-modeset", 252),
+];
+
+/// How many cards get a node. More than any profile has.
+const CARDS: u32 = 16;
+
+/// The usual nodes of a Linux machine.
+const USUAL: [(&str, u32, u32); 7] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("kmsg", 1, 11),
+    ("tty", 5, 0),
+];
+
+/// Makes the node's `/dev`.
+///
+/// # Errors
+/// If a node cannot be made.
+pub fn populate(dev: &Path) -> Result<()> {
+    mount("tmpfs", dev, "tmpfs", "mode=755")?;
+    for (name, major, minor) in USUAL {
+        make_node(&dev.join(name), major, minor)?;
+    }
+    for folder in ["pts", "shm", "mqueue"] {
+        fs_err::create_dir(dev.join(folder))?;
+    }
+    mount("devpts", &dev.join("pts"), "devpts", "ptmxmode=0666,mode=620")?;
+    mount("tmpfs", &dev.join("shm"), "tmpfs", "")?;
+    mount("mqueue", &dev.join("mqueue"), "mqueue", "")?;
+    for (name, target) in [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+    ] {
+        fs_err::os::unix::fs::symlink(target, dev.join(name))?;
+    }
+    let major = major()?;
+    for (path, minor) in driver_nodes() {
+        make_node(&dev.join(path.trim_start_matches("/dev/")), major, minor)?;
+    }
+    Ok(())
+}
+
+/// The driver's device nodes: their paths and minor numbers.
+pub fn driver_nodes() -> impl Iterator<Item = (String, u32)> {
+    let cards = (0..CARDS).map(|card| (format!("/dev/nvidia{card}"), card));
+    cards.chain(SHARED.map(|(name, minor)| (format!("/dev/{name}"), minor)))
+}
+
+/// A major number for local use that no driver of this machine has.
+///
+/// # Errors
+/// If all are taken.
+pub fn major() -> Result<u32> {
+    let text = fs_err::read_to_string("/proc/devices")?;
+    free(&text).context("each of the device numbers 120 to 127 has a driver; unload one of them")
+}
+
+/// 120 to 127 are set aside for local and experimental use.
+fn free(devices: &str) -> Option<u32> {
+    let first = |line: &str| line.split_whitespace().next()?.parse().ok();
+    let taken: BTreeSet<u32> = devices.lines().filter_map(first).collect();
+    (120..=127).find(|major| !taken.contains(major))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_first_number_without_a_driver() {
+        assert_eq!(free("Character devices:\n  1 mem\n120 a\n121 b\n"), Some(122));
+    }
+
+    #[test]
+    fn finds_none_when_all_are_taken() {
+        let all: Vec<String> = (120..=127).map(|n| format!("{n} x")).collect();
+        assert_eq!(free(&all.join("\n")), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! The kubelet without an API server: its configuration, its life, and what it says about pods
+//! and devices.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use ::kubelet::pod_resources::Client;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    process::Command,
+};
+
+use crate::{place, process::Process, wait};
+
+/// The name of the node, which ends the names of static pods.
+pub const NODE: &str = "node";
+/// The resource that the tests ask for.
+pub const RESOURCE: &str = "nvidia.com/gpu";
+
+/// Where the kubelet answers questions about its pods.
+const PODS: &str = "127.0.0.1:10255";
+/// Where it says that it is well.
+const HEALTH: &str = "127.0.0.1:10248";
+
+/// Which devices each container holds, by pod and container.
+pub type Held = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// A kubelet, running or not.
+#[derive(Debug, Default)]
+pub struct Kubelet {
+    process: Option<Process>,
+}
+
+// === impl Kubelet ===
+
+impl Kubelet {
+    /// Starts it and waits until it is well and answers on its pod resources socket.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub async fn start(&mut self) -> Result<()> {
+        self.launch()?;
+        self.ready().await
+    }
+
+    /// Starts it without waiting.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn launch(&mut self) -> Result<()> {
+        let file = format!("{}/kubelet.json", place::CONFIG);
+        fs_err::write(&file, config().to_string())?;
+        let mut command = Command::new(place::program("kubelet"));
+        command.args(["--config", &file, "--hostname-override", NODE]);
+        self.process = Some(Process::start("kubelet", &mut command)?);
+        Ok(())
+    }
+
+    /// Waits until it is well.
+    ///
+    /// # Errors
+    /// If it ends, or does not get well.
+    pub async fn ready(&mut self) -> Result<()> {
+        let process = self.process.as_mut().context("the kubelet is not started")?;
+        wait::until("the kubelet to be well", wait::LONG, async || {
+            process.check()?;
+            get(HEALTH, "/healthz").await?;
+            client().allocatable().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Asks it to end; containers go on.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub async fn stop(&mut self) -> Result<()> {
+        if let Some(process) = self.process.take() {
+            process.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Kills it; containers go on.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub async fn kill(&mut self) -> Result<()> {
+        if let Some(process) = self.process.take() {
+            process.kill().await?;
+        }
+        Ok(())
+    }
+}
+
+/// The devices of our resource that may be handed out.
+///
+/// # Errors
+/// If the kubelet does not answer.
+pub async fn allocatable() -> Result<BTreeSet<String>> {
+    let answer = client().allocatable().await?;
+    let ours = answer.devices.into_iter().filter(|d| d.resource_name == RESOURCE);
+    Ok(ours.flat_map(|device| device.device_ids).collect())
+}
+
+/// Who holds which devices of our resource.
+///
+/// # Errors
+/// If the kubelet does not answer.
+pub async fn held() -> Result<Held> {
+    let answer = client().list().await?;
+    let mut held = Held::new();
+    for pod in answer.pod_resources {
+        for container in pod.containers {
+            let ours = container.devices.into_iter().filter(|d| d.resource_name == RESOURCE);
+            let ids: BTreeSet<String> = ours.flat_map(|device| device.device_ids).collect();
+            if !ids.is_empty() {
+                held.insert((pod.name.clone(), container.name), ids);
+            }
+        }
+    }
+    Ok(held)
+}
+
+/// The pods as the kubelet sees them, with their status.
+///
+/// # Errors
+/// If the kubelet does not answer.
+pub async fn pods() -> Result<Vec<Value>> {
+    let body = get(PODS, "/pods").await?;
+    let mut list: Value = serde_json::from_str(&body).context("the kubelet's list of pods")?;
+    match list["items"].take() {
+        Value::Array(pods) => Ok(pods),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// One pod as the kubelet sees it.
+///
+/// # Errors
+/// If there is no such pod.
+pub async fn pod(name: &str) -> Result<Value> {
+    let is_it = |pod: &Value| pod["metadata"]["name"] == name;
+    let found = pods().await?.into_iter().find(is_it);
+    found.with_context(|| format!("the kubelet knows no pod {name}"))
+}
+
+/// How many devices of our resource the kubelet counted last, in all and healthy: it says so in
+/// its log, and without an API server nowhere else.
+///
+/// # Errors
+/// If it never counted.
+pub fn counted() -> Result<(u32, u32)> {
+    let log = fs_err::read_to_string(place::log("kubelet"))?;
+    let said = |line: &&str| line.contains("Processed device updates") && line.contains(RESOURCE);
+    let line = log.lines().rev().find(said).context("the kubelet counted no device")?;
+    let number = |key: &str| -> Option<u32> {
+        let rest = line.split_once(key)?.1;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    number("totalCount=")
+        .zip(number("healthyCount="))
+        .with_context(|| format!("the kubelet's log has changed: {line}"))
+}
+
+fn client() -> Client {
+    Client::new(place::POD_RESOURCES, Duration::from_secs(10))
+}
+
+/// Asks with plain HTTP/1.0, whose answer ends with the connection.
+async fn get(address: &str, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address)
+        .await
+        .with_context(|| format!("nobody answers at {address}"))?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let answer = String::from_utf8(answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
+    let status = head.lines().next().unwrap_or_default();
+    ensure!(status.contains(" 200 "), "{address}{path} answered {status}");
+    Ok(body.to_owned())
+}
+
+fn config() -> Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": "127.0.0.1",
+        "readOnlyPort": 10255,
+        "authentication": { "anonymous": { "enabled": true }, "webhook": { "enabled": false } },
+        "authorization": { "mode": "AlwaysAllow" },
+        "containerRuntimeEndpoint": format!("unix://{}", place::CONTAINERD),
+        "staticPodPath": place::MANIFESTS,
+        "fileCheckFrequency": "1s",
+        "syncFrequency": "5s",
+        "cgroupDriver": "cgroupfs",
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "resolvConf": "",
+        "evictionHard": { "memory.available": "1Mi", "nodefs.available": "1Mi" },
+        "imageGCHighThresholdPercent": 100,
+        "featureGates": { "ResourceHealthStatus": true },
+        "logging": { "verbosity": 4 },
+    })
+}

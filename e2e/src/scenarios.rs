@@ -1,0 +1,166 @@
+//! The table of tests, and how they are run: one after the other on one node, which is cleared in
+//! between.
+
+use std::pin::Pin;
+
+use anyhow::Result;
+use tokio::time::Instant;
+
+use crate::{node::Node, place, say::say};
+
+mod grant;
+mod health;
+mod in_pod;
+mod reboot;
+mod release;
+mod restart;
+mod takeover;
+
+/// How many lines of a log are shown.
+const TAIL: usize = 15;
+
+/// A test on the node.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether only `full` runs it.
+    pub slow: bool,
+    run: for<'a> fn(&'a mut Node) -> Run<'a>,
+}
+
+/// A test that runs.
+type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+macro_rules! table {
+    ($($(#[$slow:ident])? $topic:ident::$name:ident,)*) => {
+        /// All tests in the order in which they run.
+        pub const ALL: &[Scenario] = &[$(Scenario {
+            name: stringify!($name),
+            slow: table!(@ $($slow)?),
+            run: |node| Box::pin($topic::$name(node)),
+        }),*];
+    };
+    (@) => { false };
+    (@ slow) => { true };
+}
+
+table! {
+    grant::a_pod_gets_one_gpu,
+    grant::a_pod_gets_two_gpus,
+    grant::a_pod_gets_all_eight_gpus,
+    grant::two_containers_get_different_gpus,
+    grant::an_init_container_hands_its_gpu_on,
+    grant::a_sidecar_keeps_its_gpu,
+    grant::a_pod_without_a_request_gets_nothing,
+    grant::a_pod_that_asks_for_too_many_is_refused,
+    release::a_finished_pod_frees_its_gpus,
+    release::a_pod_removed_while_the_kubelet_is_down_frees_its_gpus,
+    restart::a_container_that_restarts_keeps_its_gpu,
+    restart::pods_outlive_a_kubelet_restart,
+    restart::a_container_restart_and_a_kubelet_restart_keep_the_gpu,
+    restart::pods_outlive_an_agent_restart,
+    restart::pods_outlive_a_killed_agent,
+    restart::pods_outlive_a_kubelet_and_an_agent_restart,
+    restart::a_kubelet_killed_during_twenty_starts_hands_nothing_out_twice,
+    takeover::a_second_instance_takes_over_while_pods_run,
+    takeover::an_agent_that_stops_leaves_nothing_to_hand_out,
+    takeover::a_finished_pod_stays_finished_without_an_agent,
+    reboot::pods_come_back_with_their_gpus_after_a_reboot,
+    reboot::a_reboot_without_an_agent_refuses_the_pod,
+    health::a_lost_gpu_is_out_and_its_pod_is_told,
+    health::gpus_go_and_come_back_one_by_one,
+    in_pod::the_agent_works_in_a_pod_like_nvidias,
+    in_pod::a_pod_without_a_driver_says_so,
+    #[slow] takeover::five_minutes_without_an_agent_and_back,
+}
+
+/// Prints the names.
+pub fn list() {
+    for scenario in ALL {
+        let when = if scenario.slow { " (full)" } else { "" };
+        say(format_args!("{}{when}", scenario.name));
+    }
+}
+
+/// Runs the tests, prints a line for each and the sum. Gives how many failed.
+///
+/// # Errors
+/// If no test has such a name.
+pub async fn run(node: &mut Node, slow: bool, only: Option<&str>) -> Result<usize> {
+    let wanted = |s: &&Scenario| match only {
+        Some(part) => s.name.contains(part),
+        None => slow || !s.slow,
+    };
+    let chosen: Vec<&Scenario> = ALL.iter().filter(wanted).collect();
+    if chosen.is_empty() {
+        anyhow::bail!("no test has such a name; see them with `e2e/run list`");
+    }
+    let mut failed = 0;
+    for scenario in &chosen {
+        let result = one(node, scenario).await;
+        failed += usize::from(!result);
+    }
+    say(format_args!("{} passed, {failed} failed", chosen.len() - failed));
+    Ok(failed)
+}
+
+/// Runs one test and prints its line. The time includes clearing the node.
+async fn one(node: &mut Node, scenario: &Scenario) -> bool {
+    let logs = ["agent", "kubelet"].map(|program| (program, length(program)));
+    let start = Instant::now();
+    let result = (scenario.run)(node).await;
+    let result = match (result, node.clear().await) {
+        (Ok(()), Ok(())) => Ok(()),
+        (Ok(()), Err(error)) => Err(error.context("the node did not get clear again")),
+        (Err(error), _) => Err(error),
+    };
+    let seconds = start.elapsed().as_secs_f32();
+    let name = scenario.name;
+    match &result {
+        Ok(()) => say(format_args!("ok    {name} ({seconds:.1} s)")),
+        Err(error) => {
+            say(format_args!("FAIL  {name} ({seconds:.1} s): {error:#}"));
+            for (program, from) in logs {
+                show_tail(program, from);
+            }
+        }
+    }
+    result.is_ok()
+}
+
+fn length(program: &str) -> usize {
+    let meta = fs_err::metadata(place::log(program));
+    meta.map_or(0, |meta| usize::try_from(meta.len()).unwrap_or(0))
+}
+
+/// Shows the last lines of a log, from a place in it on. Of the kubelet only warnings and errors,
+/// and not that it finds no address for its node: it has none.
+pub fn show_tail(program: &str, from: usize) {
+    let bytes = fs_err::read(place::log(program)).unwrap_or_default();
+    let text = String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned();
+    let matters = |line: &&str| {
+        let is_noise = line.contains("Failed to set some node status fields");
+        program != "kubelet" || (line.starts_with(['E', 'W', 'F']) && !is_noise)
+    };
+    let lines: Vec<&str> = text.lines().filter(matters).collect();
+    say(format_args!("      the end of {program}.log:"));
+    for line in &lines[lines.len().saturating_sub(TAIL)..] {
+        let short: String = line.chars().take(400).collect();
+        say(format_args!("      | {short}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tests_have_the_same_name() {
+        let mut names: Vec<_> = ALL.iter().map(|scenario| scenario.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

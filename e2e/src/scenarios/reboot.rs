@@ -1,0 +1,78 @@
+//! Everything starts again on the state that a disk keeps.
+
+use anyhow::{Result, bail, ensure};
+
+use crate::{
+    agent::Agent,
+    kubelet,
+    node::{Node, ensure_distinct},
+    pod::Pod,
+    wait,
+};
+
+/// How often a reboot is tried, see [`reboot`].
+const ATTEMPTS: u32 = 4;
+
+pub(super) async fn pods_come_back_with_their_gpus_after_a_reboot(node: &mut Node) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        if reboot(node).await? {
+            return Ok(());
+        }
+        node.clear().await?;
+    }
+    bail!("{ATTEMPTS} times the kubelet admitted pods before it had the agent's list");
+}
+
+/// Reboots under two pods. The agent is there first and waits for the kubelet. Some 50 ms after
+/// its socket the kubelet admits pods, and refuses for good those whose devices are not listed by
+/// then; it waits for no plugin, so on a busy machine the agent can be late. `false` if it was.
+async fn reboot(node: &mut Node) -> Result<bool> {
+    let pods = [2, 3].map(|gpus| Pod::with(node.name("reboot"), gpus).restarting());
+    let mut before = Vec::new();
+    for pod in &pods {
+        before.push((node.run(pod).await?, pod.process("main")?));
+    }
+    node.power_cut().await?;
+    node.agent = Some(Agent::start("first")?);
+    node.kubelet.start().await?;
+    node.all_allocatable().await?;
+    for pod in &pods {
+        let status = kubelet::pod(&pod.full_name()).await?["status"].clone();
+        if status["phase"] == "Failed" {
+            let reason = &status["reason"];
+            ensure!(reason == "UnexpectedAdmissionError", "{} failed: {status}", pod.name);
+            return Ok(false);
+        }
+    }
+    for (pod, (given, process)) in pods.iter().zip(&before) {
+        node.running(pod).await?;
+        ensure!(pod.process("main")? != *process, "{} was never cut off", pod.name);
+        let now = node.verify(pod).await?;
+        ensure!(now == *given, "{} had {given:?} and has {now:?}", pod.name);
+    }
+    let next = Pod::with(node.name("next"), 3);
+    let others = node.run(&next).await?;
+    let held = before.iter().flat_map(|(given, _)| given.values());
+    ensure_distinct(held.chain(others.values()))?;
+    Ok(true)
+}
+
+/// What the kubelet does to pods whose devices nobody offers; the agent's return heals the node.
+pub(super) async fn a_reboot_without_an_agent_refuses_the_pod(node: &mut Node) -> Result<()> {
+    let pod = Pod::with(node.name("reboot"), 2).restarting();
+    node.run(&pod).await?;
+    node.power_cut().await?;
+    node.kubelet.start().await?;
+    let (reason, message) = node.refused(&pod).await?;
+    ensure!(reason == "UnexpectedAdmissionError", "{reason}: {message}");
+    wait::until("the refused pod's absence", wait::LONG, async || {
+        let held = kubelet::held().await?;
+        ensure!(held.is_empty(), "pod resources says {held:?}");
+        Ok(())
+    })
+    .await?;
+    node.agent = Some(Agent::start("first")?);
+    node.all_allocatable().await?;
+    let next = Pod::with(node.name("next"), 8);
+    node.run(&next).await.map(drop)
+}

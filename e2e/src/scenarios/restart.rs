@@ -1,0 +1,209 @@
+//! Containers, the kubelet and the agent restart; pods keep their devices and go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use rustix::process::Signal;
+
+use crate::{
+    agent::{self, Agent},
+    kubelet,
+    node::{Node, ensure_distinct},
+    pod::Pod,
+    process::{self, Id},
+    wait,
+};
+
+/// A pod that was there before something happened, and must be the same afterwards.
+#[derive(Debug)]
+struct Before {
+    pod: Pod,
+    process: Id,
+    given: BTreeMap<String, BTreeSet<String>>,
+}
+
+// === impl Before ===
+
+impl Before {
+    async fn start(node: &mut Node, gpus: u32) -> Result<Self> {
+        let pod = Pod::with(node.name("before"), gpus).restarting();
+        let given = node.run(&pod).await?;
+        let process = pod.process("main")?;
+        Ok(Self {
+            pod,
+            process,
+            given,
+        })
+    }
+
+    /// The same process with the same devices, and a new pod gets others.
+    async fn check(&self, node: &mut Node) -> Result<()> {
+        node.all_allocatable().await?;
+        wait::throughout("the pod", wait::SHORT, async || {
+            let now = self.pod.process("main")?;
+            ensure!(now == self.process, "its process was replaced");
+            Ok(())
+        })
+        .await?;
+        let given = node.verify(&self.pod).await?;
+        ensure!(given == self.given, "it had {:?} and has {given:?}", self.given);
+        let next = Pod::with(node.name("after"), 2);
+        let others = node.run(&next).await?;
+        ensure_distinct(self.given.values().chain(others.values()))?;
+        node.remove(&next).await
+    }
+}
+
+/// Kills the container's process and waits until it has been started again.
+async fn restart_container(node: &Node, pod: &Pod) -> Result<()> {
+    let old = pod.process("main")?;
+    process::send(old.pid, Signal::KILL)?;
+    wait::until("the container to restart", wait::LONG, async || {
+        ensure!(pod.process("main")? != old, "it has not ended yet");
+        ensure!(pod.starts("main")? > 1, "it has one log");
+        pod.report("main").map(drop)
+    })
+    .await?;
+    node.running(pod).await
+}
+
+pub(super) async fn a_container_that_restarts_keeps_its_gpu(node: &mut Node) -> Result<()> {
+    let before = Before::start(node, 2).await?;
+    restart_container(node, &before.pod).await?;
+    let given = node.verify(&before.pod).await?;
+    ensure!(given == before.given, "it had {:?} and has {given:?}", before.given);
+    let next = Pod::with(node.name("after"), 6);
+    let others = node.run(&next).await?;
+    ensure_distinct(given.values().chain(others.values()))
+}
+
+pub(super) async fn pods_outlive_a_kubelet_restart(node: &mut Node) -> Result<()> {
+    let before = Before::start(node, 3).await?;
+    node.kubelet.stop().await?;
+    node.kubelet.start().await?;
+    before.check(node).await?;
+    node.kubelet.kill().await?;
+    node.kubelet.start().await?;
+    before.check(node).await
+}
+
+pub(super) async fn a_container_restart_and_a_kubelet_restart_keep_the_gpu(
+    node: &mut Node,
+) -> Result<()> {
+    let before = Before::start(node, 2).await?;
+    restart_container(node, &before.pod).await?;
+    let process = before.pod.process("main")?;
+    let before = Before { process, ..before };
+    node.kubelet.stop().await?;
+    node.kubelet.start().await?;
+    before.check(node).await
+}
+
+pub(super) async fn pods_outlive_an_agent_restart(node: &mut Node) -> Result<()> {
+    let before = Before::start(node, 3).await?;
+    stop_agent(node).await?;
+    ensure!(agent::sockets()?.is_empty(), "sockets are left: {:?}", agent::sockets()?);
+    node.agent = Some(Agent::start("first")?);
+    before.check(node).await
+}
+
+pub(super) async fn pods_outlive_a_killed_agent(node: &mut Node) -> Result<()> {
+    let before = Before::start(node, 3).await?;
+    if let Some(agent) = node.agent.take() {
+        agent.kill().await?;
+    }
+    wait::until("the probe to end with its agent", wait::LONG, async || {
+        let left = process::find(|words| words.iter().any(|word| word.ends_with("ostler")))?;
+        ensure!(left.is_empty(), "{} processes are left", left.len());
+        Ok(())
+    })
+    .await?;
+    node.agent = Some(Agent::start("first")?);
+    before.check(node).await
+}
+
+pub(super) async fn pods_outlive_a_kubelet_and_an_agent_restart(node: &mut Node) -> Result<()> {
+    let before = Before::start(node, 3).await?;
+    node.kubelet.stop().await?;
+    node.kubelet.start().await?;
+    before.check(node).await?;
+    if let Some(agent) = node.agent.take() {
+        agent.kill().await?;
+    }
+    node.agent = Some(Agent::start("first")?);
+    before.check(node).await
+}
+
+/// Twenty pods want one of eight cards each; the kubelet dies while it starts them.
+pub(super) async fn a_kubelet_killed_during_twenty_starts_hands_nothing_out_twice(
+    node: &mut Node,
+) -> Result<()> {
+    let pods: Vec<Pod> = (0..20).map(|_| Pod::with(node.name("crowd"), 1)).collect();
+    for pod in &pods {
+        node.place(pod)?;
+    }
+    wait::until("the third start", wait::LONG, async || {
+        let running = running(&pods)?;
+        ensure!(running >= 3, "{running} run");
+        Ok(())
+    })
+    .await?;
+    node.kubelet.kill().await?;
+    node.kubelet.start().await?;
+    node.all_allocatable().await?;
+    settled(&pods).await?;
+    let mut given = Vec::new();
+    for pod in &pods {
+        if !pod.processes("main")?.is_empty() {
+            given.extend(node.verify(pod).await?.into_values());
+        }
+    }
+    ensure!((3..=8).contains(&given.len()), "{} of 20 pods run", given.len());
+    ensure_distinct(&given)?;
+    for pod in &pods {
+        node.withdraw(pod)?;
+    }
+    for pod in &pods {
+        wait::until("the crowd to end", wait::LONG, async || {
+            ensure!(pod.processes("main")?.is_empty(), "{} runs", pod.name);
+            Ok(())
+        })
+        .await?;
+    }
+    let all = Pod::with(node.name("all"), 8);
+    node.run(&all).await.map(drop)
+}
+
+/// Waits until each pod runs or was refused.
+async fn settled(pods: &[Pod]) -> Result<()> {
+    wait::until("each pod to run or to be refused", wait::LONG, async || {
+        let seen = kubelet::pods().await?;
+        let is_open = |phase: &str| phase != "Running" && phase != "Failed";
+        let phases = seen.iter().filter_map(|pod| pod["status"]["phase"].as_str());
+        let open = phases.filter(|phase| is_open(phase)).count();
+        ensure!(seen.len() == pods.len(), "the kubelet knows {}", seen.len());
+        ensure!(open == 0, "{open} of them are neither");
+        for pod in pods {
+            if !pod.processes("main")?.is_empty() {
+                pod.report("main")?;
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+fn running(pods: &[Pod]) -> Result<usize> {
+    let mut count = 0;
+    for pod in pods {
+        count += pod.processes("main")?.len();
+    }
+    Ok(count)
+}
+
+async fn stop_agent(node: &mut Node) -> Result<()> {
+    match node.agent.take() {
+        Some(agent) => agent.stop().await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,137 @@
+//! The kubelet's requests: any bytes that are a request get an answer that keeps the rules, or an
+//! error for which there is a reason.
+#![no_main]
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+};
+
+use jiff::Timestamp;
+use kubelet::api::{
+    deviceplugin::{AllocateRequest, PreferredAllocationRequest},
+    podresources::ListPodResourcesResponse,
+};
+use libfuzzer_sys::fuzz_target;
+use model::{
+    Ancestor, Device, DeviceId, DeviceNode, Entry, Kind, Link, NodeRole, Snapshot, State, Verdict,
+};
+use pool::Offer;
+use prost::Message as _;
+
+/// As many cards as a large machine has; the last one is sick.
+const CARDS: usize = 8;
+
+static OFFER: LazyLock<Arc<Offer>> = LazyLock::new(|| {
+    let mut snapshot = Snapshot::empty(Timestamp::UNIX_EPOCH);
+    snapshot.devices = (0..CARDS).map(entry).collect();
+    Arc::clone(&pool::offers(&Arc::new(snapshot))[0])
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(request) = PreferredAllocationRequest::decode(bytes) {
+        for container in &request.container_requests {
+            let (available, required) = (
+                &container.available_device_ids,
+                &container.must_include_device_ids,
+            );
+            if let Ok(size) = usize::try_from(container.allocation_size) {
+                prefer(available, required, size);
+                prefer(&known(available), &known(required), size % (CARDS + 2));
+            }
+        }
+    }
+    if let Ok(request) = AllocateRequest::decode(bytes) {
+        for container in &request.container_requests {
+            grant(&container.device_ids);
+            grant(&known(&container.device_ids));
+        }
+    }
+    let _ = ListPodResourcesResponse::decode(bytes);
+});
+
+/// A request is refused exactly if it cannot be met.
+fn prefer(available: &[String], required: &[String], size: usize) {
+    let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
+    let (offered, musts) = (set(available), set(required));
+    let possible = musts.is_subset(&offered) && musts.len() <= size && size <= offered.len();
+    match place::prefer(&OFFER, available, required, size) {
+        Ok(ids) => {
+            let chosen: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
+            assert_eq!((ids.len(), chosen.len()), (size, size));
+            assert!(chosen.is_subset(&offered) && musts.is_subset(&chosen));
+            assert!(possible);
+        }
+        Err(error) => assert!(!possible, "{error}"),
+    }
+}
+
+/// Exactly healthy ids, each once, are granted, each with its own node.
+fn grant(ids: &[String]) {
+    let distinct: BTreeSet<&String> = ids.iter().collect();
+    let healthy = |id: &str| OFFER.unit(id).is_some_and(|unit| unit.healthy);
+    let possible =
+        !ids.is_empty() && distinct.len() == ids.len() && ids.iter().all(|id| healthy(id));
+    match grant::grant(&OFFER, ids) {
+        Ok(edits) => {
+            assert!(possible);
+            assert_eq!(edits.devices.len(), ids.len() + 1);
+        }
+        Err(error) => assert!(!possible, "{error}"),
+    }
+}
+
+/// The same ids as if the kubelet had taken them from our list, so that more than the refusals
+/// are reached.
+fn known(ids: &[String]) -> Vec<String> {
+    let units = &OFFER.units;
+    let pick = |id: &String| {
+        let sum: usize = id.bytes().map(usize::from).sum();
+        units[sum % units.len()].id.to_string()
+    };
+    ids.iter().map(pick).collect()
+}
+
+fn entry(number: usize) -> Entry {
+    let id = |number: usize| DeviceId::new(format!("GPU-{number}"));
+    let link = |peer: usize| Link {
+        peer: id(peer),
+        ancestor: (peer % 2 == 0).then_some(Ancestor::Switch),
+        lanes: u32::from(peer % 3 == 0) * 12,
+        fabric: peer % 4 == 0,
+    };
+    let peers = (0..CARDS).filter(|peer| *peer != number);
+    let sick = number == CARDS - 1;
+    Entry {
+        device: Device {
+            id: id(number),
+            vendor: "nvidia".to_owned(),
+            kind: Kind::Card { partitioned: false },
+            model: "NVIDIA A100-SXM4-40GB".to_owned(),
+            index: Some(number.to_string()),
+            pci: None,
+            numa: (number % 3 != 0).then_some(u32::from(number > 3)),
+            memory_bytes: None,
+            compute_capability: None,
+            nodes: vec![
+                node("/dev/nvidiactl".to_owned(), NodeRole::Control),
+                node(format!("/dev/nvidia{number}"), NodeRole::Own),
+            ],
+            links: peers.map(link).collect(),
+            failures: Vec::new(),
+        },
+        verdict: Verdict {
+            state: if sick {
+                State::Unhealthy
+            } else {
+                State::Healthy
+            },
+            causes: Vec::new(),
+        },
+        telemetry: None,
+    }
+}
+
+fn node(path: String, role: NodeRole) -> DeviceNode {
+    DeviceNode { path, role }
+}

@@ -1,0 +1,36 @@
+# `just` lists what a developer does here. Nothing below is needed to build: cargo alone will do.
+
+fuzz_seconds := "60"
+
+[private]
+default:
+    @just --list --unsorted
+
+# What every change must pass; CI runs the same
+check:
+    .ci/run
+
+# All tests
+test *args:
+    cargo test --workspace {{args}}
+
+# Play a simulated node in this terminal
+demo *args:
+    cargo run --release -- demo {{args}}
+
+# Measure the agent; see bench/README.md
+bench *args:
+    cargo run --release -p bench -- {{args}}
+
+# Fuzz one target, or list them; see fuzz/README.md
+fuzz target="" seconds=fuzz_seconds:
+    fuzz/run "{{target}}" "{{seconds}}"
+
+# Licences, sources, duplicates and advisories of the dependencies
+deny *args:
+    cargo deny check {{args}}
+
+# Format all code
+fmt:
+    cargo fmt --all
+    cargo fmt --manifest-path fuzz/Cargo.toml
