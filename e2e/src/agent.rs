@@ -1,9 +1,12 @@
 //! The agent as a plain process of the node.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use tokio::process::Command;
 
-use crate::{place, process::Process};
+use crate::{
+    place,
+    process::{self, Id, Process},
+};
 
 /// An agent that runs.
 #[derive(Debug)]
@@ -76,16 +79,15 @@ pub fn sockets() -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What the agent has written to its log since it was `from` bytes long.
+/// The processes of all agents: each has itself and its probes.
 ///
 /// # Errors
-/// If there is no log.
-pub fn log(from: usize) -> Result<String> {
-    let text = fs_err::read_to_string(place::log("agent"))?;
-    let text = text.get(from..).context("the agent's log has shrunk")?;
-    Ok(text.to_owned())
+/// If they cannot be looked for.
+pub fn processes() -> Result<Vec<Id>> {
+    process::find(|words| words.first().is_some_and(|word| word.contains("ostler")))
 }
 
-fn control(instance: &str) -> String {
+/// The control socket of an instance.
+pub fn control(instance: &str) -> String {
     format!("/run/ostler/{instance}.sock")
 }

@@ -41,7 +41,12 @@ pub fn populate(dev: &Path) -> Result<()> {
     for folder in ["pts", "shm", "mqueue"] {
         fs_err::create_dir(dev.join(folder))?;
     }
-    mount("devpts", &dev.join("pts"), "devpts", "ptmxmode=0666,mode=620")?;
+    mount(
+        "devpts",
+        &dev.join("pts"),
+        "devpts",
+        "ptmxmode=0666,mode=620",
+    )?;
     mount("tmpfs", &dev.join("shm"), "tmpfs", "")?;
     mount("mqueue", &dev.join("mqueue"), "mqueue", "")?;
     for (name, target) in [
@@ -88,7 +93,10 @@ mod tests {
 
     #[test]
     fn takes_the_first_number_without_a_driver() {
-        assert_eq!(free("Character devices:\n  1 mem\n120 a\n121 b\n"), Some(122));
+        assert_eq!(
+            free("Character devices:\n  1 mem\n120 a\n121 b\n"),
+            Some(122)
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tokio::process::Command;
 
-use crate::{node::Node, place, process, root, say::say, scenarios};
+use crate::{agent, node::Node, place, process, root, say::say, scenarios};
 
 /// Where the names of the namespaces are written in the work folder.
 pub const NAMESPACES: &str = "namespaces";
@@ -108,10 +108,13 @@ async fn shell(node: &Node) -> Result<ExitCode> {
         node.cards.len(),
         place::MANIFESTS
     ));
-    say("try: ostler devices; ctr containers ls; curl -s 127.0.0.1:10255/pods; exit to take it down");
+    say(
+        "try: ostler devices; ctr containers ls; curl -s 127.0.0.1:10255/pods; exit to take it down",
+    );
     Command::new("bash")
         .env("CONTAINERD_ADDRESS", place::CONTAINERD)
         .env("CONTAINERD_NAMESPACE", "k8s.io")
+        .env("OSTLER_CONTROL_SOCKET", agent::control("first"))
         .env("OSTLER_SIM_NODE", place::DRIVER)
         .stdin(Stdio::inherit())
         .status()

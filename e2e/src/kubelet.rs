@@ -66,7 +66,10 @@ impl Kubelet {
     /// # Errors
     /// If it ends, or does not get well.
     pub async fn ready(&mut self) -> Result<()> {
-        let process = self.process.as_mut().context("the kubelet is not started")?;
+        let process = self
+            .process
+            .as_mut()
+            .context("the kubelet is not started")?;
         wait::until("the kubelet to be well", wait::LONG, async || {
             process.check()?;
             get(HEALTH, "/healthz").await?;
@@ -105,7 +108,10 @@ impl Kubelet {
 /// If the kubelet does not answer.
 pub async fn allocatable() -> Result<BTreeSet<String>> {
     let answer = client().allocatable().await?;
-    let ours = answer.devices.into_iter().filter(|d| d.resource_name == RESOURCE);
+    let ours = answer
+        .devices
+        .into_iter()
+        .filter(|d| d.resource_name == RESOURCE);
     Ok(ours.flat_map(|device| device.device_ids).collect())
 }
 
@@ -118,7 +124,10 @@ pub async fn held() -> Result<Held> {
     let mut held = Held::new();
     for pod in answer.pod_resources {
         for container in pod.containers {
-            let ours = container.devices.into_iter().filter(|d| d.resource_name == RESOURCE);
+            let ours = container
+                .devices
+                .into_iter()
+                .filter(|d| d.resource_name == RESOURCE);
             let ids: BTreeSet<String> = ours.flat_map(|device| device.device_ids).collect();
             if !ids.is_empty() {
                 held.insert((pod.name.clone(), container.name), ids);
@@ -159,10 +168,16 @@ pub async fn pod(name: &str) -> Result<Value> {
 pub fn counted() -> Result<(u32, u32)> {
     let log = fs_err::read_to_string(place::log("kubelet"))?;
     let said = |line: &&str| line.contains("Processed device updates") && line.contains(RESOURCE);
-    let line = log.lines().rev().find(said).context("the kubelet counted no device")?;
+    let line = log
+        .lines()
+        .rev()
+        .find(said)
+        .context("the kubelet counted no device")?;
     let number = |key: &str| -> Option<u32> {
         let rest = line.split_once(key)?.1;
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         rest[..end].parse().ok()
     };
     number("totalCount=")
@@ -186,7 +201,10 @@ async fn get(address: &str, path: &str) -> Result<String> {
     let answer = String::from_utf8(answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
     let status = head.lines().next().unwrap_or_default();
-    ensure!(status.contains(" 200 "), "{address}{path} answered {status}");
+    ensure!(
+        status.contains(" 200 "),
+        "{address}{path} answered {status}"
+    );
     Ok(body.to_owned())
 }
 

@@ -63,7 +63,8 @@ pub async fn run(plan: Plan) -> Result<ExitCode> {
     let work = fs_err::canonicalize(folder.path())?;
     let end = work_in(&work, &plan).await;
     let passed = matches!(&end, Ok(End::Status(status)) if status.success());
-    let swept = sweep(&work, passed && !plan.keep).await;
+    let is_fine = passed || matches!(&end, Ok(End::Interrupted));
+    let swept = sweep(&work, is_fine && !plan.keep).await;
     let end = end?;
     swept?;
     Ok(match end {
@@ -103,11 +104,7 @@ fn install(work: &Path, plan: &Plan) -> Result<()> {
     for program in ["witness", "runtime"] {
         copy(&own.with_file_name(program), &programs.join(program), build)?;
     }
-    copy(
-        &sim::library::find()?,
-        &programs.join("libsim.so"),
-        build,
-    )
+    copy(&sim::library::find()?, &programs.join("libsim.so"), build)
 }
 
 fn copy(from: &Path, to: &Path, remedy: &str) -> Result<()> {

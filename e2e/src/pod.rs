@@ -110,7 +110,12 @@ impl Pod {
     /// If there is none, or more than one.
     pub fn process(&self, container: &str) -> Result<Id> {
         let found = self.processes(container)?;
-        ensure!(found.len() == 1, "{}/{container} has {} processes", self.name, found.len());
+        ensure!(
+            found.len() == 1,
+            "{}/{container} has {} processes",
+            self.name,
+            found.len()
+        );
         found.first().copied().context("there is one")
     }
 

@@ -159,7 +159,11 @@ pub fn find(wanted: impl Fn(&[String]) -> bool) -> Result<Vec<Id>> {
 /// The processes that have ended and were left to the first process of the namespace.
 pub fn zombies() -> BTreeSet<i32> {
     let orphaned = |pid: &i32| stat(*pid).is_some_and(|(_, zombie_of)| zombie_of == Some(1));
-    pids().unwrap_or_default().into_iter().filter(orphaned).collect()
+    pids()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(orphaned)
+        .collect()
 }
 
 /// Collects a process that has ended.

@@ -2,7 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
+
+use crate::device;
+
+/// The variable by which a container learns which devices are its own.
+const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// The report of the program `witness`, printed as one line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,4 +34,118 @@ pub enum Answer {
     Forbidden,
     /// Another error.
     Error(i32),
+}
+
+// === impl Report ===
+
+impl Report {
+    /// The devices of this container, after checking that its environment, its nodes and its
+    /// rights are those of the same devices. `cards` has the minor number of each.
+    ///
+    /// # Errors
+    /// If they disagree.
+    pub fn devices(&self, cards: &BTreeMap<String, u32>) -> Result<BTreeSet<String>> {
+        let ids = self.visible();
+        let minor = |id| cards.get(id).with_context(|| format!("{id} is no card"));
+        let minors: Result<BTreeSet<&u32>> = ids.iter().map(minor).collect();
+        let minors = minors?;
+        let own = minors.iter().map(|minor| format!("/dev/nvidia{minor}"));
+        let mut nodes: BTreeSet<String> = own.collect();
+        if !ids.is_empty() {
+            nodes.extend(device::SHARED.map(|(name, _)| format!("/dev/{name}")));
+        }
+        let seen: BTreeSet<String> = self.nodes.keys().cloned().collect();
+        ensure!(
+            seen == nodes,
+            "{ids:?} have {nodes:?}, but there are {seen:?}"
+        );
+        for (path, answer) in &self.nodes {
+            ensure!(
+                *answer == Answer::NoDevice,
+                "opening {path} answered {answer:?}"
+            );
+        }
+        ensure!(!self.tried.is_empty(), "it tried no node of its own making");
+        for (minor, answer) in &self.tried {
+            let expected = match minors.contains(minor) {
+                true => Answer::NoDevice,
+                false => Answer::Forbidden,
+            };
+            ensure!(
+                *answer == expected,
+                "a node for card {minor} of its own making answered {answer:?}, not {expected:?}"
+            );
+        }
+        Ok(ids)
+    }
+
+    /// The devices that the environment names.
+    fn visible(&self) -> BTreeSet<String> {
+        let value = self.env.get(VISIBLE).map(String::as_str);
+        let ids = value.unwrap_or_default().split(',');
+        ids.filter(|id| !id.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cards() -> BTreeMap<String, u32> {
+        BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1)])
+    }
+
+    /// What a container with card 1 should see.
+    fn good() -> Report {
+        let shared = device::SHARED.map(|(name, _)| name);
+        let names = shared.into_iter().chain(["nvidia1"]);
+        Report {
+            env: BTreeMap::from([(VISIBLE.to_owned(), "GPU-b".to_owned())]),
+            mounts: BTreeSet::new(),
+            nodes: names
+                .map(|name| (format!("/dev/{name}"), Answer::NoDevice))
+                .collect(),
+            tried: BTreeMap::from([(0, Answer::Forbidden), (1, Answer::NoDevice)]),
+        }
+    }
+
+    #[test]
+    fn agrees_when_all_is_of_the_same_card() {
+        let devices = good().devices(&cards()).unwrap();
+        assert_eq!(devices, BTreeSet::from(["GPU-b".to_owned()]));
+    }
+
+    #[test]
+    fn disagrees_when_a_node_is_missing_or_too_many() {
+        let mut missing = good();
+        missing.nodes.remove("/dev/nvidia1");
+        assert!(missing.devices(&cards()).is_err());
+        let mut more = good();
+        more.nodes
+            .insert("/dev/nvidia0".to_owned(), Answer::NoDevice);
+        assert!(more.devices(&cards()).is_err());
+    }
+
+    #[test]
+    fn disagrees_when_a_granted_node_is_forbidden() {
+        let mut report = good();
+        report
+            .nodes
+            .insert("/dev/nvidia1".to_owned(), Answer::Forbidden);
+        assert!(report.devices(&cards()).is_err());
+    }
+
+    #[test]
+    fn disagrees_when_another_card_can_be_opened() {
+        let mut report = good();
+        report.tried.insert(0, Answer::NoDevice);
+        assert!(report.devices(&cards()).is_err());
+    }
+
+    #[test]
+    fn disagrees_when_nothing_was_tried() {
+        let mut report = good();
+        report.tried.clear();
+        assert!(report.devices(&cards()).is_err());
+    }
 }

@@ -49,7 +49,10 @@ struct Hierarchy {
 pub fn build(work: &Path) -> Result<()> {
     let root = work.join("root");
     let hierarchies = hierarchies()?;
-    change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?;
     for folder in MADE {
         fs_err::create_dir_all(root.join(folder))?;
     }
@@ -66,7 +69,10 @@ pub fn build(work: &Path) -> Result<()> {
     std::env::set_current_dir("/")?;
     rustix::mount::unmount("/old", UnmountFlags::DETACH)?;
     // The kubelet wants its folder on a shared mount, and so do containers with mounts of their own.
-    change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)
+    change(
+        "/",
+        MountPropagationFlags::SHARED | MountPropagationFlags::REC,
+    )
 }
 
 /// Brings the machine's programs and settings in.
@@ -100,7 +106,10 @@ fn mount_cgroups(root: &Path, hierarchies: &[Hierarchy]) -> Result<()> {
     }
     mount("tmpfs", &top, "tmpfs", "mode=755")?;
     for hierarchy in hierarchies.iter().filter(|h| !h.options.is_empty()) {
-        let name = hierarchy.point.file_name().context("a hierarchy has a name")?;
+        let name = hierarchy
+            .point
+            .file_name()
+            .context("a hierarchy has a name")?;
         let point = top.join(name);
         fs_err::create_dir(&point)?;
         mount("cgroup", &point, "cgroup", &hierarchy.options)?;
@@ -131,7 +140,11 @@ fn hierarchies() -> Result<Vec<Hierarchy>> {
             )
         };
         let options = match *kind {
-            "cgroup" => options.split(',').filter(is_own).collect::<Vec<_>>().join(","),
+            "cgroup" => options
+                .split(',')
+                .filter(is_own)
+                .collect::<Vec<_>>()
+                .join(","),
             "cgroup2" => String::new(),
             _ => return None,
         };

@@ -101,7 +101,10 @@ pub async fn run(node: &mut Node, slow: bool, only: Option<&str>) -> Result<usiz
         let result = one(node, scenario).await;
         failed += usize::from(!result);
     }
-    say(format_args!("{} passed, {failed} failed", chosen.len() - failed));
+    say(format_args!(
+        "{} passed, {failed} failed",
+        chosen.len() - failed
+    ));
     Ok(failed)
 }
 

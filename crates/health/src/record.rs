@@ -10,7 +10,7 @@ use crate::xid;
 /// How long things may last before they weigh more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// A card whose driver call does not return is Unknown for this long, then Unhealthy.
+    /// A card whose driver does not answer, or fails, is Unknown for this long, then Unhealthy.
     pub unanswered: Duration,
 }
 
@@ -32,6 +32,8 @@ pub enum Sight<'a> {
     Unreadable(&'a CallFailure),
     /// A call on it, or one that concerns the whole driver, does not return.
     Stuck(&'a StuckCall),
+    /// The driver as a whole does not work, and says so.
+    Failed(&'a str),
     /// It is not listed any more.
     Missing(&'a str),
     /// A partition that its card did not tell of, because this call failed.
@@ -77,6 +79,12 @@ impl Record {
                 CauseKind::NotAnswering,
                 format!("{} has not returned since {:.0}", call.call, call.since),
                 "the device answers again when it is tried alone",
+                now,
+            ),
+            Sight::Failed(why) => self.stand(
+                CauseKind::NotAnswering,
+                why.to_owned(),
+                "the driver works again",
                 now,
             ),
             Sight::Untold(failure) => self.stand(

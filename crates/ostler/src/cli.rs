@@ -45,7 +45,10 @@ enum Command {
 impl Cli {
     /// Carries the command out.
     pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
-        self.log.start();
+        self.log.start(match &self.command {
+            Command::Run(_) | Command::Probe(_) => "info",
+            Command::Devices(_) | Command::Demo(_) | Command::Sim(_) => "warn",
+        });
         match self.command {
             Command::Run(args) => args.start(),
             Command::Devices(args) => args.start(),

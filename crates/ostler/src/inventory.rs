@@ -32,14 +32,15 @@ pub(crate) struct Inventory {
     last: Arc<Snapshot>,
 }
 
-/// Takes in updates and publishes snapshots, until the updates end.
+/// Takes in updates and publishes snapshots, until the updates end. A new config counts from the
+/// moment it is there, for everything that was seen before too.
 pub(crate) async fn run(
-    config: config::Health,
+    mut config: watch::Receiver<config::Health>,
     updates: &mut mpsc::Receiver<Update>,
     snapshots: watch::Sender<Arc<Snapshot>>,
 ) {
     let started = Instant::now();
-    let mut inventory = Inventory::new(&config);
+    let mut inventory = Inventory::new(&config.borrow_and_update());
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let now = || Now {
@@ -52,6 +53,7 @@ pub(crate) async fn run(
                 Some(update) => inventory.take(update, now()),
                 None => return,
             },
+            Ok(()) = config.changed() => inventory.configure(&config.borrow_and_update()),
             _ = tick.tick() => {}
         }
         // What comes together is published together.
@@ -69,15 +71,21 @@ pub(crate) async fn run(
 impl Inventory {
     /// An inventory that has seen nothing.
     pub(crate) fn new(config: &config::Health) -> Self {
-        Self {
-            policy: Policy {
-                unanswered: config.unanswered_grace,
-            },
+        let mut inventory = Self {
+            policy: Policy::default(),
             gone_grace: config.gone_grace,
             known: BTreeMap::new(),
             backends: BTreeMap::new(),
             last: Arc::new(Snapshot::empty(Timestamp::now())),
-        }
+        };
+        inventory.configure(config);
+        inventory
+    }
+
+    /// Takes over a config. What was seen is kept.
+    fn configure(&mut self, config: &config::Health) {
+        self.policy.unanswered = config.unanswered_grace;
+        self.gone_grace = config.gone_grace;
     }
 
     /// Takes in one update.
@@ -131,9 +139,7 @@ impl Inventory {
         self.known
             .retain(|_, known| known.backend != name || !was_dissolved(&known.device, &sighting));
         for known in self.known.values_mut().filter(|k| k.backend == name) {
-            let missing = missing(&sighting.backend);
-            let sight = sight(&known.device, &sighting, &missing);
-            known.record.see(sight, now);
+            known.record.see(sight(&known.device, &sighting), now);
         }
         self.backends.insert(name, sighting.backend);
     }
@@ -160,7 +166,7 @@ impl Inventory {
 }
 
 /// How a device looks in a picture of its backend.
-fn sight<'a>(device: &Device, sighting: &'a Sighting, missing: &'a str) -> Sight<'a> {
+fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Sight<'a> {
     let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
     if let Some(call) = stuck
         .map(|(_, call)| call)
@@ -188,7 +194,7 @@ fn sight<'a>(device: &Device, sighting: &'a Sighting, missing: &'a str) -> Sight
         (Some(card), _) => Sight::Unreadable(&card.failure),
         (None, Some(failure)) if failure.fatal => Sight::Unreadable(failure),
         (None, Some(failure)) => Sight::Untold(failure),
-        (None, None) => Sight::Missing(missing),
+        (None, None) => missing(&sighting.backend),
     }
 }
 
@@ -206,11 +212,12 @@ fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
         && seen(parent).is_some_and(card_is_well)
 }
 
-/// Why a device is not listed.
-fn missing(backend: &Backend) -> String {
+/// How a device looks that is not listed.
+fn missing(backend: &Backend) -> Sight<'_> {
     match backend.phase {
-        Phase::NoDriver | Phase::DriverFailed => format!("no driver: {}", backend.message),
-        _ => "the driver does not list the device any more".to_owned(),
+        Phase::NoDriver => Sight::Missing(&backend.message),
+        Phase::DriverFailed => Sight::Failed(&backend.message),
+        _ => Sight::Missing("the driver does not list the device any more"),
     }
 }
 

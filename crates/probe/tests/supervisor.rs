@@ -33,9 +33,13 @@ struct Rig {
 
 impl Rig {
     fn new(folder: &Path, script: &str) -> Self {
+        Self::with(folder, script, |_| {})
+    }
+
+    fn with(folder: &Path, script: &str, change: impl FnOnce(&mut Limits)) -> Self {
         let path = folder.join("probe.sh");
         fs_err::write(&path, script).expect("a temporary folder is writable");
-        let settings = Settings {
+        let mut settings = Settings {
             name: "test".to_owned(),
             program: Program {
                 path: "/bin/sh".into(),
@@ -50,6 +54,7 @@ impl Rig {
             },
             children: Children::default(),
         };
+        change(&mut settings.limits);
         let (sender, updates) = mpsc::channel(64);
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -240,6 +245,21 @@ async fn a_probe_of_another_version_is_refused_with_the_reason() {
             .message
             .contains("version 9 of the protocol, this agent version 1")
     );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn no_probe_is_started_while_too_many_that_were_given_up_are_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("{HELLO}\n{CARDS}\n{LIVE}");
+    // A process that survives SIGKILL cannot be had here, so none may be left at all.
+    let mut rig = Rig::with(folder.path(), &script, |limits| limits.stuck_processes = 0);
+    let held = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(
+        held.backend.message.contains("no other is started"),
+        "{held:#?}"
+    );
+    assert!(held.devices.is_empty());
     rig.stop().await;
 }
 

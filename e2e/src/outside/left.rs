@@ -18,7 +18,7 @@ pub(super) async fn check(work: &Path, cgroups: &Cgroups) -> Result<()> {
     let namespaces: BTreeSet<String> = fs_err::read_to_string(work.join(inside::NAMESPACES))
         .map(|text| text.lines().map(str::to_owned).collect())
         .unwrap_or_default();
-    wait::until("the run to be gone", LIMIT, async || {
+    let gone = wait::until("the run to be gone", LIMIT, async || {
         let members = cgroups.members()?;
         ensure!(
             members.is_empty(),
@@ -31,7 +31,12 @@ pub(super) async fn check(work: &Path, cgroups: &Cgroups) -> Result<()> {
         ensure!(left.is_empty(), "cgroups are left: {left:?}");
         Ok(())
     })
-    .await
+    .await;
+    if gone.is_err() {
+        // Whatever stays, no more than that.
+        cgroups.remove()?;
+    }
+    gone
 }
 
 /// No process may be in a namespace of the run, or hold one open.

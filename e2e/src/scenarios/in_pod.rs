@@ -34,7 +34,11 @@ async fn works(node: &mut Node) -> Result<()> {
     node.kubelet.start().await?;
     node.all_allocatable().await.with_context(shown)?;
     says("pod-resources/kubelet.sock", "which socket it cannot reach").await?;
-    says("mount the folder of the pod resources socket", "what to do about it").await
+    says(
+        "mount the folder of the pod resources socket",
+        "what to do about it",
+    )
+    .await
 }
 
 /// Without NVIDIA's runtime the pod has neither library nor device nodes. The agent stays, and
@@ -50,7 +54,10 @@ pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()
             let seen = kubelet::pod(&format!("{NAME}-{}", kubelet::NODE)).await?;
             let status = &seen["status"]["containerStatuses"][0];
             ensure!(status["restartCount"] == 0, "it was restarted: {status}");
-            ensure!(status["state"]["running"].is_object(), "it does not run: {status}");
+            ensure!(
+                status["state"]["running"].is_object(),
+                "it does not run: {status}"
+            );
             Ok(())
         })
         .await
@@ -62,11 +69,15 @@ pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()
 
 /// Waits until the agent's log has these words.
 async fn says(words: &str, what: &str) -> Result<()> {
-    wait::until(format_args!("the agent to say {what}"), wait::LONG, async || {
-        let log = log()?;
-        ensure!(log.contains(words), "`{words}` is not in its log:\n{log}");
-        Ok(())
-    })
+    wait::until(
+        format_args!("the agent to say {what}"),
+        wait::LONG,
+        async || {
+            let log = log()?;
+            ensure!(log.contains(words), "`{words}` is not in its log:\n{log}");
+            Ok(())
+        },
+    )
     .await
 }
 
@@ -104,7 +115,10 @@ async fn remove() -> Result<()> {
     fs_err::remove_file(format!("{}/{NAME}.json", place::MANIFESTS))?;
     wait::until("the agent's pod to be gone", wait::LONG, async || {
         let name = format!("{NAME}-{}", kubelet::NODE);
-        ensure!(kubelet::pod(&name).await.is_err(), "the kubelet still lists it");
+        ensure!(
+            kubelet::pod(&name).await.is_err(),
+            "the kubelet still lists it"
+        );
         Ok(())
     })
     .await

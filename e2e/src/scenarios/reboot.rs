@@ -37,16 +37,28 @@ async fn reboot(node: &mut Node) -> Result<bool> {
     node.kubelet.start().await?;
     node.all_allocatable().await?;
     for pod in &pods {
-        let status = kubelet::pod(&pod.full_name()).await?["status"].clone();
+        // One that the kubelet has not looked at yet will find the list.
+        let Ok(seen) = kubelet::pod(&pod.full_name()).await else {
+            continue;
+        };
+        let status = &seen["status"];
         if status["phase"] == "Failed" {
             let reason = &status["reason"];
-            ensure!(reason == "UnexpectedAdmissionError", "{} failed: {status}", pod.name);
+            ensure!(
+                reason == "UnexpectedAdmissionError",
+                "{} failed: {status}",
+                pod.name
+            );
             return Ok(false);
         }
     }
     for (pod, (given, process)) in pods.iter().zip(&before) {
         node.running(pod).await?;
-        ensure!(pod.process("main")? != *process, "{} was never cut off", pod.name);
+        ensure!(
+            pod.process("main")? != *process,
+            "{} was never cut off",
+            pod.name
+        );
         let now = node.verify(pod).await?;
         ensure!(now == *given, "{} had {given:?} and has {now:?}", pod.name);
     }

@@ -1,14 +1,12 @@
 //! Containers, the kubelet and the agent restart; pods keep their devices and go on.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 
 use crate::{
     agent::{self, Agent},
     kubelet,
-    node::{Node, ensure_distinct},
+    node::{Given, Node, ensure_distinct},
     pod::Pod,
     process::{self, Id},
     wait,
@@ -19,7 +17,7 @@ use crate::{
 struct Before {
     pod: Pod,
     process: Id,
-    given: BTreeMap<String, BTreeSet<String>>,
+    given: Given,
 }
 
 // === impl Before ===
@@ -46,7 +44,11 @@ impl Before {
         })
         .await?;
         let given = node.verify(&self.pod).await?;
-        ensure!(given == self.given, "it had {:?} and has {given:?}", self.given);
+        ensure!(
+            given == self.given,
+            "it had {:?} and has {given:?}",
+            self.given
+        );
         let next = Pod::with(node.name("after"), 2);
         let others = node.run(&next).await?;
         ensure_distinct(self.given.values().chain(others.values()))?;
@@ -71,7 +73,11 @@ pub(super) async fn a_container_that_restarts_keeps_its_gpu(node: &mut Node) -> 
     let before = Before::start(node, 2).await?;
     restart_container(node, &before.pod).await?;
     let given = node.verify(&before.pod).await?;
-    ensure!(given == before.given, "it had {:?} and has {given:?}", before.given);
+    ensure!(
+        given == before.given,
+        "it had {:?} and has {given:?}",
+        before.given
+    );
     let next = Pod::with(node.name("after"), 6);
     let others = node.run(&next).await?;
     ensure_distinct(given.values().chain(others.values()))
@@ -102,19 +108,28 @@ pub(super) async fn a_container_restart_and_a_kubelet_restart_keep_the_gpu(
 pub(super) async fn pods_outlive_an_agent_restart(node: &mut Node) -> Result<()> {
     let before = Before::start(node, 3).await?;
     stop_agent(node).await?;
-    ensure!(agent::sockets()?.is_empty(), "sockets are left: {:?}", agent::sockets()?);
+    ensure!(
+        agent::sockets()?.is_empty(),
+        "sockets are left: {:?}",
+        agent::sockets()?
+    );
     node.agent = Some(Agent::start("first")?);
     before.check(node).await
 }
 
 pub(super) async fn pods_outlive_a_killed_agent(node: &mut Node) -> Result<()> {
     let before = Before::start(node, 3).await?;
+    let running = agent::processes()?.len();
+    ensure!(
+        running > 1,
+        "an agent and its probe run, not {running} processes"
+    );
     if let Some(agent) = node.agent.take() {
         agent.kill().await?;
     }
     wait::until("the probe to end with its agent", wait::LONG, async || {
-        let left = process::find(|words| words.iter().any(|word| word.ends_with("ostler")))?;
-        ensure!(left.is_empty(), "{} processes are left", left.len());
+        let left = agent::processes()?.len();
+        ensure!(left == 0, "{left} processes are left");
         Ok(())
     })
     .await?;
@@ -158,7 +173,11 @@ pub(super) async fn a_kubelet_killed_during_twenty_starts_hands_nothing_out_twic
             given.extend(node.verify(pod).await?.into_values());
         }
     }
-    ensure!((3..=8).contains(&given.len()), "{} of 20 pods run", given.len());
+    ensure!(
+        (3..=8).contains(&given.len()),
+        "{} of 20 pods run",
+        given.len()
+    );
     ensure_distinct(&given)?;
     for pod in &pods {
         node.withdraw(pod)?;
@@ -179,7 +198,9 @@ async fn settled(pods: &[Pod]) -> Result<()> {
     wait::until("each pod to run or to be refused", wait::LONG, async || {
         let seen = kubelet::pods().await?;
         let is_open = |phase: &str| phase != "Running" && phase != "Failed";
-        let phases = seen.iter().filter_map(|pod| pod["status"]["phase"].as_str());
+        let phases = seen
+            .iter()
+            .filter_map(|pod| pod["status"]["phase"].as_str());
         let open = phases.filter(|phase| is_open(phase)).count();
         ensure!(seen.len() == pods.len(), "the kubelet knows {}", seen.len());
         ensure!(open == 0, "{open} of them are neither");

@@ -23,11 +23,15 @@ pub(super) async fn a_second_instance_takes_over_while_pods_run(node: &mut Node)
     let process = before.process("main")?;
     let second = Agent::start("second")?;
     let registered = |sockets: usize| {
-        wait::until("the second instance to listen", wait::LONG, async move || {
-            let seen = agent::sockets()?;
-            ensure!(seen.len() >= sockets, "there are {seen:?}");
-            Ok(())
-        })
+        wait::until(
+            "the second instance to listen",
+            wait::LONG,
+            async move || {
+                let seen = agent::sockets()?;
+                ensure!(seen.len() >= sockets, "there are {seen:?}");
+                Ok(())
+            },
+        )
     };
     registered(2).await?;
     node.all_allocatable().await?;
@@ -87,10 +91,18 @@ pub(super) async fn five_minutes_without_an_agent_and_back(node: &mut Node) -> R
     none_allocatable().await?;
     tokio::time::sleep(GRACE).await;
     none_allocatable().await?;
+    // Before that, the kubelet would say that the devices are not healthy.
+    let late = Pod::with(node.name("late"), 1);
+    node.place(&late)?;
+    let (reason, message) = node.refused(&late).await?;
+    ensure!(message.contains("unregistered"), "{reason}: {message}");
     ensure!(before.process("main")? == process, "the pod was replaced");
     node.agent = Some(Agent::start("first")?);
     node.all_allocatable().await?;
-    ensure!(node.verify(&before).await? == given, "the pod's devices changed");
+    ensure!(
+        node.verify(&before).await? == given,
+        "the pod's devices changed"
+    );
     let after = Pod::with(node.name("after"), 6);
     let others = node.run(&after).await?;
     ensure_distinct(given.values().chain(others.values()))

@@ -91,6 +91,16 @@ fn a_hung_call_is_unknown_first_and_unhealthy_later() {
 }
 
 #[test]
+fn a_driver_that_fails_for_a_moment_takes_no_card_away() {
+    let mut record = Record::default();
+    record.see(Sight::Failed("nvmlInit_v2: UNKNOWN"), at(0));
+    assert_eq!(state(&record, 29), State::Unknown);
+    assert_eq!(state(&record, 30), State::Unhealthy);
+    record.see(Sight::Seen(&[]), at(31));
+    assert_eq!(state(&record, 31), State::Healthy);
+}
+
+#[test]
 fn a_probe_that_is_down_is_never_held_against_the_card() {
     let mut record = Record::default();
     record.see(Sight::Unwatched("the probe exited"), at(0));
@@ -110,7 +120,7 @@ proptest! {
     /// Rules 4 and 6: whatever happened, every verdict but Healthy has a cause, and a card that
     /// goes and comes back is healthy.
     #[test]
-    fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..7, 0..40)) {
+    fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..8, 0..40)) {
         let mut record = Record::default();
         let (lost, hung) = (lost(), hung());
         for (second, step) in (0u64..).zip(steps) {
@@ -121,6 +131,7 @@ proptest! {
                 2 => record.see(Sight::Stuck(&hung), now),
                 3 => record.see(Sight::Missing("not listed"), now),
                 4 => record.see(Sight::Unwatched("down"), now),
+                7 => record.see(Sight::Failed("nvmlInit_v2"), now),
                 5 => { record.xid(79, now); }
                 _ => { record.xid(13, now); }
             }

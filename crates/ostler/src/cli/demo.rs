@@ -17,15 +17,18 @@ use tell::Teller;
 /// The exit status after Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
 
+/// What `ostler demo --help` begins with.
+const STORY: &str = "\
+The GPUs and the kubelet are simulated; the agent is the real one, in a process of its own, and
+finds the GPUs through NVML as on any node. The story: GPUs are found, the agent registers, a pod
+gets GPUs, one of them fails and is taken out of service, and comes back.
+
+On a terminal the node then stays up, for you to break and mend, until Ctrl-C. All files are in a
+temporary folder, which is removed at the end; no rights are needed.";
+
 /// Play a simulated node: GPUs, kubelet and agent in one terminal.
-///
-/// The GPUs and the kubelet are simulated; the agent is the real one, in a process of its own, and
-/// finds the GPUs through NVML as on any node. The story: GPUs are found, the agent registers, a
-/// pod gets GPUs, one of them fails and is taken out of service, and comes back.
-///
-/// On a terminal the node then stays up, for you to break and mend, until Ctrl-C. All files are in
-/// a temporary folder, which is removed at the end. No rights are needed.
 #[derive(Debug, clap::Args)]
+#[command(before_long_help = STORY)]
 pub(super) struct Args {
     /// What machine it is: a name of `ostler sim profiles`, or a YAML file
     #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT)]

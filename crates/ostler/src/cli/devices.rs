@@ -132,6 +132,7 @@ async fn first_look(
     mut latest: watch::Receiver<Arc<Snapshot>>,
 ) {
     let config = Config::resolve(config::Overrides::default(), config::File::default());
+    let (_unchanged, health) = watch::channel(config.health);
     let enough = latest.wait_for(|snapshot| {
         let phase = snapshot.backends.first().map(|backend| backend.phase);
         let sampled = snapshot
@@ -145,7 +146,7 @@ async fn first_look(
         }
     });
     tokio::select! {
-        () = inventory::run(config.health, &mut updates, snapshots) => {}
+        () = inventory::run(health, &mut updates, snapshots) => {}
         _ = enough => {}
     }
 }

@@ -5,21 +5,18 @@ use tracing_subscriber::EnvFilter;
 
 /// How much is logged, and in which form.
 #[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Logging")]
 pub(super) struct Args {
     /// What to log: error, warn, info, debug, trace, or a filter such as `kubelet=debug`
-    #[arg(
-        long = "log",
-        global = true,
-        env = "OSTLER_LOG",
-        value_name = "LEVEL",
-        default_value = "info"
-    )]
-    level: String,
+    /// [default: info for the agent and its probes, warn for the other commands]
+    #[arg(long = "log", global = true, env = "OSTLER_LOG", value_name = "LEVEL")]
+    level: Option<String>,
 
-    /// The form of log lines
+    /// The form of log lines: text for people, json for programs
     #[arg(
         long,
         global = true,
+        hide_possible_values = true,
         env = "OSTLER_LOG_FORMAT",
         value_name = "FORM",
         default_value = "text"
@@ -38,12 +35,13 @@ enum Form {
 // === impl Args ===
 
 impl Args {
-    /// Starts logging. A filter that cannot be read falls back to `info`.
-    pub(super) fn start(&self) {
-        let filter = EnvFilter::try_new(&self.level);
+    /// Starts logging. Without a filter, or with one that cannot be read, at the `usual` level.
+    pub(super) fn start(&self, usual: &str) {
+        let level = self.level.as_deref().unwrap_or(usual);
+        let filter = EnvFilter::try_new(level);
         let wrong = filter.as_ref().err().map(ToString::to_string);
         let log = tracing_subscriber::fmt()
-            .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("info")))
+            .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(usual)))
             .with_writer(std::io::stderr)
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
             .with_target(false);
@@ -53,9 +51,9 @@ impl Args {
         }
         if let Some(error) = wrong {
             tracing::warn!(
-                level = self.level,
+                level,
                 error,
-                "the log filter is not used; logging `info`"
+                "the log filter is not used; logging `{usual}`"
             );
         }
     }

@@ -13,23 +13,26 @@ use sim::Node;
 
 pub(super) use create::{DEFAULT, profile, program, quoted};
 
+/// What `ostler sim --help` begins with.
+const EXAMPLES: &str = "\
+Examples:
+  ostler sim create /tmp/node         make a DGX A100 with eight GPUs, and say how to use it
+  export OSTLER_SIM_NODE=/tmp/node    spares the --node of the commands below
+  ostler sim show                     show what is on the node
+  ostler sim xid 3 79                 let the driver report XID 79 on GPU 3
+  ostler sim lose 3                   let GPU 3 fall off the bus
+  ostler sim restore 3                ... and come back
+  ostler sim hang nvmlDeviceGetMemoryInfo --device 3 --for 10s
+
+A node is a folder: a driver library (libnvidia-ml.so.1) with NVML's real interface, and the host's
+files around it. Every program that has loaded the library sees each change at once.
+
+TARGET is a device: an index (3), a MIG index (3:1), a UUID (GPU-… or MIG-…), a PCI address
+(0000:07:00.0), or `all` for every card.";
+
 /// Make a simulated GPU node in a folder, and change it while programs use it.
-///
-///     ostler sim create /tmp/node            a DGX A100 with eight GPUs, and how to use it
-///     export OSTLER_SIM_NODE=/tmp/node       spares the --node of the commands below
-///     ostler sim show                        what is on the node
-///     ostler sim xid 3 79                    the driver reports XID 79 on GPU 3
-///     ostler sim lose 3                      GPU 3 falls off the bus
-///     ostler sim restore 3                   ... and comes back
-///     ostler sim hang nvmlDeviceGetMemoryInfo --device 3 --for 10s
-///
-/// A node is a folder: a driver library (libnvidia-ml.so.1) with NVML's real interface, and the
-/// host's files around it. Every program that has loaded the library sees each change at once.
-///
-/// TARGET is a device: an index (3), a MIG index (3:1), a UUID (GPU-… or MIG-…), a PCI address
-/// (0000:07:00.0), or `all` for every card.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, disable_help_subcommand = true)]
+#[command(before_long_help = EXAMPLES)]
 pub(super) struct Args {
     /// The node's folder
     #[arg(long, global = true, env = "OSTLER_SIM_NODE", value_name = "DIR")]
@@ -41,11 +44,9 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a node in a folder
     Create(create::Args),
     /// List the profiles a node can be made from
     Profiles,
-    /// Show what is on the node
     Show(show::Args),
     #[command(flatten)]
     Change(change::Change),
@@ -53,7 +54,6 @@ enum Command {
     Trace,
     /// Print the NVML calls recorded since `trace`, one a line
     Calls,
-    /// Run a simulated kubelet in this terminal, until Ctrl-C
     Kubelet(kubelet::Args),
 }
 

@@ -243,7 +243,27 @@ fn a_driver_that_went_away_is_the_cause() {
     see(&mut inventory, gone, at(1));
     assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Unhealthy"]);
     let reason = inventory.last.devices[0].verdict.reason();
-    assert_eq!(reason, "no driver: no libnvidia-ml.so.1");
+    assert_eq!(reason, "no libnvidia-ml.so.1");
+}
+
+#[test]
+fn a_new_config_keeps_what_was_seen() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    inventory.take(
+        Update::Event(Event {
+            device: card(0).id,
+            at: at(1).wall,
+            event: EventKind::Xid(79),
+        }),
+        at(1),
+    );
+    see(&mut inventory, sighting(vec![card(0)]), at(2));
+    inventory.configure(&config::Health {
+        unanswered_grace: Duration::from_secs(1),
+        gone_grace: Duration::from_secs(5),
+    });
+    assert_eq!(states(&mut inventory, at(7)), ["GPU-0 Unhealthy"]);
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(super) struct Parts {
 struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
+    health: watch::Sender<config::Health>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     offers: watch::Sender<Offers>,
     kubelet: watch::Sender<kubelet::Status>,
@@ -85,6 +86,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl Parts {
     pub(super) fn new(config: Config, file: Option<PathBuf>) -> Self {
         let (seen, updates) = mpsc::channel(256);
+        let health = watch::Sender::new(config.health.clone());
         Self {
             config,
             tasks: JoinSet::new(),
@@ -93,6 +95,7 @@ impl Parts {
             wires: Wires {
                 seen,
                 updates: Arc::new(Mutex::new(updates)),
+                health,
                 snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
                 offers: watch::Sender::new(Offers::default()),
                 kubelet: watch::Sender::default(),
@@ -162,10 +165,7 @@ impl Parts {
         if old.probe != self.config.probe {
             changed.push(Part::Probe);
         }
-        if old.health != self.config.health {
-            // A new inventory has seen nothing yet.
-            changed.extend([Part::Inventory, Part::Probe]);
-        }
+        self.wires.health.send_replace(self.config.health.clone());
         if old.kubelet != self.config.kubelet {
             changed.push(Part::Kubelet);
         }
@@ -223,7 +223,8 @@ impl Wires {
             }
             Part::Inventory => Box::pin(async move {
                 let mut updates = wires.updates.lock().await;
-                let work = inventory::run(config.health, &mut updates, wires.snapshots);
+                let health = wires.health.subscribe();
+                let work = inventory::run(health, &mut updates, wires.snapshots);
                 let _ = stop.run_until_cancelled(work).await;
             }),
             Part::Offers => Box::pin(async move {

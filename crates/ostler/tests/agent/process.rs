@@ -238,8 +238,8 @@ fn raw(pid: u32) -> Pid {
 /// Whether a process is a probe. One that has ended is not, even if nobody has reaped it.
 pub(crate) fn is_probe(pid: u32) -> bool {
     words(pid, "cmdline")
-        .first()
-        .is_some_and(|name| name == "ostler-probe")
+        .get(1)
+        .is_some_and(|word| word == "probe")
 }
 
 /// The words of a file of a process: its arguments or its environment.

@@ -171,11 +171,13 @@ impl<'a> Story<'a> {
             !ids.iter().any(|id| lost_ids.contains(id)),
             "pod serve was given a part of the lost card: {ids:?}"
         );
-        self.tell.say(&format!(
-            "Pod serve gets {}. {} is not among them.",
-            names(&self.entries(&ids)),
-            name(lost)
-        ))?;
+        let spared = match lost_ids.len() {
+            1 => format!("{} is not among them", name(lost)),
+            _ => format!("None of them is on {}", name(lost)),
+        };
+        let chosen = names(&self.entries(&ids));
+        self.tell
+            .say(&format!("Pod serve gets {chosen}. {spared}."))?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use sim::{
 
 use super::super::table::{Output, table, text};
 
-/// Show what is on the node: its cards and MIG devices, and what goes wrong on purpose.
+/// Show what is on the node: cards, MIG devices, and what goes wrong on purpose.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The form of the output

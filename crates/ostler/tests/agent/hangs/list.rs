@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::case::{Case, VICTIM};
-use crate::rig::{Running, eventually};
+use crate::rig::{QUICK, Running, eventually};
 
 /// The calls of an agent that started, looked at everything, waited for events, and opened a
 /// replaced driver anew.
@@ -30,7 +30,7 @@ enum Kind {
 impl Calls {
     /// Watches a fresh agent on such a node.
     pub(super) async fn of(profile: &str) -> Self {
-        let running = Running::start(profile, super::case::HASTY).await;
+        let running = Running::start(profile, QUICK).await;
         running
             .agent
             .shows("samples of all devices", |snapshot| {

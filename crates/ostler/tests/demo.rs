@@ -1,0 +1,167 @@
+//! `ostler demo`: the story is told to its end, and nothing is left behind.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use rstest::rstest;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The demo in an empty temporary folder with a short path.
+struct Rig {
+    tmp: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let tmp = tempfile::Builder::new().prefix("demo").tempdir_in("/tmp");
+        Self { tmp: tmp.unwrap() }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+        command
+            .arg("demo")
+            .args(args)
+            .env("TMPDIR", self.tmp.path())
+            // For an agent of the person's own; the demo's must not take them.
+            .env("OSTLER_CONFIG", "/nowhere/ostler.yaml")
+            .env("OSTLER_DRIVER_PATH", "/nowhere")
+            .env_remove("OSTLER_LOG")
+            .env_remove("OSTLER_LOG_FORMAT")
+            .env_remove("COLUMNS")
+            // No user but root can write there.
+            .current_dir("/")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn is_clean(&self) -> bool {
+        let left = fs_err::read_dir(self.tmp.path()).unwrap().count();
+        left == 0 && !is_in_use(self.tmp.path())
+    }
+}
+
+/// Whether a process has a path in its command line.
+fn is_in_use(path: &Path) -> bool {
+    let path = path.to_str().unwrap();
+    let mut processes = fs_err::read_dir("/proc").unwrap().flatten();
+    processes.any(|process| {
+        let line = fs_err::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(path)
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[rstest]
+#[case("dgx-a100")]
+#[case("t4")]
+#[case("a100-mig")]
+fn the_story_is_told_to_its_end_in_plain_lines(#[case] profile: &str) {
+    let rig = Rig::new();
+    let output = rig.run(&["--oneshot", "--profile", profile]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    assert!(rig.is_clean());
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}", "$1-[uuid]");
+    settings.add_filter(r"-[0-9a-f]{8}-\d+\.sock", "-[nonce].sock");
+    settings.add_filter(r"/tmp/\S+/node/libnvidia", "[node]/libnvidia");
+    settings.add_filter(r"\d+(\.\d)? m?s\b", "[time]");
+    // Which call meets the loss first is chance.
+    settings.add_filter(r"nvml\w+: GPU_IS_LOST", "[call]: GPU_IS_LOST");
+    settings.bind(|| insta::assert_snapshot!(profile, text(&output.stdout)));
+}
+
+#[test]
+fn it_ends_by_itself_where_nobody_watches() {
+    let rig = Rig::new();
+    let output = rig.run(&["--profile", "t4"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(rig.is_clean());
+}
+
+#[rstest]
+#[case(Signal::INT)]
+#[case(Signal::TERM)]
+fn a_signal_ends_it_and_nothing_is_left(#[case] signal: Signal) {
+    let rig = Rig::new();
+    let mut child = rig
+        .command(&["--oneshot"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    assert!(is_in_use(rig.tmp.path()), "the agent should run by now");
+    let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
+    let status = child.wait().unwrap();
+    lines.read_to_string(&mut String::new()).unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(rig.is_clean());
+}
+
+#[test]
+fn a_story_that_does_not_happen_fails_and_keeps_the_log() {
+    let rig = Rig::new();
+    let profile = rig.tmp.path().join("empty.yaml");
+    let yaml = "name: empty\ndescription: a machine without GPUs\n\
+                driver: {version: 580.95.05, nvml: 13.580.95.05, cuda: 13000}\nnuma: []\ngpus: []\n";
+    fs_err::write(&profile, yaml).unwrap();
+    let output = rig.run(&["--oneshot", "--profile", profile.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    let log = error
+        .split_whitespace()
+        .find(|word| word.ends_with("agent.log"));
+    let log = fs_err::read_to_string(log.unwrap()).unwrap();
+    assert!(log.contains("ostler starts"), "{log}");
+    assert!(
+        error.contains("the node has no resource to ask for"),
+        "{error}"
+    );
+    assert!(!is_in_use(rig.tmp.path()));
+}
+
+#[test]
+fn a_wrong_profile_is_named_with_those_there_are() {
+    let output = Rig::new().run(&["--profile", "cray"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("`cray`") && error.contains("dgx-a100"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_temporary_folder_with_a_long_path_is_not_used() {
+    let rig = Rig::new();
+    let long = rig.tmp.path().join("x".repeat(90));
+    fs_err::create_dir(&long).unwrap();
+    let output = rig
+        .command(&["--oneshot", "--profile", "t4"])
+        .env("TMPDIR", &long)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_help_says_what_happens() {
+    let output = Rig::new().run(&["--help"]);
+    assert!(output.status.success());
+    insta::assert_snapshot!("help", text(&output.stdout));
+}
