@@ -12,23 +12,23 @@ check:
 
 # All tests
 test *args:
-    cargo test --workspace {{args}}
+    cargo test --workspace {{ args }}
 
 # Play a simulated node in this terminal
 demo *args:
-    cargo run --release -- demo {{args}}
+    cargo run --release -- demo {{ args }}
 
 # Measure the agent; see bench/README.md
 bench *args:
-    cargo run --release -p bench -- {{args}}
+    cargo run --release -p bench -- {{ args }}
 
 # Fuzz one target, or list them; see fuzz/README.md
 fuzz target="" seconds=fuzz_seconds:
-    fuzz/run "{{target}}" "{{seconds}}"
+    fuzz/run "{{ target }}" "{{ seconds }}"
 
 # Licences, sources, duplicates and advisories of the dependencies
 deny *args:
-    cargo deny check {{args}}
+    cargo deny check {{ args }}
 
 # Format all code
 fmt:

@@ -33,7 +33,7 @@ impl Machine {
         let cpuinfo = fs_err::read_to_string("/proc/cpuinfo")?;
         let kernel = fs_err::read_to_string("/proc/sys/kernel/osrelease")?;
         Ok(Self {
-            commit: commit().unwrap_or_else(|| "unknown".to_owned()),
+            commit: commit(subject).unwrap_or_else(|| "unknown".to_owned()),
             date: Timestamp::now().strftime("%Y-%m-%d").to_string(),
             cores: std::thread::available_parallelism()?.get(),
             processor: processor(&cpuinfo).unwrap_or("unknown").to_owned(),
@@ -43,7 +43,11 @@ impl Machine {
     }
 }
 
-fn commit() -> Option<String> {
+/// The commit of the source tree, if that is what is measured.
+fn commit(subject: &Subject) -> Option<String> {
+    if !subject.built {
+        return None;
+    }
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
     // The results themselves change with every run.
     let changes = git(&[

@@ -19,6 +19,8 @@ pub(crate) struct Subject {
     pub(crate) name: &'static str,
     /// The program.
     pub(crate) binary: PathBuf,
+    /// Whether it is what the source tree makes.
+    pub(crate) built: bool,
 }
 
 // === impl Subject ===
@@ -30,6 +32,7 @@ impl Subject {
         Ok(Self {
             name: "ostler",
             binary,
+            built: false,
         })
     }
 
@@ -43,7 +46,11 @@ impl Subject {
             .context("cannot run cargo; build it yourself and use --binary")?;
         ensure!(status.success(), "`cargo {}` failed", BUILD.join(" "));
         let program = std::env::current_exe()?;
-        Self::ostler(&program.with_file_name("ostler"))
+        let ostler = Self::ostler(&program.with_file_name("ostler"))?;
+        Ok(Self {
+            built: true,
+            ..ostler
+        })
     }
 
     /// The command that serves a node.

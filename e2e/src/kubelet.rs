@@ -15,7 +15,11 @@ use tokio::{
     process::Command,
 };
 
-use crate::{place, process::Process, wait};
+use crate::{
+    place,
+    process::{self, Process},
+    wait,
+};
 
 /// The name of the node, which ends the names of static pods.
 pub const NODE: &str = "node";
@@ -100,6 +104,18 @@ impl Kubelet {
         }
         Ok(())
     }
+}
+
+/// Its version: 36 for 1.36.
+///
+/// # Errors
+/// If it does not tell.
+pub async fn minor() -> Result<u32> {
+    let text = process::run(&place::program("kubelet"), &["--version"]).await?;
+    let minor = text.trim().split('.').nth(1);
+    minor
+        .and_then(|minor| minor.parse().ok())
+        .with_context(|| format!("the kubelet's version is {text}"))
 }
 
 /// The devices of our resource that may be handed out.

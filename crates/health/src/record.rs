@@ -108,7 +108,8 @@ impl Record {
             return false;
         }
         let evidence = xid::describe(number);
-        self.away = false;
+        // Of a card that is away it tells why; of one that is back it is news.
+        self.away = self.is_away();
         if self.events.iter().all(|cause| cause.evidence != evidence) {
             self.events.push(Cause {
                 kind: CauseKind::Event,
@@ -147,6 +148,11 @@ impl Record {
     pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
         let (cause, since) = self.standing.as_ref()?;
         (cause.kind == kind).then(|| now.uptime.saturating_sub(*since))
+    }
+
+    fn is_away(&self) -> bool {
+        let kind = self.standing.as_ref().map(|(cause, _)| cause.kind);
+        matches!(kind, Some(CauseKind::Lost | CauseKind::Gone))
     }
 
     fn lose(&mut self, kind: CauseKind, evidence: String, now: Now) {

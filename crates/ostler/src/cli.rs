@@ -28,15 +28,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the agent on this node
     Run(run::Args),
-    /// Show the node's devices, their health, and why
     Devices(devices::Args),
-    /// Play a simulated node: GPUs, kubelet and agent in one terminal
     Demo(demo::Args),
-    /// Make a simulated GPU node in a folder, and change it while programs use it
     Sim(sim::Args),
-    /// Look at the hardware and print what is there, one JSON object per line
     Probe(probe::Args),
 }
 

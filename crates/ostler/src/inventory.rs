@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use health::{Now, Policy, Sight};
 use jiff::Timestamp;
-use model::{Backend, CauseKind, Device, DeviceId, Entry, Kind, Phase, Snapshot, State};
+use model::{
+    Backend, CallFailure, CauseKind, Device, DeviceId, Entry, Kind, Phase, Snapshot, State,
+};
 use probe::{
     Sighting, Update,
     protocol::{Event, EventKind, Sample},
@@ -181,21 +183,25 @@ fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Sight<'a> {
     if sighting.backend.phase == Phase::Starting {
         return Sight::Unwatched("the probe has not reported yet");
     }
-    if let Some(seen) = sighting.devices.iter().find(|seen| seen.id == device.id) {
+    // A partition is only as well as its card, and only as well known.
+    let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
+    let failed = find(device.card()).and_then(worst_failure);
+    if let Some(failure) = failed.filter(|failure| failure.fatal) {
+        return Sight::Unreadable(failure);
+    }
+    if let Some(seen) = find(&device.id) {
         return Sight::Seen(&seen.failures);
     }
-    // A partition is only as well known as its card.
-    let mut cards = sighting.devices.iter();
-    let card = cards.find(|card| card.id == *device.card());
-    let failed_call = card.and_then(|card| card.failures.first());
     let mut unreadable = sighting.backend.unreadable.iter();
-    let unreadable = unreadable.find(|card| card.pci.is_some() && card.pci == device.pci);
-    match (unreadable, failed_call) {
-        (Some(card), _) => Sight::Unreadable(&card.failure),
-        (None, Some(failure)) if failure.fatal => Sight::Unreadable(failure),
-        (None, Some(failure)) => Sight::Untold(failure),
-        (None, None) => missing(&sighting.backend),
+    match unreadable.find(|card| card.pci.is_some() && card.pci == device.pci) {
+        Some(card) => Sight::Unreadable(&card.failure),
+        None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
     }
+}
+
+/// A call that failed on a device, one that means the device is gone before any other.
+fn worst_failure(device: &Device) -> Option<&CallFailure> {
+    device.failures.iter().max_by_key(|failure| failure.fatal)
 }
 
 /// Whether a partition was taken apart: its card is well and does not have it any more.

@@ -100,7 +100,10 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn the_help_begins_with_examples() {
     let help = Rig::empty().ostler(&["--help"]);
-    insta::assert_snapshot!("help", text(&help.stdout));
+    let help = text(&help.stdout);
+    // The options of all commands are another test's.
+    let (own, _) = help.split_once("Options:").unwrap();
+    insta::assert_snapshot!("help", own);
 }
 
 #[test]

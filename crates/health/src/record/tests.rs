@@ -53,12 +53,22 @@ fn an_xid_stays_until_the_card_went_and_came_back() {
 }
 
 #[test]
-fn an_xid_that_follows_the_return_counts_anew() {
+fn an_xid_of_a_card_that_is_away_ends_with_its_return() {
     let mut record = Record::default();
     record.see(Sight::Unreadable(&lost()), at(1));
     record.xid(79, at(2));
     record.see(Sight::Seen(&[]), at(3));
-    assert_eq!(state(&record, 3), State::Unhealthy);
+    assert_eq!(state(&record, 3), State::Healthy);
+}
+
+#[test]
+fn an_xid_that_follows_the_return_counts_anew() {
+    let mut record = Record::default();
+    record.see(Sight::Unreadable(&lost()), at(1));
+    record.see(Sight::Seen(&[]), at(2));
+    record.xid(79, at(3));
+    record.see(Sight::Seen(&[]), at(4));
+    assert_eq!(state(&record, 4), State::Unhealthy);
 }
 
 #[test]

@@ -145,6 +145,9 @@ impl Plugin {
                 let message = error.to_string().replace(name, "our socket");
                 self.row.set(error.phase(), &message, None);
                 memory.pace.slow(self.settings.backoff);
+                if matches!(error, register::Error::Transport { .. }) {
+                    memory.pace.cut_off();
+                }
             }
             Ending::Lost(lost) => {
                 self.row.set(Phase::Registering, &lost.to_string(), None);

@@ -7,7 +7,7 @@ mod story;
 mod tell;
 mod why;
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use super::sim::{DEFAULT, kubelet::Ends, profile};
 use stage::Stage;
@@ -16,6 +16,9 @@ use tell::Teller;
 
 /// The exit status after Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
+
+/// The exit status when nobody reads the output any more, as shells have it.
+const UNHEARD: u8 = 141;
 
 /// What `ostler demo --help` begins with.
 const STORY: &str = "\
@@ -77,7 +80,17 @@ impl Args {
                 stage.strike().await?;
                 Ok(ExitCode::from(INTERRUPTED))
             }
+            End::Played(Err(error)) if is_unheard(&error) => {
+                stage.strike().await?;
+                Ok(ExitCode::from(UNHEARD))
+            }
             End::Played(Err(error)) => Err(stage.keep(error).await),
         }
     }
+}
+
+/// Whether our output was closed, as by `head`.
+fn is_unheard(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -169,6 +169,20 @@ fn a_card_that_fails_to_answer_keeps_its_facts_and_its_partitions() {
 }
 
 #[test]
+fn a_partition_follows_a_card_that_was_lost_after_it_was_read() {
+    let mut inventory = inventory();
+    let mut dying = card(0);
+    dying.failures.push(lost());
+    see(
+        &mut inventory,
+        sighting(vec![dying, partition(0, 0)]),
+        at(0),
+    );
+    let expected = ["GPU-0 Unhealthy", "MIG-0-0 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(0)), expected);
+}
+
+#[test]
 fn partitions_are_kept_while_nobody_looks() {
     let mut inventory = inventory();
     see(

@@ -48,7 +48,7 @@ async fn a_driver_that_goes_takes_the_cards_out_and_brings_them_back() {
     assert_eq!(listed.len(), 8, "they stay listed, as unhealthy");
     let without = agent.shows("no driver", in_phase(Phase::NoDriver)).await;
     let reason = without.devices[0].verdict.reason();
-    assert!(reason.contains("no driver"), "{reason}");
+    assert!(reason.contains("no NVIDIA driver library"), "{reason}");
 
     rig.node.plug_driver().unwrap();
     kubelet.wait_healthy(GPU, 8, SOON).await.unwrap();
