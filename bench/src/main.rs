@@ -38,6 +38,9 @@ const PROFILE: &str = "dgx-a100";
 /// How long the agent is left alone before its memory and its idle CPU are looked at.
 const SETTLE: Duration = Duration::from_secs(5);
 
+/// Idle CPU is taken in windows of the probe's period, so that each holds one look at the cards.
+const WINDOW: Duration = Duration::from_secs(10);
+
 /// Measure the agent on a simulated node.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
@@ -178,16 +181,25 @@ async fn at_work(bed: &Bed, subject: &Subject, plan: Plan) -> anyhow::Result<Vec
     Ok(rows)
 }
 
+/// Watches an agent that nobody asks anything, one window after the other.
 async fn idle(running: &Running, time: Duration) -> anyhow::Result<Vec<Row>> {
-    let before = Usage::of(&Tree::of(running.pid)?)?;
-    sleep(time).await;
-    let tree = Tree::of(running.pid)?;
-    let used = Usage::of(&tree)?.since(&before);
+    let (mut shares, mut wakes) = (Vec::new(), Vec::new());
+    let mut tree = Tree::of(running.pid)?;
+    let mut before = Usage::of(&tree)?;
+    for _ in 0..(time.as_secs() / WINDOW.as_secs()).max(1) {
+        sleep(WINDOW).await;
+        tree = Tree::of(running.pid)?;
+        let now = Usage::of(&tree)?;
+        let used = now.since(&before);
+        shares.push(used.share());
+        wakes.push(used.wakes());
+        before = now;
+    }
     let memory = tree.memory()?;
     let bytes = |bytes| Figures::one(bytes, Unit::Bytes);
     let mut rows = vec![
-        Row::new("idle CPU", Figures::one(used.share(), Unit::Share)).aim(0.001),
-        Row::new("idle wake-ups", Figures::one(used.wakes(), Unit::PerSecond)),
+        Row::new("idle CPU", Figures::of(shares, Unit::Share)).aim(0.001),
+        Row::new("idle wake-ups", Figures::of(wakes, Unit::PerSecond)),
         Row::new("memory, all processes (PSS)", bytes(memory.total().pss)).aim(f64::from(16 << 20)),
     ];
     for process in &memory.processes {

@@ -6,9 +6,6 @@ use anyhow::Context as _;
 use rustix::process::Pid;
 use tokio::time::Instant;
 
-/// CPU time in `/proc` is in hundredths of a second, on every machine (`USER_HZ`).
-const TICKS: f64 = 100.0;
-
 /// The processes, the first one first.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -46,7 +43,7 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     at: Instant,
-    ticks: u64,
+    nanos: u64,
     switches: u64,
 }
 
@@ -56,13 +53,6 @@ pub(crate) struct Used {
     seconds: f64,
     cpu_seconds: f64,
     switches: f64,
-}
-
-/// What is needed of `/proc/PID/stat`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
-    parent: i32,
-    ticks: u64,
 }
 
 // === impl Tree ===
@@ -78,9 +68,10 @@ impl Tree {
                 .and_then(|name| name.parse().ok());
             // One that ended meanwhile is not ours.
             if let Some(pid) = pid
-                && let Ok(stat) = Stat::read(pid)
+                && let Ok(stat) = fs_err::read_to_string(file(pid, "stat"))
+                && let Some(parent) = parent(&stat)
             {
-                all.push((pid, stat.parent));
+                all.push((pid, parent));
             }
         }
         let mut pids = vec![root.as_raw_nonzero().get()];
@@ -147,17 +138,19 @@ impl Memory {
 impl Usage {
     /// What these processes used up until now.
     pub(crate) fn of(tree: &Tree) -> anyhow::Result<Self> {
-        let (mut ticks, mut switches) = (0, 0);
+        let (mut nanos, mut switches) = (0, 0);
         for pid in &tree.pids {
-            ticks += Stat::read(*pid)?.ticks;
             for task in fs_err::read_dir(file(*pid, "task"))?.flatten() {
+                // The times in `stat` are in steps of 10 ms: too coarse for an idle program.
+                let ran = fs_err::read_to_string(task.path().join("schedstat"))?;
+                nanos += running(&ran).context("the kernel counts no CPU time (schedstat)")?;
                 let status = fs_err::read_to_string(task.path().join("status"));
                 switches += status.map_or(0, |status| woken(&status));
             }
         }
         Ok(Self {
             at: Instant::now(),
-            ticks,
+            nanos,
             switches,
         })
     }
@@ -167,7 +160,7 @@ impl Usage {
     pub(crate) fn since(&self, before: &Self) -> Used {
         Used {
             seconds: self.at.duration_since(before.at).as_secs_f64(),
-            cpu_seconds: self.ticks.saturating_sub(before.ticks) as f64 / TICKS,
+            cpu_seconds: self.nanos.saturating_sub(before.nanos) as f64 / 1e9,
             switches: self.switches.saturating_sub(before.switches) as f64,
         }
     }
@@ -187,29 +180,19 @@ impl Used {
     }
 }
 
-// === impl Stat ===
-
-impl Stat {
-    fn read(pid: i32) -> anyhow::Result<Self> {
-        let path = file(pid, "stat");
-        let text = fs_err::read_to_string(&path)?;
-        Self::parse(&text).with_context(|| format!("cannot understand {}", path.display()))
-    }
-
-    /// The fields after the name, which may itself hold blanks and brackets.
-    fn parse(text: &str) -> Option<Self> {
-        let (_, rest) = text.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        Some(Self {
-            parent: fields.get(1)?.parse().ok()?,
-            ticks: ticks(11)? + ticks(12)?,
-        })
-    }
+/// The parent in `/proc/PID/stat`; the name before it may itself hold blanks and brackets.
+fn parent(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn file(pid: i32, name: &str) -> PathBuf {
     format!("/proc/{pid}/{name}").into()
+}
+
+/// How long a thread ran, in nanoseconds: the first number of its `schedstat`.
+fn running(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 /// How often a thread went to sleep by itself, and so was woken.
@@ -242,14 +225,14 @@ mod tests {
     #[test]
     fn reads_a_process_whose_name_is_meant_to_confuse() {
         let text = "7 (a) b) S 3 7 7 0 -1 4194304 1 0 0 0 20 4 0 0 20 0 2 0 5 6 7";
-        let stat = Stat::parse(text);
-        assert_eq!(
-            stat,
-            Some(Stat {
-                parent: 3,
-                ticks: 24
-            })
-        );
+        assert_eq!(parent(text), Some(3));
+        assert_eq!(parent("7 (a"), None);
+    }
+
+    #[test]
+    fn reads_how_long_a_thread_ran() {
+        assert_eq!(running("9214713 66381 12\n"), Some(9_214_713));
+        assert_eq!(running(""), None);
     }
 
     #[test]

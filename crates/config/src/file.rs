@@ -1,6 +1,9 @@
 //! `ostler.yaml`: its shape, and how it is read.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,13 +73,17 @@ pub enum Error {
     /// It cannot be read.
     #[error("cannot read the config file")]
     Read(#[source] std::io::Error),
+    /// It is not a plain file.
+    #[error("{} is not a plain file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// It is far too large.
-    #[error("{} has {size} bytes; a config file has at most {SIZE_LIMIT}", path.display())]
+    #[error("{} has more than {SIZE_LIMIT} bytes, the most that a config file may have", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
-        size: u64,
     },
     /// It is not a valid config.
     #[error("{}: {source}", path.display())]
@@ -88,16 +95,23 @@ pub enum Error {
     },
 }
 
-/// Reads a config file.
+/// Reads a config file. Only a plain file is read: anything else might never end.
 pub fn load(path: &Path) -> Result<File, Error> {
-    let size = fs_err::metadata(path).map_err(Error::Read)?.len();
-    if size > SIZE_LIMIT {
-        return Err(Error::TooLarge {
+    let meta = fs_err::metadata(path).map_err(Error::Read)?;
+    if !meta.is_file() {
+        return Err(Error::NotAFile {
             path: path.to_owned(),
-            size,
         });
     }
-    let text = fs_err::read_to_string(path).map_err(Error::Read)?;
+    let mut text = String::new();
+    fs_err::File::open(path)
+        .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_string(&mut text))
+        .map_err(Error::Read)?;
+    if text.len() as u64 > SIZE_LIMIT {
+        return Err(Error::TooLarge {
+            path: path.to_owned(),
+        });
+    }
     parse(&text).map_err(|source| Error::Invalid {
         path: path.to_owned(),
         source: Box::new(source),
@@ -150,6 +164,17 @@ mod tests {
         insta::assert_snapshot!("bad value", complaint("probe:\n  period: soon\n"));
         insta::assert_snapshot!("twice", complaint("hostRoot: /a\nhostRoot: /b\n"));
         insta::assert_snapshot!("no yaml", complaint("{"));
+    }
+
+    #[test]
+    fn what_is_no_plain_file_or_too_large_is_refused() {
+        let error = load(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(error, "/dev/zero is not a plain file");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ostler.yaml");
+        fs_err::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.contains("more than 1048576 bytes"), "{error}");
     }
 
     #[test]

@@ -6,7 +6,11 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A length of time, never zero.
+/// The shortest and the longest time that makes sense anywhere in the config.
+const LEAST: Duration = Duration::from_millis(1);
+const MOST: Duration = Duration::from_hours(24);
+
+/// A length of time between a millisecond and a day.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -30,10 +34,8 @@ impl FromStr for Period {
         let wrong = || format!("`{text}` is not a length of time such as 10s, 500ms or 5m");
         let length: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
         let length = Duration::try_from(length).map_err(|_| wrong())?;
-        if length.is_zero() {
-            return Err(format!(
-                "`{text}` is no time at all; it must be longer than zero"
-            ));
+        if !(LEAST..=MOST).contains(&length) {
+            return Err(format!("`{text}` is not between 1ms and 24h"));
         }
         Ok(Self(length))
     }
@@ -86,6 +88,8 @@ mod tests {
     #[case("-3s")]
     #[case("0s")]
     #[case("soon")]
+    #[case("1ns")]
+    #[case("100000000000000h")]
     fn refuses_and_names_the_text(#[case] text: &str) {
         let error = text.parse::<Period>().unwrap_err();
         assert!(error.contains(&format!("`{text}`")), "{error}");

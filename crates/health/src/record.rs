@@ -1,6 +1,6 @@
 //! What is held against one device, and when it ends.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use model::{CallFailure, Cause, CauseKind, State, StuckCall, Verdict};
@@ -34,7 +34,9 @@ pub enum Sight<'a> {
     Stuck(&'a StuckCall),
     /// The driver as a whole does not work, and says so.
     Failed(&'a str),
-    /// It is not listed any more.
+    /// There is no driver any more, which says nothing of the device itself.
+    NoDriver(&'a str),
+    /// The driver works, and does not list it any more.
     Missing(&'a str),
     /// A partition that its card did not tell of, because this call failed.
     Untold(&'a CallFailure),
@@ -47,8 +49,9 @@ pub enum Sight<'a> {
 pub struct Record {
     /// Critical events since the device last went away and came back.
     events: Vec<Cause>,
-    /// What is wrong at this moment, and since when on the clock that never jumps.
-    standing: Option<(Cause, Duration)>,
+    /// What is wrong at this moment, and since when on the clock that never jumps. Trouble that
+    /// nobody can look at any more stands until somebody has looked.
+    standing: BTreeMap<CauseKind, (Cause, Duration)>,
     /// Whether the device was away since its last event.
     away: bool,
 }
@@ -75,20 +78,25 @@ impl Record {
             },
             Sight::Unreadable(failure) => self.lose(CauseKind::Lost, failure.to_string(), now),
             Sight::Missing(why) => self.lose(CauseKind::Gone, why.to_owned(), now),
-            Sight::Stuck(call) => self.stand(
+            Sight::NoDriver(why) => {
+                self.standing.retain(|kind, _| is_absence(*kind));
+                let ends_when = "the driver is there again and lists the device";
+                self.stand(CauseKind::Gone, why.to_owned(), ends_when, now);
+            }
+            Sight::Stuck(call) => self.doubt(
                 CauseKind::NotAnswering,
                 format!("{} has not returned since {:.0}", call.call, call.since),
                 "the device answers again when it is tried alone",
                 now,
             ),
-            Sight::Failed(why) => self.stand(
+            Sight::Failed(why) => self.doubt(
                 CauseKind::NotAnswering,
                 why.to_owned(),
                 "the driver works again",
                 now,
             ),
-            Sight::Untold(failure) => self.stand(
-                CauseKind::MonitorDown,
+            Sight::Untold(failure) => self.doubt(
+                CauseKind::NotAnswering,
                 format!("its card does not tell of it: {failure}"),
                 "the card answers the call again",
                 now,
@@ -109,7 +117,7 @@ impl Record {
         }
         let evidence = xid::describe(number);
         // Of a card that is away it tells why; of one that is back it is news.
-        self.away = self.is_away();
+        self.away &= self.standing.keys().copied().any(is_absence);
         if self.events.iter().all(|cause| cause.evidence != evidence) {
             self.events.push(Cause {
                 kind: CauseKind::Event,
@@ -123,7 +131,6 @@ impl Record {
 
     /// The verdict at this moment.
     pub fn verdict(&self, policy: Policy, now: Now) -> Verdict {
-        let standing = self.standing.as_ref();
         let state = |(cause, since): &(Cause, Duration)| match cause.kind {
             CauseKind::MonitorDown => State::Unknown,
             CauseKind::NotAnswering if now.uptime.saturating_sub(*since) < policy.unanswered => {
@@ -131,56 +138,59 @@ impl Record {
             }
             _ => State::Unhealthy,
         };
-        let standing_state = standing.map_or(State::Healthy, state);
-        let event_state = match self.events.is_empty() {
-            true => State::Healthy,
-            false => State::Unhealthy,
-        };
+        let events = self.events.iter().map(|_| State::Unhealthy);
+        let standing = self.standing.values();
         let mut causes = self.events.clone();
-        causes.extend(standing.map(|(cause, _)| cause.clone()));
+        causes.extend(standing.clone().map(|(cause, _)| cause.clone()));
         Verdict {
-            state: standing_state.max(event_state),
+            state: standing.map(state).chain(events).max().unwrap_or_default(),
             causes,
         }
     }
 
-    /// When the standing trouble began, if there is one of that kind.
+    /// How long trouble of that kind has been standing, if there is any.
     pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
-        let (cause, since) = self.standing.as_ref()?;
-        (cause.kind == kind).then(|| now.uptime.saturating_sub(*since))
+        let (_, since) = self.standing.get(&kind)?;
+        Some(now.uptime.saturating_sub(*since))
     }
 
-    fn is_away(&self) -> bool {
-        let kind = self.standing.as_ref().map(|(cause, _)| cause.kind);
-        matches!(kind, Some(CauseKind::Lost | CauseKind::Gone))
-    }
-
+    /// The device is not there: that replaces every other trouble.
     fn lose(&mut self, kind: CauseKind, evidence: String, now: Now) {
         self.away = true;
+        self.standing.retain(|standing, _| *standing == kind);
         self.stand(kind, evidence, "the driver lists the device again", now);
     }
 
+    /// Somebody looked and could not tell: what was known before stands.
+    fn doubt(&mut self, kind: CauseKind, evidence: String, ends_when: &str, now: Now) {
+        self.standing.remove(&CauseKind::MonitorDown);
+        self.stand(kind, evidence, ends_when, now);
+    }
+
     fn recover(&mut self) {
-        self.standing = None;
+        self.standing.clear();
         if std::mem::take(&mut self.away) {
             self.events.clear();
         }
     }
 
-    /// Sets what is wrong now; trouble of the same kind keeps its beginning.
+    /// Adds trouble; of the same kind it keeps its beginning.
     fn stand(&mut self, kind: CauseKind, evidence: String, ends_when: &str, now: Now) {
-        let (since, started) = match &self.standing {
-            Some((cause, started)) if cause.kind == kind => (cause.since, *started),
-            _ => (now.wall, now.uptime),
-        };
+        let known = self.standing.get(&kind);
+        let (since, started) = known.map_or((now.wall, now.uptime), |(c, t)| (c.since, *t));
         let cause = Cause {
             kind,
             evidence,
             since,
             ends_when: ends_when.to_owned(),
         };
-        self.standing = Some((cause, started));
+        self.standing.insert(kind, (cause, started));
     }
+}
+
+/// Whether trouble of that kind means that the device is not there.
+fn is_absence(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::Lost | CauseKind::Gone)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub struct File {
 pub struct Identity {
     device: u64,
     inode: u64,
-    changed: (i64, i64),
+    made: (i64, i64),
 }
 
 /// Why a socket cannot be had.
@@ -138,7 +138,8 @@ impl Identity {
         Some(Self {
             device: meta.dev(),
             inode: meta.ino(),
-            changed: (meta.ctime(), meta.ctime_nsec()),
+            // Not the change time: that one moves when somebody sets the mode or a label.
+            made: (meta.mtime(), meta.mtime_nsec()),
         })
     }
 }
@@ -179,6 +180,8 @@ fn clear(path: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[tokio::test]
@@ -191,6 +194,8 @@ mod tests {
         assert!(!path.exists());
 
         let (_listener, file) = Bound::bind(&path).unwrap().split();
+        fs_err::set_permissions(&path, PermissionsExt::from_mode(0o660)).unwrap();
+        assert!(file.is_ours(), "whatever its mode");
         fs_err::remove_file(&path).unwrap();
         fs_err::write(&path, "somebody else's").unwrap();
         assert!(!file.is_ours());

@@ -66,6 +66,24 @@ pub struct StuckCall {
     /// When it was made.
     #[schemars(with = "String")]
     pub since: Timestamp,
+    /// The part of the probe's work that made it.
+    #[serde(default, skip_serializing_if = "Work::is_survey")]
+    pub work: Work,
+}
+
+/// The parts of a probe's work. All but the survey can be left out.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Looking at the devices.
+    #[default]
+    Survey,
+    /// Finding out how devices are linked.
+    Links,
+    /// Waiting for events.
+    Events,
 }
 
 /// A device that exists on the bus but does not tell who it is.
@@ -79,4 +97,12 @@ pub struct Unreadable {
     pub index: Option<u32>,
     /// What was tried, and what the driver said.
     pub failure: CallFailure,
+}
+
+// === impl Work ===
+
+impl Work {
+    fn is_survey(&self) -> bool {
+        *self == Self::Survey
+    }
 }

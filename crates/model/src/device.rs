@@ -100,7 +100,8 @@ pub struct CallFailure {
     pub call: String,
     /// The vendor's code, e.g. `GPU_IS_LOST`.
     pub code: String,
-    /// Whether the code means that the device is gone or unusable until it is reset.
+    /// Whether it means that the device cannot be used as it is: lost, in need of a reset, without
+    /// its device node.
     #[serde(default)]
     pub fatal: bool,
 }

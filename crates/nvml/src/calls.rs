@@ -1,12 +1,17 @@
-//! The foreign calls under way, readable by a thread that makes none.
+//! The calls under way that may hang, readable by a thread that makes none: foreign calls, and file
+//! reads in which a driver of the kernel's answers.
 
 use std::{
+    borrow::Cow,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread::{self, ThreadId},
     time::{Duration, SystemTime},
 };
+
+use model::Work;
 
 use crate::Locator;
 
@@ -26,18 +31,23 @@ pub(crate) const ALLOWED: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Calls {
     made: AtomicU64,
+    tickets: AtomicU64,
     running: Mutex<Vec<Running>>,
+    /// What each thread works at, where it is not the survey.
+    works: Mutex<Vec<(ThreadId, Work)>>,
 }
 
 /// A call that takes longer than it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overdue {
-    /// The symbol that was called.
-    pub call: &'static str,
+    /// The symbol that was called, or what was done with which file.
+    pub call: Cow<'static, str>,
     /// The card it was called for.
     pub device: Option<Locator>,
     /// When it was called.
     pub since: SystemTime,
+    /// What the thread that called it works at.
+    pub work: Work,
 }
 
 /// Strikes a call out when it is dropped.
@@ -47,12 +57,20 @@ pub(crate) struct Ticket<'a> {
     number: u64,
 }
 
+/// Ends the newest part of a thread's work when it is dropped.
+#[derive(Debug)]
+struct Shift<'a> {
+    calls: &'a Calls,
+    thread: ThreadId,
+}
+
 #[derive(Debug)]
 struct Running {
     number: u64,
-    call: &'static str,
+    call: Cow<'static, str>,
     device: Option<Locator>,
     since: SystemTime,
+    work: Work,
     begun: Clock,
     allowed: Duration,
 }
@@ -60,38 +78,74 @@ struct Running {
 // === impl Calls ===
 
 impl Calls {
-    /// How many calls have been made, those under way included.
+    /// How many foreign calls have been made, those under way included.
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The calls that take longer than they may: a second, or for a call that waits by design two
-    /// seconds more than it was told to wait.
+    /// The calls that take longer than they may: a second, or for a call that waits by design a
+    /// second more than it was told to wait.
     pub fn overdue(&self) -> Vec<Overdue> {
         self.running()
             .iter()
             .filter(|call| call.begun.elapsed() > call.allowed)
             .map(|call| Overdue {
-                call: call.call,
+                call: call.call.clone(),
                 device: call.device,
                 since: call.since,
+                work: call.work,
             })
             .collect()
     }
 
-    /// Writes a call down that is about to be made.
+    /// Does something that is no foreign call and may hang like one, such as reading a file of the
+    /// driver's: `call` says what, for a person. It is not counted.
+    pub fn watch<T>(
+        &self,
+        call: impl Into<Cow<'static, str>>,
+        device: Option<Locator>,
+        act: impl FnOnce() -> T,
+    ) -> T {
+        let _ticket = self.note(call.into(), device, ALLOWED);
+        act()
+    }
+
+    /// Does a part of the work that is not the survey: the calls that this thread makes meanwhile
+    /// belong to it.
+    pub fn during<T>(&self, work: Work, act: impl FnOnce() -> T) -> T {
+        let shift = Shift {
+            calls: self,
+            thread: thread::current().id(),
+        };
+        self.works().push((shift.thread, work));
+        act()
+    }
+
+    /// Writes a foreign call down that is about to be made.
     pub(crate) fn begin(
         &self,
         call: &'static str,
         device: Option<Locator>,
         allowed: Duration,
     ) -> Ticket<'_> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.note(Cow::Borrowed(call), device, allowed)
+    }
+
+    fn note(
+        &self,
+        call: Cow<'static, str>,
+        device: Option<Locator>,
+        allowed: Duration,
+    ) -> Ticket<'_> {
+        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let work = self.work();
         self.running().push(Running {
             number,
             call,
             device,
             since: SystemTime::now(),
+            work,
             begun: Clock::now(),
             allowed,
         });
@@ -99,6 +153,18 @@ impl Calls {
             calls: self,
             number,
         }
+    }
+
+    /// What this thread works at.
+    fn work(&self) -> Work {
+        let me = thread::current().id();
+        let works = self.works();
+        let mine = works.iter().rev().find(|(thread, _)| *thread == me);
+        mine.map_or(Work::Survey, |(_, work)| *work)
+    }
+
+    fn works(&self) -> MutexGuard<'_, Vec<(ThreadId, Work)>> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<Running>> {
@@ -116,9 +182,62 @@ impl Drop for Ticket<'_> {
     }
 }
 
+// === impl Shift ===
+
+impl Drop for Shift<'_> {
+    fn drop(&mut self) {
+        let mut works = self.calls.works();
+        if let Some(at) = works.iter().rposition(|(thread, _)| *thread == self.thread) {
+            works.remove(at);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_belongs_to_the_work_of_its_own_thread() {
+        let calls = Calls::default();
+        let begin = || calls.begin("nvmlCall", None, Duration::ZERO);
+        let works = || {
+            std::thread::sleep(Duration::from_millis(2));
+            let overdue = calls.overdue().into_iter();
+            overdue.map(|call| call.work).collect::<Vec<_>>()
+        };
+        calls.during(Work::Links, || {
+            let _mine = begin();
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    let _survey = begin();
+                    calls.during(Work::Events, || {
+                        let _events = begin();
+                        works()
+                    })
+                });
+                assert_eq!(
+                    other.join().unwrap(),
+                    [Work::Links, Work::Survey, Work::Events]
+                );
+            });
+        });
+        let _after = begin();
+        assert_eq!(works(), [Work::Survey]);
+    }
+
+    #[test]
+    fn names_what_is_no_foreign_call_and_does_not_count_it() {
+        let calls = Calls::default();
+        let at = Some(Locator::Index(0));
+        let named = calls.watch("read /sys/file".to_owned(), at, || {
+            std::thread::sleep(ALLOWED + Duration::from_millis(100));
+            calls.overdue()
+        });
+        assert_eq!(named[0].call, "read /sys/file");
+        assert_eq!(named[0].device, at);
+        assert_eq!((calls.overdue(), calls.made()), (Vec::new(), 0));
+    }
 
     #[test]
     fn names_a_call_only_while_it_is_overdue() {

@@ -87,14 +87,6 @@ impl<'s> Device<'s> {
         self.get(&symbol::MINOR, 0)
     }
 
-    /// The NUMA node of its own memory, on machines where cards are NUMA nodes.
-    ///
-    /// # Errors
-    /// What the driver answers.
-    pub fn numa(&self) -> Result<u32, Error> {
-        self.get(&symbol::NUMA, 0)
-    }
-
     /// Its PCI address; `None` where the driver gives numbers that are no address.
     ///
     /// # Errors

@@ -4,10 +4,14 @@ use std::{ffi::c_ulonglong, fmt, ptr, sync::Arc, time::Duration};
 
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t};
 
-use crate::{Code, Device, Error, Locator, Session, symbol};
+use crate::{
+    Code, Device, Error, Locator, Session,
+    device::{EMPTY_PCI, address},
+    symbol,
+};
 
 /// How much longer than asked for a wait may take before it is overdue.
-const WAIT_GRACE: Duration = Duration::from_secs(2);
+const WAIT_GRACE: Duration = Duration::from_secs(1);
 
 /// What we want to hear of.
 const WANTED: c_ulonglong = (sys::nvmlEventTypeXidCriticalError
@@ -142,9 +146,13 @@ impl EventSet {
             .iter()
             .find(|(member, _)| *member == raw.addr());
         known.map(|(_, at)| *at).or_else(|| {
-            let unknown = Device::new(&self.session, raw, Locator::Index(u32::MAX));
-            let address = unknown.pci().ok().flatten()?;
-            let at = Locator::Pci(address);
+            let mut info = EMPTY_PCI;
+            let asked = self.session.call(&symbol::PCI_INFO, None, |get| {
+                // SAFETY: the handle is the driver's, the pointer is valid for one address.
+                unsafe { get(raw, &raw mut info) }
+            });
+            asked.ok()?;
+            let at = Locator::Pci(address(info)?);
             self.members.iter().any(|(_, m)| *m == at).then_some(at)
         })
     }

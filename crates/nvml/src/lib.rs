@@ -23,6 +23,6 @@ pub use self::{
     event::{EventKind, EventSet, Occurrence},
     library::{Library, Session},
     link::{Level, Remote},
-    mig::{Attributes, GpuInstanceProfile, MigMode},
+    mig::Attributes,
     sensor::Memory,
 };

@@ -2,7 +2,9 @@
 
 use std::{
     ffi::{CStr, CString, OsStr, c_char, c_int, c_uint},
-    fmt, ptr,
+    fmt,
+    mem::ManuallyDrop,
+    ptr,
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +24,7 @@ const WORDS_LIMIT: usize = 256;
 
 /// A loaded driver library that has not been initialised.
 pub struct Library {
-    handle: libloading::Library,
+    handle: ManuallyDrop<libloading::Library>,
     calls: Arc<Calls>,
 }
 
@@ -50,7 +52,10 @@ impl Library {
             path: path.to_string_lossy().into_owned(),
             reason: error.to_string(),
         })?;
-        Ok(Self { handle, calls })
+        Ok(Self {
+            handle: ManuallyDrop::new(handle),
+            calls,
+        })
     }
 
     /// Initialises the driver library.
@@ -122,6 +127,14 @@ impl Library {
         Err(Error::NoSymbol {
             call: symbol.names().first().copied().map_or("", printed),
         })
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        let _ticket = self.calls.begin("dlclose", None, calls::ALLOWED);
+        // SAFETY: the handle is dropped here and nowhere else, and not used again.
+        unsafe { ManuallyDrop::drop(&mut self.handle) }
     }
 }
 

@@ -6,15 +6,6 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Device, Error, symbol};
 
-/// Whether a card is cut into MIG devices, now and after its next reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MigMode {
-    /// Now.
-    pub current: bool,
-    /// After the next reset.
-    pub pending: bool,
-}
-
 /// The size of a MIG device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
@@ -26,29 +17,17 @@ pub struct Attributes {
     pub memory_mib: u64,
 }
 
-/// A shape of GPU instances that a card offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GpuInstanceProfile {
-    /// The number by which GPU instances of this card refer to it.
-    pub id: u32,
-    /// How many slices of the card it takes.
-    pub slices: u32,
-}
-
 impl<'s> Device<'s> {
     /// The most MIG devices any card can have; what the driver says is cut down to this.
     pub const MIG_DEVICES: u32 = 64;
 
-    /// Whether the card is cut into MIG devices.
+    /// Whether the card is cut into MIG devices now; what its next reset brings is not told.
     ///
     /// # Errors
     /// What the driver answers; `NOT_SUPPORTED` where the card cannot be cut.
-    pub fn mig_mode(&self) -> Result<MigMode, Error> {
-        let (current, pending) = self.get_two(&symbol::MIG_MODE)?;
-        Ok(MigMode {
-            current: current == 1,
-            pending: pending == 1,
-        })
+    pub fn mig_enabled(&self) -> Result<bool, Error> {
+        let (current, _pending) = self.get_two(&symbol::MIG_MODE)?;
+        Ok(current == sys::NVML_DEVICE_MIG_ENABLE)
     }
 
     /// How many places for MIG devices the card has; places may be empty.
@@ -128,11 +107,12 @@ impl<'s> Device<'s> {
         Ok(info.profileId)
     }
 
-    /// The card's GPU instance profile with a number of NVML's list, 0 to 17 and counting.
+    /// The id of the card's GPU instance profile with a number of NVML's list, 0 to 17 and counting.
+    /// GPU instances of the card refer to it by this id.
     ///
     /// # Errors
     /// What the driver answers; `NOT_SUPPORTED` or `INVALID_ARGUMENT` where the card has none.
-    pub fn gpu_instance_profile(&self, number: u32) -> Result<GpuInstanceProfile, Error> {
+    pub fn gpu_instance_profile(&self, number: u32) -> Result<u32, Error> {
         let empty = sys::nvmlGpuInstanceProfileInfo_t {
             id: 0,
             isP2pSupported: 0,
@@ -147,9 +127,6 @@ impl<'s> Device<'s> {
             memorySizeMB: 0,
         };
         let found = self.get_at(&symbol::GPU_INSTANCE_PROFILE, number, empty)?;
-        Ok(GpuInstanceProfile {
-            id: found.id,
-            slices: found.sliceCount,
-        })
+        Ok(found.id)
     }
 }

@@ -71,7 +71,6 @@ symbols! {
     NAME: GetText = c"nvmlDeviceGetName";
     INDEX: Get<c_uint> = c"nvmlDeviceGetIndex";
     MINOR: Get<c_uint> = c"nvmlDeviceGetMinorNumber";
-    NUMA: Get<c_uint> = c"nvmlDeviceGetNumaNodeId";
     // v2 writes less than v3; both begin with the numbers that are read.
     PCI_INFO: Get<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
     COMPUTE_CAPABILITY: GetTwo<c_int> = c"nvmlDeviceGetCudaComputeCapability";

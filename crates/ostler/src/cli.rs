@@ -40,12 +40,12 @@ enum Command {
 impl Cli {
     /// Carries the command out.
     pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
-        self.log.start(match &self.command {
+        let _flush = self.log.start(match &self.command {
             Command::Run(_) | Command::Probe(_) => "info",
             Command::Devices(_) | Command::Demo(_) | Command::Sim(_) => "warn",
         });
         match self.command {
-            Command::Run(args) => args.start(),
+            Command::Run(args) => args.start(self.log.repeat()),
             Command::Devices(args) => args.start(),
             Command::Demo(args) => args.start(),
             Command::Sim(args) => args.start(),

@@ -221,7 +221,7 @@ fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
 /// How a device looks that is not listed.
 fn missing(backend: &Backend) -> Sight<'_> {
     match backend.phase {
-        Phase::NoDriver => Sight::Missing(&backend.message),
+        Phase::NoDriver => Sight::NoDriver(&backend.message),
         Phase::DriverFailed => Sight::Failed(&backend.message),
         _ => Sight::Missing("the driver does not list the device any more"),
     }

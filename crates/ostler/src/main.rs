@@ -5,7 +5,7 @@ mod inventory;
 mod reap;
 mod run;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match cli.start() {
         Ok(code) => code,
         Err(error) => {
-            anstream::eprintln!("ostler: {error:#}");
+            let _ = writeln!(anstream::stderr(), "ostler: {error:#}");
             let is_config = error.chain().any(|cause| cause.is::<config::Error>());
             ExitCode::from(if is_config { CONFIG } else { 1 })
         }

@@ -28,6 +28,8 @@ pub(crate) struct Source {
     pub(crate) file: Option<PathBuf>,
     /// What flags and variables say.
     pub(crate) overrides: Overrides,
+    /// The arguments that make a probe log as the agent does.
+    pub(crate) log: Vec<String>,
 }
 
 /// The signals the agent listens to.
@@ -48,7 +50,7 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
         kubelet = %config.kubelet.dir.display(),
         "ostler starts"
     );
-    let mut parts = Parts::new(config, source.file.clone());
+    let mut parts = Parts::new(config, &source);
     parts.start_all();
     loop {
         tokio::select! {

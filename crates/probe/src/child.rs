@@ -4,6 +4,7 @@
 //! none, so that its beats go on and name the call in which another thread hangs.
 
 mod input;
+mod listen;
 mod output;
 mod work;
 
@@ -66,6 +67,10 @@ pub trait Events: Send {
     /// # Errors
     /// The driver cannot be listened to; the caller rests before it tries again.
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
+
+    /// The devices that the last wait did not listen to although it should, a sentence for each. A
+    /// device that has no events is none of them.
+    fn warnings(&self) -> Vec<String>;
 }
 
 /// Why a driver cannot be listened to, in its words.
@@ -80,6 +85,8 @@ pub struct Settings {
     pub period: Duration,
     /// Whether to listen to events.
     pub events: bool,
+    /// Whether to ask how devices are linked.
+    pub links: bool,
     /// Whether the agent runs it: it dies with the agent, and the end of its input is its end.
     pub supervised: bool,
     /// The probe's own version, for its first line.
@@ -118,11 +125,12 @@ enum End {
 // === impl Settings ===
 
 impl Default for Settings {
-    /// A survey every ten seconds, with events, for a person.
+    /// A survey every ten seconds, with events and links, for a person.
     fn default() -> Self {
         Self {
             period: Duration::from_secs(10),
             events: true,
+            links: true,
             supervised: false,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -160,7 +168,11 @@ pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Res
     done
 }
 
-async fn converse(settings: &Settings, backend: impl Backend, calls: &Calls) -> Result<(), Error> {
+async fn converse(
+    settings: &Settings,
+    backend: impl Backend,
+    calls: &Arc<Calls>,
+) -> Result<(), Error> {
     let _ignored = ignore_signals(settings).map_err(Error::setup("ignore signals"))?;
     let mut output = Output::new(io::stdout());
     let hello = Message::Hello(Hello {
@@ -172,7 +184,8 @@ async fn converse(settings: &Settings, backend: impl Backend, calls: &Calls) -> 
         return Ok(());
     }
     let (lines, mut messages) = mpsc::channel(BACKLOG);
-    let work = Work::start(settings, backend, lines).map_err(Error::setup("start a thread"))?;
+    let work =
+        Work::start(settings, backend, lines, calls).map_err(Error::setup("start a thread"))?;
     let commands = commands(settings).map_err(Error::setup("read the standard input"))?;
     match serve(&mut output, &mut messages, commands, &work, calls).await {
         End::Told => {}
@@ -236,9 +249,14 @@ async fn last_look(output: &mut Output, messages: &mut mpsc::Receiver<Message>, 
 
 fn beat(calls: &Calls) -> Beat {
     let stuck = |call: nvml::Overdue| StuckCall {
-        call: call.call.to_owned(),
+        call: call.call.into_owned(),
         device: call.device.map(|device| device.to_string()),
         since: Timestamp::try_from(call.since).unwrap_or(Timestamp::UNIX_EPOCH),
+        // A call for one card is held against that card, also where it is made to hear its events.
+        work: match (call.work, call.device) {
+            (model::Work::Events, Some(_)) => model::Work::Survey,
+            (work, _) => work,
+        },
     };
     Beat {
         calls: calls.overdue().into_iter().map(stuck).collect(),

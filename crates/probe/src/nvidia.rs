@@ -6,6 +6,7 @@
 mod bus;
 mod card;
 mod driver;
+mod files;
 mod library;
 mod look;
 mod nodes;
@@ -23,6 +24,7 @@ use nvml::{Calls, Locator, Session};
 use self::{
     card::{Card, Reader},
     driver::Connection,
+    files::Files,
     library::Search,
     look::{Look, Looker},
     nodes::Nodes,
@@ -51,7 +53,8 @@ pub struct Settings {
 /// The backend for NVIDIA's cards.
 #[derive(Debug)]
 pub struct Nvidia {
-    settings: Settings,
+    scope: Scope,
+    files: Files,
     driver: Connection,
     stage: Stage,
     reader: Reader,
@@ -99,15 +102,17 @@ impl Nvidia {
     /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
     pub fn new(settings: Settings, calls: Arc<Calls>) -> Self {
         let search = Search {
-            file: settings.nvml_library.clone(),
-            driver_path: settings.driver_path.clone(),
+            file: settings.nvml_library,
+            driver_path: settings.driver_path,
         };
+        let files = Files::new(settings.host_root, Arc::clone(&calls));
         let stage = Stage::default();
         Self {
             driver: Connection::new(search, calls, stage.clone()),
             stage,
-            reader: Reader::new(Nodes::new(&settings.host_root)),
-            settings,
+            reader: Reader::new(Nodes::new(files.clone())),
+            files,
+            scope: settings.scope,
             topology: Topology::default(),
             seen: Vec::new(),
             strangers: BTreeSet::new(),
@@ -130,6 +135,7 @@ impl Nvidia {
             problem: None,
             devices,
             unreadable: look.unreadable,
+            warnings: Vec::new(),
             skipped: look.skipped,
         })
     }
@@ -154,10 +160,11 @@ impl Nvidia {
     fn look_once(&mut self, session: &Session) -> Look {
         let looker = Looker {
             session,
+            files: &self.files,
             reader: &mut self.reader,
-            scope: &self.settings.scope,
+            scope: &self.scope,
         };
-        looker.look(&self.settings.host_root)
+        looker.look()
     }
 
     /// Keeps where the cards are, and shows them to the thread that waits for events.

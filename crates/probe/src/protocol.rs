@@ -59,7 +59,10 @@ pub struct Report {
     /// Devices that exist and could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<Unreadable>,
-    /// Cards left out because the agent asked for it (`--skip`, `--only`).
+    /// What a person should know and what is no verdict on a device: a monitor that does not work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Cards left out because the agent asked for it (`--skip`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
 }

@@ -38,6 +38,9 @@ const NONSENSE_LIMIT: u32 = 100;
 /// Beats without a slow call after which what was stuck counts as well again.
 const CALM_BEATS: u32 = 2;
 
+/// What a main process can do without.
+const OPTIONAL: [Concern; 2] = [Concern::Events, Concern::Links];
+
 /// What a supervisor keeps running, and how patiently.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -76,8 +79,8 @@ struct Running {
     reported: bool,
     calm: u32,
     nonsense: u32,
-    /// Whether it was started to watch for events.
-    events: bool,
+    /// What it was told to leave out.
+    without: Vec<Concern>,
 }
 
 #[derive(Debug)]
@@ -86,7 +89,10 @@ struct Supervisor {
     updates: mpsc::Sender<Update>,
     heard: mpsc::Sender<(Number, Heard)>,
     readers: JoinSet<()>,
+    /// Processes that were asked to end.
     leaving: JoinSet<Left>,
+    /// Processes that were killed because they are stuck.
+    abandoned: JoinSet<Left>,
     running: BTreeMap<Number, Running>,
     started: Number,
     ledger: Ledger,
@@ -94,6 +100,8 @@ struct Supervisor {
     /// How often the main process failed in a row, and when it is started again.
     failures: u32,
     restart: Instant,
+    /// When limits were checked last.
+    checked: Instant,
 }
 
 // === impl Limits ===
@@ -115,7 +123,8 @@ impl Limits {
     /// The pause after `tries` earlier ones.
     fn pause(&self, tries: u32) -> Duration {
         let factor = 2u32.saturating_pow(tries);
-        self.pause.saturating_mul(factor).min(self.longest_pause)
+        let longest = self.longest_pause.max(self.pause);
+        self.pause.saturating_mul(factor).min(longest)
     }
 }
 
@@ -132,6 +141,7 @@ pub async fn run(settings: Settings, updates: mpsc::Sender<Update>, cancel: Canc
             () = cancel.cancelled() => break,
             Some((number, heard)) = ears.recv() => supervisor.hear(number, heard).await,
             Some(Ok(left)) = supervisor.leaving.join_next() => supervisor.left(&left),
+            Some(Ok(left)) = supervisor.abandoned.join_next() => supervisor.left(&left),
             Some(_) = supervisor.readers.join_next() => {}
             _ = tick.tick() => supervisor.check(Instant::now()),
         }
@@ -154,11 +164,13 @@ impl Supervisor {
             heard,
             readers: JoinSet::new(),
             leaving: JoinSet::new(),
+            abandoned: JoinSet::new(),
             running: BTreeMap::new(),
             started: 0,
             ledger: Ledger::default(),
             failures: 0,
             restart: Instant::now(),
+            checked: Instant::now(),
         }
     }
 
@@ -166,41 +178,52 @@ impl Supervisor {
     fn start_due(&mut self, now: Instant) {
         let driver_rests =
             self.ledger.holds(Concern::Driver) && !self.ledger.due(Concern::Driver, now);
+        let cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
         if self.main().is_none() && now >= self.restart && !driver_rests {
-            let cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
-            let events =
-                !self.ledger.holds(Concern::Events) || self.ledger.due(Concern::Events, now);
             let scope = match cards.is_empty() {
                 true => Scope::All,
-                false => Scope::Skip(cards),
+                false => Scope::Skip(cards.clone()),
             };
-            self.start(Role::Main, &scope, events, now);
+            let rests = |c: &Concern| self.ledger.holds(*c) && !self.ledger.due(*c, now);
+            let without = OPTIONAL.into_iter().filter(rests).collect();
+            self.start(Role::Main, &scope, without, now);
         }
-        let cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
         for card in cards {
             let alone = |r: &Running| r.process.role == Role::Solo(card);
             if self.ledger.due(Concern::Card(card), now) && !self.running.values().any(alone) {
-                self.start(Role::Solo(card), &Scope::Only(card), true, now);
+                self.start(Role::Solo(card), &Scope::Only(card), Vec::new(), now);
             }
         }
     }
 
-    fn start(&mut self, role: Role, scope: &Scope, events: bool, now: Instant) {
-        if self.leaving.len() >= self.settings.limits.stuck_processes {
+    /// Whether one more process may be started for `role`. The last place is the main process's:
+    /// a card that is tried alone must not cost the others their probe.
+    fn has_place(&self, role: Role) -> bool {
+        let places = self.settings.limits.stuck_processes;
+        match role {
+            Role::Main => self.abandoned.len() < places,
+            Role::Solo(_) => self.abandoned.len() + 1 < places,
+        }
+    }
+
+    fn start(&mut self, role: Role, scope: &Scope, without: Vec<Concern>, now: Instant) {
+        if !self.has_place(role) {
             if role == Role::Main {
                 self.picture.unwatched = Some(format!(
                     "{} probe processes that were given up are still there; no other is started \
                      until one has ended",
-                    self.leaving.len()
+                    self.abandoned.len()
                 ));
             }
             return;
         }
         self.started += 1;
         let mut args = choice(scope);
-        if !events {
-            args.push("--no-events".to_owned());
-        }
+        args.extend(without.iter().filter_map(|concern| match concern {
+            Concern::Events => Some("--no-events".to_owned()),
+            Concern::Links => Some("--no-links".to_owned()),
+            Concern::Card(_) | Concern::Driver => None,
+        }));
         let process = Process::start(
             &self.settings,
             self.started,
@@ -223,7 +246,7 @@ impl Supervisor {
                     reported: false,
                     calm: 0,
                     nonsense: 0,
-                    events,
+                    without,
                 };
                 self.running.insert(self.started, running);
             }
@@ -299,8 +322,9 @@ impl Supervisor {
         match running.process.role {
             Role::Main => {
                 self.failures = 0;
-                if running.events {
-                    self.ledger.heal(Concern::Events, now);
+                let without = running.without.clone();
+                for concern in OPTIONAL.iter().filter(|c| !without.contains(c)) {
+                    self.ledger.heal(*concern, now);
                 }
             }
             Role::Solo(card) => {
@@ -314,15 +338,21 @@ impl Supervisor {
 
     /// Looks for calls and processes beyond their limits.
     fn check(&mut self, now: Instant) {
+        if now.duration_since(std::mem::replace(&mut self.checked, now)) > TICK * 3 {
+            self.oversleep(now);
+        }
         let limits = self.settings.limits;
         let mut given_up: Vec<(Number, StuckCall)> = Vec::new();
+        let mut silent = Vec::new();
         let mut slow = Vec::new();
         for (number, running) in &self.running {
             slow.extend(running.timing.slow(&limits, now).cloned());
-            if let Some(call) = running.timing.stuck(&limits, now) {
-                given_up.push((*number, call.clone()));
-            } else if now.duration_since(running.process.heard) >= limits.silence {
-                given_up.push((*number, silent(running)));
+            let is_silent = now.duration_since(running.process.heard) >= limits.silence;
+            let stuck = running.timing.stuck(&limits, now);
+            match stuck.or_else(|| running.timing.any().filter(|_| is_silent)) {
+                Some(call) => given_up.push((*number, call.clone())),
+                None if is_silent => silent.push(*number),
+                None => {}
             }
         }
         for call in self.picture.name(slow) {
@@ -334,10 +364,25 @@ impl Supervisor {
         for (number, call) in given_up {
             self.give_up(number, call, now);
         }
+        for number in silent {
+            let seconds = limits.silence.as_secs();
+            let why = format!("the probe gave no sign of life for {seconds} s");
+            self.fail(number, why, now);
+        }
         self.ledger.forgive(now);
-        let without_events = self.main().is_some_and(|(_, main)| !main.events);
-        if without_events && self.ledger.due(Concern::Events, now) {
+        let without = self.main().map(|(_, main)| main.without.clone());
+        let is_due = |concern: &Concern| self.ledger.due(*concern, now);
+        if without.is_some_and(|without| without.iter().any(is_due)) {
             self.replace_main();
+        }
+    }
+
+    /// We were stopped for a while, as when a machine sleeps: what we did not hear in that time is
+    /// nobody's fault.
+    fn oversleep(&mut self, now: Instant) {
+        for running in self.running.values_mut() {
+            running.process.heard = now;
+            running.timing.restart(now);
         }
     }
 
@@ -355,7 +400,7 @@ impl Supervisor {
         if let Role::Solo(card) = running.process.role {
             call.device = Some(card.to_string());
         }
-        running.process.abandon(&mut self.leaving);
+        running.process.abandon(&mut self.abandoned);
         self.ledger.add(call, &self.settings.limits, now);
     }
 
@@ -371,7 +416,7 @@ impl Supervisor {
                 self.ledger.postpone(Concern::Card(card), later);
             }
         }
-        running.process.abandon(&mut self.leaving);
+        running.process.abandon(&mut self.abandoned);
     }
 
     fn main_failed(&mut self, why: String, now: Instant) {
@@ -442,13 +487,4 @@ impl Supervisor {
         let all = async { while self.leaving.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(Duration::from_millis(300), all).await;
     }
-}
-
-/// What is held against a process that says nothing any more.
-fn silent(running: &Running) -> StuckCall {
-    running.timing.any().cloned().unwrap_or_else(|| StuckCall {
-        call: "(no sign of life from the probe)".to_owned(),
-        device: None,
-        since: jiff::Timestamp::now(),
-    })
 }

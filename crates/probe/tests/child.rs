@@ -8,11 +8,30 @@ mod process;
 
 use std::{thread, time::Duration};
 
+use model::{StuckCall, Work};
 use node::{Rig, target};
 use probe::protocol::{EventKind, Message, ProblemKind};
 use process::{Kind, Process};
 use rustix::process::Signal;
 use sim::Effect;
+
+const HANG: Effect = Effect::Hang { millis: None };
+
+/// The first call that a beat names.
+fn stuck(process: &mut Process) -> StuckCall {
+    process.wait(|message| match message {
+        Message::Beat(beat) => beat.calls.first().cloned(),
+        _ => None,
+    })
+}
+
+/// The first report whose warnings are these.
+fn warned(process: &mut Process, warnings: &[String]) {
+    process.wait(|message| match message {
+        Message::Report(report) if report.warnings == warnings => Some(()),
+        _ => None,
+    });
+}
 
 /// Not a test: the other tests start this program again to be the probe.
 #[test]
@@ -89,24 +108,71 @@ fn without_input_it_gives_one_whole_look() {
 fn beats_go_on_and_name_the_call_that_hangs() {
     let rig = Rig::new("dgx-a100");
     let card = rig.node.gpus().unwrap()[3].pci.to_string();
-    let hang = Effect::Hang { millis: None };
     rig.node
-        .fault("nvmlDeviceGetMemoryInfo", Some(&target("3")), hang)
+        .fault("nvmlDeviceGetMemoryInfo", Some(&target("3")), HANG)
         .unwrap();
     let mut process = Process::start(&rig, Kind::Supervised);
     for _ in 0..2 {
-        let stuck = process.wait(|message| match message {
-            Message::Beat(beat) => beat.calls.first().cloned(),
-            _ => None,
-        });
+        let stuck = stuck(&mut process);
         assert!(
             stuck.call.starts_with("nvmlDeviceGetMemoryInfo"),
             "{stuck:?}"
         );
         assert_eq!(stuck.device.as_deref(), Some(card.as_str()));
+        assert_eq!(stuck.work, Work::Survey);
     }
     process.close();
     assert!(process.ended().success(), "a hanging call does not keep it");
+}
+
+#[test]
+fn a_file_in_which_the_survey_hangs_is_named_like_a_call() {
+    let rig = Rig::new("dgx-a100");
+    let card = rig.node.gpus().unwrap()[3].pci;
+    rig.hang_file(card, "numa_node");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let stuck = stuck(&mut process);
+    let call = format!("read /sys/bus/pci/devices/{card}/numa_node");
+    assert_eq!((stuck.call, stuck.device), (call, Some(card.to_string())));
+}
+
+#[test]
+fn a_call_that_hangs_while_links_are_read_belongs_to_the_links() {
+    let rig = Rig::new("dgx-a100");
+    let call = "nvmlDeviceGetTopologyCommonAncestor";
+    rig.node.fault(call, None, HANG).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let stuck = stuck(&mut process);
+    assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Links));
+}
+
+#[test]
+fn links_that_nobody_wants_are_not_asked_for() {
+    let rig = Rig::new("dgx-a100");
+    for call in [
+        "nvmlDeviceGetTopologyCommonAncestor",
+        "nvmlDeviceGetNvLinkState",
+    ] {
+        rig.node.fault(call, None, HANG).unwrap();
+    }
+    let mut process = Process::start(&rig, Kind::NoLinks);
+    assert_eq!(process.report().devices.len(), 8);
+    process.wait(|message| matches!(message, Message::Sample(_)).then_some(()));
+    process.command(r#"{"type":"refresh"}"#);
+    let report = process.report();
+    assert!(report.devices.iter().all(|device| device.links.is_empty()));
+}
+
+#[test]
+fn a_registration_that_hangs_is_held_against_its_card() {
+    let rig = Rig::new("dgx-a100");
+    let card = rig.node.gpus().unwrap()[2].pci.to_string();
+    let call = "nvmlDeviceRegisterEvents";
+    rig.node.fault(call, Some(&target("2")), HANG).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let stuck = stuck(&mut process);
+    assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Survey));
+    assert_eq!(stuck.device, Some(card));
 }
 
 #[test]
@@ -140,14 +206,10 @@ fn a_wait_for_events_is_named_only_when_it_is_late() {
     process.report();
     thread::sleep(Duration::from_secs(2));
     assert_eq!(process.newest_beat().calls, [], "waiting is no hanging");
-    let hang = Effect::Hang { millis: None };
-    rig.node.fault("nvmlEventSetWait", None, hang).unwrap();
-    let late = process.wait(|message| match message {
-        Message::Beat(beat) => beat.calls.first().cloned(),
-        _ => None,
-    });
+    rig.node.fault("nvmlEventSetWait", None, HANG).unwrap();
+    let late = stuck(&mut process);
     assert!(late.call.starts_with("nvmlEventSetWait"), "{late:?}");
-    assert_eq!(late.device, None);
+    assert_eq!((late.device, late.work), (None, Work::Events));
     process.command(r#"{"type":"refresh"}"#);
     assert_eq!(process.report().devices.len(), 1, "the survey goes on");
 }
@@ -185,4 +247,24 @@ fn a_driver_that_cannot_be_listened_to_is_no_busy_loop() {
     thread::sleep(Duration::from_secs(3));
     let made = process.newest_beat().made;
     assert!(made < 1000, "{made} calls in a few seconds");
+}
+
+#[test]
+fn a_monitor_that_fails_is_a_warning_until_it_works_again() {
+    let rig = Rig::new("dgx-a100");
+    let fail = Effect::Fail { code: 999 };
+    let register = "nvmlDeviceRegisterEvents";
+    rig.node.fault(register, Some(&target("2")), fail).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let card = rig.node.gpus().unwrap()[2].pci;
+    let unheard = format!("events of {card} are not heard: {register}: UNKNOWN");
+    warned(&mut process, &[unheard]);
+
+    rig.node.clear_faults(None).unwrap();
+    rig.node.fault("nvmlEventSetWait", None, fail).unwrap();
+    let deaf = "no events are heard: nvmlEventSetWait_v2: UNKNOWN".to_owned();
+    warned(&mut process, &[deaf]);
+
+    rig.node.clear_faults(None).unwrap();
+    warned(&mut process, &[]);
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use model::{Device, Kind, NodeRole};
+use model::{CallFailure, Device, Kind, NodeRole};
 use node::{Rig, target};
 use nvml::Calls;
 use probe::{
@@ -219,7 +219,8 @@ fn no_call_but_the_id_is_needed_to_have_a_card() {
                 cards(&whole).len(),
                 "{name} {effect:?}: {report:?}"
             );
-            if effect == NOT_SUPPORTED {
+            // Without its number a card's node is not known, and the card cannot be used.
+            if effect == NOT_SUPPORTED && name != "nvmlDeviceGetMinorNumber" {
                 let failed = report
                     .devices
                     .iter()
@@ -266,7 +267,6 @@ fn cards_left_out_are_not_touched() {
 
     let report = rig.backend_for(Scope::Only(skipped)).survey();
     assert_eq!(ids(&report), [all.devices[3].id.as_str()]);
-    assert_eq!(report.skipped.len(), 7);
 }
 
 #[test]
@@ -465,6 +465,82 @@ fn a_hanging_call_is_named_with_its_card() {
 }
 
 #[test]
+fn a_file_that_hangs_is_named_with_its_card_and_not_read_once_the_card_is_left_out() {
+    let rig = Rig::new("dgx-a100");
+    let gpus = rig.node.gpus().unwrap();
+    let card = gpus[3].pci;
+    let file = rig.hang_file(card, "numa_node");
+    let calls = Arc::new(Calls::default());
+    let mut backend = rig.backend_with(Scope::All, Arc::clone(&calls));
+    thread::scope(|scope| {
+        let survey = scope.spawn(|| backend.survey());
+        let named = node::wait_for(|| calls.overdue().pop());
+        let call = format!("read /sys/bus/pci/devices/{card}/numa_node");
+        assert_eq!(named.call, call);
+        assert_eq!(named.device, Some(nvml::Locator::Pci(card)));
+
+        let skip = Scope::Skip(vec![card.to_string().parse().unwrap()]);
+        let report = rig.backend_for(skip).survey();
+        assert_eq!(report.devices.len(), 7);
+        assert_eq!(report.skipped, [card.to_string()]);
+        let other = Scope::Only(gpus[4].pci.to_string().parse().unwrap());
+        assert_eq!(ids(&rig.backend_for(other).survey()), [&gpus[4].uuid]);
+
+        fs_err::write(&file, "3\n").unwrap();
+        assert_eq!(survey.join().unwrap().devices[3].numa, Some(3));
+    });
+}
+
+#[test]
+fn the_only_card_of_a_machine_is_left_out_by_index_too() {
+    let rig = Rig::new("t4");
+    rig.node.trace().unwrap();
+    let card = rig.node.gpus().unwrap()[0].pci.to_string();
+    let skip = Scope::Skip(vec![card.parse().unwrap()]);
+    let report = rig.backend_for(skip).survey();
+    assert_eq!((report.devices.len(), report.skipped), (0, vec![card]));
+    let calls = rig.node.calls().unwrap();
+    assert!(
+        !calls.iter().any(|call| call.contains("Handle")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn the_numa_node_is_the_bus_s_and_not_the_one_of_the_cards_own_memory() {
+    let rig = Rig::new("dgx-a100");
+    let card = rig.node.gpus().unwrap()[3].pci;
+    fs_err::write(rig.bus_file(card, "numa_node"), "-1\n").unwrap();
+    rig.node.trace().unwrap();
+    assert_eq!(rig.backend().survey().devices[3].numa, None);
+    let calls = rig.node.calls().unwrap();
+    assert!(!calls.iter().any(|call| call.contains("Numa")), "{calls:?}");
+}
+
+#[test]
+fn a_card_without_its_device_node_is_not_usable_where_the_hosts_nodes_are_visible() {
+    let rig = Rig::new("dgx-a100");
+    let whole = rig.backend().survey();
+    let minor = rig.node.gpus().unwrap()[3].minor;
+    let dev = rig.node.root().join("dev");
+    fs_err::remove_file(dev.join(format!("nvidia{minor}"))).unwrap();
+    let mut report = rig.backend().survey();
+    let expected = CallFailure {
+        call: format!("open /dev/nvidia{minor}"),
+        code: "NO_DEVICE_NODE".to_owned(),
+        fatal: true,
+    };
+    assert_eq!(report.devices[3].failures, [expected]);
+    report.devices[3].failures.clear();
+    report.devices[3].nodes.clone_from(&whole.devices[3].nodes);
+    assert_eq!(report, whole, "nothing else is different");
+
+    fs_err::remove_file(dev.join("nvidiactl")).unwrap();
+    let unseen = rig.backend().survey();
+    assert_eq!(unseen.devices[3].failures, []);
+}
+
+#[test]
 fn an_old_driver_lacks_facts_and_no_card() {
     let rig = Rig::new("dgx1-v100");
     let newest = rig.backend().survey();
@@ -476,7 +552,6 @@ fn an_old_driver_lacks_facts_and_no_card() {
         "nvmlDeviceGetPciInfo_v3",
         "nvmlDeviceGetNvLinkRemotePciInfo_v2",
         "nvmlDeviceGetNvLinkRemoteDeviceType",
-        "nvmlDeviceGetNumaNodeId",
         "nvmlDeviceGetMigMode",
         "nvmlSystemGetCudaDriverVersion",
         "nvmlSystemGetCudaDriverVersion_v2",
@@ -546,6 +621,7 @@ fn cards_without_events_are_asked_once_and_keep_no_other_from_being_heard() {
     let calls = rig.node.calls().unwrap();
     let asked = calls.iter().filter(|call| call.starts_with(register));
     assert_eq!(asked.count(), 8);
+    assert!(events.warnings().is_empty(), "no events are no failure");
 
     rig.node.clear_faults(None).unwrap();
     rig.node
@@ -559,4 +635,52 @@ fn cards_without_events_are_asked_once_and_keep_no_other_from_being_heard() {
         heard.first().cloned()
     });
     assert_eq!(heard.device.as_str(), rig.node.gpus().unwrap()[1].uuid);
+}
+
+#[test]
+fn a_card_whose_events_are_not_heard_is_named_until_they_are() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    let register = "nvmlDeviceRegisterEvents";
+    for card in ["5", "2"] {
+        rig.node
+            .fault(register, Some(&target(card)), UNKNOWN)
+            .unwrap();
+    }
+    let gpus = rig.node.gpus().unwrap();
+    let sentence = |at: usize| {
+        let card = gpus[at].pci;
+        format!("events of {card} are not heard: {register}: UNKNOWN")
+    };
+    for _ in 0..2 {
+        events.wait(Duration::from_millis(1)).unwrap();
+        assert_eq!(events.warnings(), [sentence(2), sentence(5)]);
+    }
+    // A card that is not there is not listened to by right.
+    rig.node.lose(&target("5")).unwrap();
+    backend.survey();
+    events.wait(Duration::from_millis(1)).unwrap();
+    assert_eq!(events.warnings(), [sentence(2)]);
+    // The set is made anew when a card comes.
+    rig.node.clear_faults(None).unwrap();
+    rig.node.restore(&target("5")).unwrap();
+    backend.survey();
+    events.wait(Duration::from_millis(1)).unwrap();
+    assert!(events.warnings().is_empty());
+}
+
+#[test]
+fn a_driver_without_events_is_no_failure() {
+    let rig = Rig::new("t4");
+    let mut backend = rig.backend();
+    backend.survey();
+    for call in ["nvmlEventSetCreate", "nvmlEventSetWait"] {
+        rig.node.fault(call, None, NOT_SUPPORTED).unwrap();
+        let mut events = backend.events().unwrap();
+        assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+        assert!(events.warnings().is_empty());
+        rig.node.clear_faults(None).unwrap();
+    }
 }

@@ -104,6 +104,16 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
 }
 
 #[test]
+fn an_unknown_value_of_a_known_list_makes_the_line_nonsense() {
+    let line = |work: &str| {
+        let call = json!({"call": "x", "since": "2026-03-01T10:15:00Z", "work": work});
+        json!({"type": "beat", "calls": [call]}).to_string()
+    };
+    assert!(Message::parse(&line("links")).is_ok());
+    assert!(Message::parse(&line("dance")).is_err());
+}
+
+#[test]
 fn a_newer_probe_is_understood() {
     let newer = r#"{"type":"beat","made":1,"mood":"good"}"#;
     assert!(matches!(Message::parse(newer), Ok(Some(Message::Beat(_)))));

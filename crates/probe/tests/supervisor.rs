@@ -187,7 +187,7 @@ async fn a_driver_that_hangs_as_a_whole_is_named_before_it_is_given_up() {
 #[tokio::test]
 async fn events_that_hang_are_left_out_and_cost_no_card() {
     let folder = tempfile::tempdir().unwrap();
-    let call = r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z"}"#;
+    let call = r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z","work":"events"}"#;
     let script = format!(
         r#"{HELLO}
         {CARDS}
@@ -210,10 +210,42 @@ async fn a_probe_that_goes_silent_is_replaced() {
         mark.display()
     );
     let mut rig = Rig::new(folder.path(), &script);
-    let silent = rig.until(|s| s.driver_stuck.is_some()).await;
+    let silent = rig.until(|s| s.unwatched.is_some()).await;
     assert!(silent.backend.message.contains("no sign of life"));
-    rig.until(|s| s.driver_stuck.is_none() && runs_with_both(s))
-        .await;
+    assert!(
+        silent.driver_stuck.is_none(),
+        "nobody said that it is the driver"
+    );
+    assert_eq!(ids(&silent), ["GPU-1", "GPU-2"]);
+    rig.until(runs_with_both).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn links_that_hang_are_left_out_and_cost_no_card() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = r#"{"call":"nvmlDeviceGetTopologyCommonAncestor","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z","work":"links"}"#;
+    let script = format!(
+        r#"{HELLO}
+        {CARDS}
+        case "$*" in *--no-links*) {LIVE};; esac
+        while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#
+    );
+    let mut rig = Rig::new(folder.path(), &script);
+    let named = rig.until(|s| !s.backend.stuck.is_empty()).await;
+    assert!(runs_with_both(&named), "{named:#?}");
+    assert!(named.driver_stuck.is_none() && named.stuck.is_empty());
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn warnings_are_passed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = r#"{"type":"report","devices":[],"warnings":["no events are heard"]}"#;
+    let script = format!("{HELLO}\necho '{report}'\n{LIVE}");
+    let mut rig = Rig::new(folder.path(), &script);
+    let warned = rig.until(|s| s.backend.phase == Phase::Running).await;
+    assert_eq!(warned.backend.message, "no events are heard");
     rig.stop().await;
 }
 

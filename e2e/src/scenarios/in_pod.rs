@@ -50,21 +50,22 @@ pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()
     let outcome = async {
         says("libnvidia-ml.so.1", "which library it does not find").await?;
         says("--driver-path", "what to do about it").await?;
-        wait::throughout("the agent", Duration::from_secs(5), async || {
-            let seen = kubelet::pod(&format!("{NAME}-{}", kubelet::NODE)).await?;
-            let status = &seen["status"]["containerStatuses"][0];
-            ensure!(status["restartCount"] == 0, "it was restarted: {status}");
-            ensure!(
-                status["state"]["running"].is_object(),
-                "it does not run: {status}"
-            );
-            Ok(())
-        })
-        .await
+        wait::until("the agent's pod to run", wait::LONG, runs).await?;
+        wait::throughout("the agent", Duration::from_secs(5), runs).await
     }
     .await;
     remove().await?;
     outcome
+}
+
+/// Fails unless the agent's container runs, as it was started first.
+async fn runs() -> Result<()> {
+    let seen = kubelet::pod(&format!("{NAME}-{}", kubelet::NODE)).await?;
+    let status = &seen["status"]["containerStatuses"][0];
+    ensure!(status["restartCount"] == 0, "it was restarted: {status}");
+    let is_running = status["state"]["running"].is_object();
+    ensure!(is_running, "it does not run: {status}");
+    Ok(())
 }
 
 /// Waits until the agent's log has these words.

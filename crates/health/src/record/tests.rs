@@ -23,6 +23,7 @@ fn hung() -> StuckCall {
         call: "nvmlDeviceGetMemoryInfo".to_owned(),
         device: None,
         since: Timestamp::UNIX_EPOCH,
+        work: model::Work::Survey,
     }
 }
 
@@ -118,6 +119,31 @@ fn a_probe_that_is_down_is_never_held_against_the_card() {
 }
 
 #[test]
+fn a_lost_card_stays_lost_while_nobody_can_look() {
+    let mut record = Record::default();
+    record.see(Sight::Unreadable(&lost()), at(0));
+    for blind in [
+        Sight::Unwatched("the probe stopped"),
+        Sight::Stuck(&hung()),
+        Sight::Failed("init"),
+    ] {
+        record.see(blind, at(1));
+        assert_eq!(state(&record, 1), State::Unhealthy, "{blind:?}");
+    }
+    record.see(Sight::Seen(&[]), at(2));
+    assert_eq!(state(&record, 2), State::Healthy);
+}
+
+#[test]
+fn a_driver_that_comes_and_goes_is_no_reset() {
+    let mut record = Record::default();
+    record.xid(48, at(0));
+    record.see(Sight::NoDriver("no library"), at(1));
+    record.see(Sight::Seen(&[]), at(2));
+    assert_eq!(state(&record, 2), State::Unhealthy);
+}
+
+#[test]
 fn a_failure_that_is_not_fatal_is_no_verdict() {
     let mut record = Record::default();
     let mut failure = lost();
@@ -130,7 +156,7 @@ proptest! {
     /// Rules 4 and 6: whatever happened, every verdict but Healthy has a cause, and a card that
     /// goes and comes back is healthy.
     #[test]
-    fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..8, 0..40)) {
+    fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..10, 0..40)) {
         let mut record = Record::default();
         let (lost, hung) = (lost(), hung());
         for (second, step) in (0u64..).zip(steps) {
@@ -142,11 +168,18 @@ proptest! {
                 3 => record.see(Sight::Missing("not listed"), now),
                 4 => record.see(Sight::Unwatched("down"), now),
                 7 => record.see(Sight::Failed("nvmlInit_v2"), now),
+                8 => record.see(Sight::NoDriver("no library"), now),
+                9 => record.see(Sight::Untold(&lost), now),
                 5 => { record.xid(79, now); }
                 _ => { record.xid(13, now); }
             }
             let verdict = record.verdict(Policy::default(), now);
             prop_assert_eq!(verdict.state == State::Healthy, verdict.causes.is_empty());
+            // Once it is seen again, nothing but an event that came since is held against it.
+            let mut seen = record.clone();
+            seen.see(Sight::Seen(&[]), now);
+            let only_events = |cause: &Cause| cause.kind == CauseKind::Event;
+            prop_assert!(seen.verdict(Policy::default(), now).causes.iter().all(only_events));
         }
         record.see(Sight::Missing("reset"), at(10_000));
         record.see(Sight::Seen(&[]), at(10_001));

@@ -12,8 +12,6 @@ pub(crate) struct Pace {
     delay: Duration,
     setbacks: u32,
     last: Option<Instant>,
-    /// Whether the last attempt was cut off, so that it counts for no other kubelet.
-    cut_off: bool,
     rest: Option<Instant>,
 }
 
@@ -26,7 +24,6 @@ impl Pace {
             delay: spacing,
             setbacks: 0,
             last: None,
-            cut_off: false,
             rest: None,
         }
     }
@@ -45,13 +42,6 @@ impl Pace {
     /// Notes that an attempt begins now.
     pub(crate) fn begin(&mut self) {
         self.last = Some(Instant::now());
-        self.cut_off = false;
-    }
-
-    /// Notes that the connection of the last attempt was cut off: a kubelet that was ending. Once
-    /// it begins anew, with the next kubelet, the attempt is forgotten.
-    pub(crate) fn cut_off(&mut self) {
-        self.cut_off = true;
     }
 
     /// Notes that an attempt led nowhere; the next one waits up to `most`.
@@ -68,7 +58,7 @@ impl Pace {
     /// Begins anew with the shortest delay.
     pub(crate) fn reset(&mut self) {
         *self = Self {
-            last: self.last.filter(|_| !self.cut_off),
+            last: self.last,
             rest: self.rest,
             ..Self::new(self.spacing)
         };
@@ -109,19 +99,5 @@ mod tests {
         pace.rest(SECOND / 10);
         pace.reset();
         assert_eq!(pace.due() - Instant::now(), SECOND / 10);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_attempt_that_was_cut_off_does_not_delay_the_next_kubelet() {
-        let mut pace = Pace::new(SECOND);
-        pace.begin();
-        pace.cut_off();
-        pace.slow(30 * SECOND);
-        assert_eq!(pace.due() - Instant::now(), SECOND, "the same kubelet");
-        pace.reset();
-        assert!(pace.due() <= Instant::now(), "another kubelet");
-        pace.begin();
-        pace.reset();
-        assert_eq!(pace.due() - Instant::now(), SECOND, "not cut off");
     }
 }

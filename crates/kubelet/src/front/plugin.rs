@@ -26,7 +26,9 @@ use crate::{
     status::{Phase, Row},
 };
 
-/// How long a kubelet gets to notice that our old stream ended, before it hears of a new socket.
+/// How long a kubelet gets to notice that our old stream ended, before it hears of a new socket;
+/// and to be gone, if it ended the stream because it ends itself: an attempt that a dying kubelet
+/// cuts off would keep us from the next one for a second.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// One resource's plugin.
@@ -145,14 +147,11 @@ impl Plugin {
                 let message = error.to_string().replace(name, "our socket");
                 self.row.set(error.phase(), &message, None);
                 memory.pace.slow(self.settings.backoff);
-                if matches!(error, register::Error::Transport { .. }) {
-                    memory.pace.cut_off();
-                }
             }
             Ending::Lost(lost) => {
                 self.row.set(Phase::Registering, &lost.to_string(), None);
                 tracing::info!(resource = %self.resource, reason = %lost, "registration lost");
-                if matches!(lost, Lost::Socket | Lost::Forgotten) {
+                if lost != Lost::Kubelet {
                     memory.pace.rest(BREATH);
                 }
                 if memory.pace.age() > self.settings.backoff {

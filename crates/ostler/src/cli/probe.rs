@@ -47,6 +47,10 @@ struct Nvidia {
     #[arg(long)]
     no_events: bool,
 
+    /// Do not find out how cards are linked
+    #[arg(long)]
+    no_links: bool,
+
     /// Run as a child of the agent: die with it, end when the input ends, leave signals to it
     #[arg(long)]
     child: bool,
@@ -84,6 +88,7 @@ impl Nvidia {
         let settings = child::Settings {
             period: self.period.get(),
             events: !self.no_events,
+            links: !self.no_links,
             supervised: self.child,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };

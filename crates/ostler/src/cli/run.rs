@@ -40,9 +40,11 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+    /// Runs the agent; its probes log as `log` says.
+    pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
         let source = crate::run::Source {
             file: self.config,
+            log,
             overrides: Overrides {
                 kubelet_dir: self.kubelet_dir,
                 pod_resources_socket: self.pod_resources_socket,

@@ -1,7 +1,7 @@
 //! What the inventory keeps of one device.
 
 use health::{Now, Policy, Record};
-use model::{Device, Entry, Telemetry};
+use model::{Device, Entry, Kind, NodeRole, Telemetry};
 
 /// A device that was seen at least once.
 #[derive(Debug)]
@@ -26,14 +26,29 @@ impl Known {
         }
     }
 
-    /// Takes over what was read now. A look in which calls failed knows less than the one before:
-    /// of it only the failures are kept, lest a card whose mode cannot be read counts as another.
+    /// Takes over what was read now. What a look with failed calls does not tell is kept from the
+    /// look before, lest a card whose mode could not be read counts as a whole one.
     pub(super) fn update(&mut self, device: &Device) {
-        if device.failures.is_empty() {
-            self.device.clone_from(device);
-        } else {
-            self.device.failures.clone_from(&device.failures);
+        let old = std::mem::replace(&mut self.device, device.clone());
+        let new = &mut self.device;
+        if new.failures.is_empty() {
+            return;
         }
+        let partitioned = Kind::Card { partitioned: true };
+        if old.kind == partitioned {
+            new.kind = partitioned;
+        }
+        if new.model == "unknown" {
+            new.model = old.model;
+        }
+        if !new.nodes.iter().any(|node| node.role == NodeRole::Own) {
+            new.nodes = old.nodes;
+        }
+        new.index = new.index.take().or(old.index);
+        new.pci = new.pci.or(old.pci);
+        new.numa = new.numa.or(old.numa);
+        new.memory_bytes = new.memory_bytes.or(old.memory_bytes);
+        new.compute_capability = new.compute_capability.take().or(old.compute_capability);
     }
 
     /// The device with its verdict at this moment.

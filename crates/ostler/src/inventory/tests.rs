@@ -169,6 +169,31 @@ fn a_card_that_fails_to_answer_keeps_its_facts_and_its_partitions() {
 }
 
 #[test]
+fn a_failing_call_does_not_hide_what_other_calls_tell() {
+    let mut inventory = inventory();
+    let failure = CallFailure {
+        call: "nvmlDeviceGetMemoryInfo".to_owned(),
+        code: "UNKNOWN".to_owned(),
+        fatal: false,
+    };
+    let mut whole = card(0);
+    whole.memory_bytes = Some(40 << 30);
+    see(&mut inventory, sighting(vec![whole]), at(0));
+    let mut split = card(0);
+    split.kind = Kind::Card { partitioned: true };
+    split.failures.push(failure);
+    see(
+        &mut inventory,
+        sighting(vec![split, partition(0, 0)]),
+        at(1),
+    );
+    inventory.changed(at(1));
+    let device = &inventory.last.devices[0].device;
+    assert_eq!(device.kind, Kind::Card { partitioned: true });
+    assert_eq!(device.memory_bytes, Some(40 << 30));
+}
+
+#[test]
 fn a_partition_follows_a_card_that_was_lost_after_it_was_read() {
     let mut inventory = inventory();
     let mut dying = card(0);
@@ -206,6 +231,7 @@ fn one_hung_card_is_one_hung_card() {
         call: "nvmlDeviceGetUUID".to_owned(),
         device: Some("0000:01:00.0".to_owned()),
         since: at(0).wall,
+        work: model::Work::Survey,
     };
     stuck.stuck.insert(CardRef::Pci(card(1).pci.unwrap()), call);
     see(&mut inventory, stuck, at(1));

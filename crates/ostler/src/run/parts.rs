@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::PathBuf,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -24,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use web::control::Pages;
 
-use super::status::Status;
+use super::{Source, status::Status};
 use crate::{inventory, reap};
 
 /// The pause before a part that ended by itself is started again.
@@ -77,6 +76,8 @@ struct Wires {
     kubelet: watch::Sender<kubelet::Status>,
     status: watch::Sender<Status>,
     children: Children,
+    /// The arguments that make a probe log as the agent does.
+    log: Vec<String>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -84,7 +85,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 // === impl Parts ===
 
 impl Parts {
-    pub(super) fn new(config: Config, file: Option<PathBuf>) -> Self {
+    pub(super) fn new(config: Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
         let health = watch::Sender::new(config.health.clone());
         Self {
@@ -99,8 +100,9 @@ impl Parts {
                 snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
                 offers: watch::Sender::new(Offers::default()),
                 kubelet: watch::Sender::default(),
-                status: watch::Sender::new(Status::new(file)),
+                status: watch::Sender::new(Status::new(source.file.clone())),
                 children: Children::default(),
+                log: source.log.clone(),
             },
         }
     }
@@ -218,7 +220,8 @@ impl Wires {
         let config = config.clone();
         match part {
             Part::Probe => {
-                let settings = probe_settings(&config.probe, wires.children);
+                let mut settings = probe_settings(&config.probe, wires.children);
+                settings.program.args.extend(wires.log);
                 Box::pin(supervisor::run(settings, wires.seen, stop))
             }
             Part::Inventory => Box::pin(async move {

@@ -1,13 +1,14 @@
 //! The probe as a process: what it looks like, and that it never outlives the agent.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use model::Phase;
 use rustix::process::Signal;
+use sim::kubelet::Era;
 
 use crate::{
-    process::{Agent, is_probe, isolated, parent, words},
-    rig::{DGX, GPU, QUICK, Rig, Running, eventually, unhealthy},
+    process::{Agent, is_probe, isolated, ostler, parent, words},
+    rig::{DGX, GPU, LONG, QUICK, Rig, Running, card, eventually, unhealthy},
 };
 
 #[tokio::test]
@@ -60,6 +61,68 @@ async fn a_killed_probe_comes_back_and_the_kubelet_sees_nothing_of_it() {
     }
     assert_eq!(kubelet.registrations().len(), 1);
     assert!(agent.log().contains("the probe is started again"));
+}
+
+#[tokio::test]
+async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
+    let running = Running::start(DGX, QUICK).await;
+    let Running {
+        agent,
+        kubelet,
+        rig,
+    } = &running;
+    let lost = rig.uuid(5);
+    rig.node.lose(&card(5)).unwrap();
+    running.sick(GPU, &[&lost]).await;
+    let told = kubelet.lists(GPU).len();
+    for _ in 0..2 {
+        let before = agent.probes();
+        agent.kill_probes();
+        eventually("another probe runs", || {
+            let now = agent.probes();
+            now.len() == 1 && now != before
+        })
+        .await;
+    }
+    fs_err::write(rig.path("ostler.yaml"), "probe: {period: 400ms}\n").unwrap();
+    agent.signal(Signal::HUP);
+    rig.node.restore(&card(5)).unwrap();
+    kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    let lists = kubelet.lists(GPU).len() - told;
+    assert_eq!(lists, 1, "nothing is told but its return");
+}
+
+/// Starts an agent that logs everything, to `stderr`.
+fn talkative(rig: &Rig, stderr: Stdio) -> Child {
+    let flags = [
+        ("--kubelet-dir", rig.kubelet_dir()),
+        ("--host-root", rig.node.root()),
+        ("--nvml-library", rig.node.library()),
+        ("--control-socket", rig.path("control.sock")),
+    ];
+    let mut command = ostler();
+    command.args(["run", "--log", "trace"]).stderr(stderr);
+    for (flag, path) in flags {
+        command.arg(flag).arg(path);
+    }
+    command.spawn().unwrap()
+}
+
+#[tokio::test]
+async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(Era::V1_36).await;
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    for stderr in [Stdio::from(full.unwrap()), Stdio::piped()] {
+        let mut agent = talkative(&rig, stderr);
+        kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+        rig.node.xid(&card(5), 79).unwrap();
+        kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
+        assert!(agent.try_wait().unwrap().is_none(), "it runs");
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
+    }
 }
 
 /// In a container the agent may be the first process, and every orphan becomes its child.

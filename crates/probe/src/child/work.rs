@@ -11,23 +11,20 @@ use std::{
     time::Duration,
 };
 
+use nvml::Calls;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
 };
 
-use super::{Backend, Events, Settings, chain};
+use super::{
+    Backend, Settings,
+    listen::{Listener, Warnings},
+};
 use crate::protocol::{Message, Report};
 
 /// How soon to look again while there is no driver.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-
-/// How long one wait for events takes; also how long a change of the cards goes unnoticed.
-const WAIT: Duration = Duration::from_secs(1);
-
-/// The rests after a wait that failed.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// The driver's own code runs on these stacks.
 const STACK: usize = 1 << 20;
@@ -57,19 +54,14 @@ struct Survey<B> {
     lines: mpsc::Sender<Message>,
     orders: orders::Receiver<Order>,
     period: Duration,
+    links: bool,
+    calls: Arc<Calls>,
+    warnings: Warnings,
     last: Option<Report>,
 }
 
-/// The event thread's state.
-struct Listener {
-    events: Box<dyn Events>,
-    lines: mpsc::Sender<Message>,
-    orders: orders::Sender<Order>,
-    stop: Arc<AtomicBool>,
-}
-
 /// The other end of a channel is gone: there is nothing left to do.
-struct Gone;
+pub(super) struct Gone;
 
 // === impl Work ===
 
@@ -78,10 +70,12 @@ impl Work {
         settings: &Settings,
         backend: impl Backend,
         lines: mpsc::Sender<Message>,
+        calls: &Arc<Calls>,
     ) -> io::Result<Self> {
         let (sender, orders) = orders::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
+        let warnings = Warnings::default();
         let events = backend.events().filter(|_| settings.events);
         if let Some(events) = events {
             let listener = Listener {
@@ -89,6 +83,8 @@ impl Work {
                 lines: lines.clone(),
                 orders: sender.clone(),
                 stop: Arc::clone(&stop),
+                calls: Arc::clone(calls),
+                warnings: warnings.clone(),
             };
             threads.push(named("events", move || listener.run())?);
         }
@@ -97,6 +93,9 @@ impl Work {
             lines,
             orders,
             period: settings.period,
+            links: settings.links,
+            calls: Arc::clone(calls),
+            warnings,
             last: None,
         };
         threads.push(named("survey", move || survey.run())?);
@@ -150,7 +149,7 @@ impl<B: Backend> Survey<B> {
         }
         let mut report = self.backend.survey();
         self.report(&report)?;
-        if self.backend.links(&mut report, refresh) {
+        if self.links && self.complete(&mut report, refresh) {
             self.report(&report)?;
         }
         for sample in self.backend.samples() {
@@ -159,13 +158,22 @@ impl<B: Backend> Survey<B> {
         Ok(())
     }
 
+    /// Adds links; `false` where nothing was asked.
+    fn complete(&mut self, report: &mut Report, again: bool) -> bool {
+        let Self { calls, backend, .. } = self;
+        calls.during(model::Work::Links, || backend.links(report, again))
+    }
+
     /// Reports what changed.
     fn report(&mut self, report: &Report) -> Result<(), Gone> {
-        if self.last.as_ref() == Some(report) {
+        let mut report = report.clone();
+        report.warnings.extend(self.warnings.current());
+        report.warnings.sort();
+        if self.last.as_ref() == Some(&report) {
             return Ok(());
         }
         self.last = Some(report.clone());
-        self.send(Message::Report(report.clone()))
+        self.send(Message::Report(report))
     }
 
     fn send(&self, message: Message) -> Result<(), Gone> {
@@ -196,50 +204,6 @@ impl<B: Backend> Survey<B> {
             };
         }
         order
-    }
-}
-
-// === impl Listener ===
-
-impl Listener {
-    fn run(mut self) {
-        let mut rest = FIRST_REST;
-        while !self.stop.load(Ordering::Relaxed) {
-            match self.events.wait(WAIT) {
-                Ok(events) => {
-                    rest = FIRST_REST;
-                    let some = !events.is_empty();
-                    for event in events {
-                        if self.lines.blocking_send(Message::Event(event)).is_err() {
-                            return;
-                        }
-                    }
-                    if some && self.orders.send(Order::Look).is_err() {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    let seconds = rest.as_secs();
-                    let error = chain(&error);
-                    tracing::warn!(%error, "no events are heard; trying again in {seconds} s");
-                    // The survey finds out which card is behind it.
-                    if self.orders.send(Order::Look).is_err() {
-                        return;
-                    }
-                    self.rest(rest);
-                    rest = (rest * 2).min(LONGEST_REST);
-                }
-            }
-        }
-    }
-
-    fn rest(&self, time: Duration) {
-        let step = Duration::from_millis(100);
-        let mut left = time;
-        while !left.is_zero() && !self.stop.load(Ordering::Relaxed) {
-            thread::sleep(step.min(left));
-            left = left.saturating_sub(step);
-        }
     }
 }
 

@@ -1,11 +1,15 @@
 //! NVIDIA's cards as the PCI bus shows them, found without asking the driver.
 
-use std::path::{Path, PathBuf};
-
 use model::PciAddress;
+use nvml::Locator;
+
+use super::files::Files;
 
 /// NVIDIA's vendor number.
 const VENDOR: u32 = 0x10de;
+
+/// Where the bus shows its functions, each in a folder named after its address.
+const FOLDER: &str = "/sys/bus/pci/devices";
 
 /// A PCI function that is a graphics card of NVIDIA's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,47 +33,29 @@ impl Function {
     }
 }
 
-/// All graphics cards of NVIDIA's below `<root>/sys`, sorted by address. Empty where the machine
+/// The addresses of all PCI functions, sorted; their files are not read. Empty where the machine
 /// shows no PCI bus (WSL, Tegra).
-pub(super) fn scan(root: &Path) -> Vec<Function> {
-    let folder = root.join("sys/bus/pci/devices");
-    let Ok(entries) = fs_err::read_dir(&folder) else {
-        return Vec::new();
-    };
-    let mut found: Vec<Function> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let address = entry.file_name().to_str()?.parse().ok()?;
-            function(address, &entry.path())
-        })
-        .collect();
-    found.sort_by_key(|function| function.address);
+pub(super) fn addresses(files: &Files) -> Vec<PciAddress> {
+    let names = files.names(FOLDER);
+    let mut found: Vec<PciAddress> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    found.sort_unstable();
     found
 }
 
-fn function(address: PciAddress, folder: &Path) -> Option<Function> {
-    let class = number(&folder.join("class"))? >> 8;
-    let is_card = number(&folder.join("vendor"))? == VENDOR && matches!(class, 0x0300 | 0x0302);
+/// The function at an address, where it is a graphics card of NVIDIA's.
+pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
+    let card = Some(Locator::Pci(address));
+    let path = |file: &str| format!("{FOLDER}/{address}/{file}");
+    let number = |file: &str| hex(&files.text(&path(file), card)?);
+    let is_card = number("vendor")? == VENDOR && matches!(number("class")? >> 8, 0x0300 | 0x0302);
     is_card.then(|| Function {
         address,
-        driver: driver(folder),
-        numa: numa(folder),
+        driver: files.target(&path("driver"), card),
+        // The kernel writes -1 where there is no node: that is no node and not node -1.
+        numa: files
+            .text(&path("numa_node"), card)
+            .and_then(|node| node.parse().ok()),
     })
-}
-
-fn driver(folder: &Path) -> Option<String> {
-    let target: PathBuf = fs_err::read_link(folder.join("driver")).ok()?;
-    Some(target.file_name()?.to_string_lossy().into_owned())
-}
-
-/// The kernel writes -1 where there is no node: that is no node and not node -1.
-fn numa(folder: &Path) -> Option<u32> {
-    let text = fs_err::read_to_string(folder.join("numa_node")).ok()?;
-    text.trim().parse().ok()
-}
-
-fn number(file: &Path) -> Option<u32> {
-    hex(&fs_err::read_to_string(file).ok()?)
 }
 
 /// A number as sysfs writes it: `0x10de`.
@@ -81,7 +67,16 @@ pub(super) fn hex(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::{
+        os::unix::fs::symlink,
+        path::{Path, PathBuf},
+    };
+
+    fn scan(root: &Path) -> Vec<Function> {
+        let files = Files::new(root, std::sync::Arc::default());
+        let addresses = addresses(&files).into_iter();
+        addresses.filter_map(|at| function(&files, at)).collect()
+    }
 
     fn put(root: &Path, address: &str, files: &[(&str, &str)]) -> PathBuf {
         let folder = root.join("sys/bus/pci/devices").join(address);

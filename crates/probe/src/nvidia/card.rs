@@ -6,7 +6,7 @@ use model::{CallFailure, Device, DeviceId, Kind, PciAddress};
 use nvml::{Error, Locator};
 
 use super::{
-    nodes::{Instance, Nodes},
+    nodes::{self, Instance, Nodes},
     profile::{self, Shape},
 };
 
@@ -91,20 +91,16 @@ impl Reader {
             pci: seat
                 .address
                 .or_else(|| interview.ask(|| card.pci()).flatten()),
-            numa: seat
-                .numa
-                .or_else(|| interview.ask(|| card.numa()).filter(plausible_node)),
+            numa: seat.numa,
             memory_bytes: interview.ask(|| card.memory()).map(|memory| memory.total),
             compute_capability: interview
                 .ask(|| card.compute_capability())
                 .map(|(major, minor)| format!("{major}.{minor}")),
-            nodes: self.nodes.card(minor),
+            nodes: self.nodes.card(card.at(), minor),
             links: Vec::new(),
             failures: Vec::new(),
         };
-        let partitioned = interview
-            .ask(|| card.mig_mode())
-            .is_some_and(|mode| mode.current);
+        let partitioned = interview.ask(|| card.mig_enabled()).unwrap_or(false);
         device.kind = Kind::Card { partitioned };
         let mut found = Card {
             at: card.at(),
@@ -114,7 +110,7 @@ impl Reader {
         if partitioned {
             self.partitions(card, minor, &mut found, &mut interview);
         }
-        found.devices[0].failures = interview.failures;
+        interview.conclude(minor, &mut found.devices[0]);
         Ok(Some(found))
     }
 
@@ -167,11 +163,14 @@ impl Reader {
         let memory_bytes = interview.ask(|| part.memory()).map(|memory| memory.total);
         let mut nodes = parent.nodes.clone();
         if let Some(card) = minor {
-            nodes.extend(self.nodes.capabilities(Instance {
-                card,
-                gpu: gpu_instance,
-                compute: compute_instance,
-            }));
+            nodes.extend(self.nodes.capabilities(
+                part.at(),
+                Instance {
+                    card,
+                    gpu: gpu_instance,
+                    compute: compute_instance,
+                },
+            ));
         }
         Ok(Device {
             id,
@@ -234,8 +233,8 @@ impl Reader {
         if !known.contains_key(&id) {
             *known = (0..PROFILES)
                 .filter_map(|number| {
-                    let profile = card.gpu_instance_profile(number).ok()?;
-                    Some((profile.id, number))
+                    let id = card.gpu_instance_profile(number).ok()?;
+                    Some((id, number))
                 })
                 .collect();
         }
@@ -249,10 +248,23 @@ impl Interview {
     /// The answer; `None` where the device does not support the question, failed to answer, or is
     /// known to be gone.
     fn ask<T>(&mut self, question: impl FnOnce() -> Result<T, Error>) -> Option<T> {
-        if self.failures.iter().any(|failure| failure.fatal) {
+        if self.is_over() {
             return None;
         }
         question().map_err(|error| self.note(&error)).ok()
+    }
+
+    /// Writes the failures into the card, and what keeps it from being used.
+    fn conclude(mut self, minor: Option<u32>, card: &mut Device) {
+        // A card that is gone needs no node; asked for last, since it ends the interview.
+        if !self.is_over() {
+            self.failures.extend(nodes::unusable(minor, &card.nodes));
+        }
+        card.failures = self.failures;
+    }
+
+    fn is_over(&self) -> bool {
+        self.failures.iter().any(|failure| failure.fatal)
     }
 
     fn note(&mut self, error: &Error) {
@@ -288,9 +300,4 @@ pub(super) fn failure(error: &Error) -> CallFailure {
 /// Whether a place for a MIG device is just empty.
 fn is_empty(error: &Error) -> bool {
     error.is_not_found() || error.is_not_supported()
-}
-
-/// Drivers write -1 into the unsigned number where there is no node.
-fn plausible_node(node: &u32) -> bool {
-    i32::try_from(*node).is_ok()
 }

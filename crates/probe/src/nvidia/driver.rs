@@ -1,6 +1,6 @@
 //! The driver: found, opened, and opened anew when its library was replaced.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use model::Driver;
 use nvml::{Calls, Code, Error, Library, Session};
@@ -46,20 +46,18 @@ impl Connection {
 
     /// The open driver; opens it where it is not, and anew where its file was replaced.
     pub(super) fn ready(&mut self) -> Result<Arc<Session>, Problem> {
-        if self.open.as_ref().is_some_and(|open| open.found.is_stale()) {
+        if self.is_stale() {
             tracing::warn!("the driver library was replaced or removed: starting over");
             self.close();
         }
         if let Some(open) = &self.open {
             return Ok(Arc::clone(&open.session));
         }
-        let mut found = self
-            .search
-            .find()
-            .map_err(|places| self.no_library(&places))?;
+        let looked = self.watch("find the driver library", || self.search.find());
+        let mut found = looked.map_err(|places| self.no_library(&places))?;
         let library = Library::open(&found.path, Arc::clone(&self.calls))
             .map_err(|error| self.not_loadable(&error))?;
-        if !found.resolve() {
+        if !self.watch("find the loaded driver library", || found.resolve()) {
             return Err(self.no_library(&[found.path]));
         }
         let session = library
@@ -97,6 +95,19 @@ impl Connection {
             cuda: cuda.map(|(major, minor)| format!("{major}.{minor}")),
             library: open.map(|open| open.found.path.display().to_string()),
         })
+    }
+
+    fn is_stale(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| {
+            let call = format!("stat {}", open.found.path.display());
+            self.watch(call, || open.found.is_stale())
+        })
+    }
+
+    /// Looks at the driver's files, which may be on a disk that does not answer.
+    fn watch<T>(&self, call: impl Into<Cow<'static, str>>, look: impl FnOnce() -> T) -> T {
+        self.calls.watch(call, None, look)
     }
 
     fn no_library(&self, places: &[PathBuf]) -> Problem {

@@ -1,6 +1,6 @@
 //! One look at all cards.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use model::{CallFailure, PciAddress, Unreadable};
 use nvml::{Locator, Session};
@@ -8,6 +8,7 @@ use nvml::{Locator, Session};
 use super::{
     bus::{self, Function},
     card::{self, Card, Reader, Seat},
+    files::Files,
 };
 use crate::protocol::{CardRef, Scope};
 
@@ -21,7 +22,7 @@ pub(super) struct Look {
     pub(super) cards: Vec<Card>,
     /// Every card that could not.
     pub(super) unreadable: Vec<Unreadable>,
-    /// Every card that was left out.
+    /// Every card that was to be left out by its name.
     pub(super) skipped: Vec<String>,
     /// Cards that are bound to the driver and that its library does not know.
     pub(super) strangers: BTreeSet<PciAddress>,
@@ -32,6 +33,8 @@ pub(super) struct Look {
 pub(super) struct Looker<'a> {
     /// The open driver.
     pub(super) session: &'a Session,
+    /// The host's files.
+    pub(super) files: &'a Files,
     /// Reads the cards.
     pub(super) reader: &'a mut Reader,
     /// Which cards to look at.
@@ -41,22 +44,35 @@ pub(super) struct Looker<'a> {
 // === impl Looker ===
 
 impl Looker<'_> {
-    /// Looks at every card on the bus below `root`, or where there is no bus at every one that the
-    /// driver counts.
-    pub(super) fn look(mut self, root: &Path) -> Look {
-        let functions = bus::scan(root);
+    /// Looks at every card on the bus, or where there is none at every one that the driver counts.
+    pub(super) fn look(mut self) -> Look {
         let mut look = Look::default();
-        if functions.is_empty() {
+        if !self.scan(&mut look) {
             self.count(&mut look);
         }
-        for function in functions.iter().filter(|f| f.may_be_managed()) {
-            if self.leaves_out(CardRef::Pci(function.address)) {
-                look.skipped.push(function.address.to_string());
-            } else {
-                self.function(function, &mut look);
+        look
+    }
+
+    /// Looks at every card on the bus; `false` where it shows none.
+    fn scan(&mut self, look: &mut Look) -> bool {
+        // Who names a card by its index has no bus to look at.
+        if matches!(self.scope, Scope::Only(CardRef::Index(_))) {
+            return false;
+        }
+        let mut on_bus = false;
+        for address in bus::addresses(self.files) {
+            // Of a card that is left out not even the bus's files are read: they may hang too.
+            if self.leaves_out(CardRef::Pci(address)) {
+                on_bus = true;
+                look.leave_out(self.scope, address);
+            } else if let Some(function) = bus::function(self.files, address) {
+                on_bus = true;
+                if function.may_be_managed() {
+                    self.function(&function, look);
+                }
             }
         }
-        look
+        on_bus
     }
 
     fn function(&mut self, function: &Function, look: &mut Look) {
@@ -87,7 +103,7 @@ impl Looker<'_> {
         });
         for index in 0..count.min(MOST_CARDS) {
             if self.leaves_out(CardRef::Index(index)) {
-                look.skipped.push(index.to_string());
+                look.leave_out(self.scope, index);
                 continue;
             }
             match self.session.by_index(index) {
@@ -116,6 +132,14 @@ impl Looker<'_> {
 // === impl Look ===
 
 impl Look {
+    /// Writes down a card that is left out by its name. Those beside an only one are nobody's
+    /// question, and may be anything that is on the bus.
+    fn leave_out(&mut self, scope: &Scope, card: impl ToString) {
+        if matches!(scope, Scope::Skip(_)) {
+            self.skipped.push(card.to_string());
+        }
+    }
+
     fn add_unreadable(&mut self, at: Locator, failure: CallFailure) {
         let (pci, index) = match at {
             Locator::Pci(address) => (Some(address), None),

@@ -1,15 +1,19 @@
 //! The device nodes that a container needs, as far as the host has them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DeviceNode, NodeRole};
+use model::{CallFailure, DeviceNode, NodeRole};
+use nvml::Locator;
+
+use super::files::Files;
+
+/// The node without which no card can be used. Where it is not visible either, the host's nodes are
+/// not visible at all.
+const DRIVER: &str = "/dev/nvidiactl";
 
 /// Nodes that all cards share.
 const CONTROL: [&str; 4] = [
-    "/dev/nvidiactl",
+    DRIVER,
     "/dev/nvidia-uvm",
     "/dev/nvidia-uvm-tools",
     "/dev/nvidia-modeset",
@@ -18,11 +22,10 @@ const CONTROL: [&str; 4] = [
 /// The one node there is under WSL.
 const WSL: &str = "/dev/dxg";
 
-/// Finds device nodes below a root folder. Nodes that are not there are left out, and named once
-/// in the log.
+/// Finds device nodes. Nodes that are not there are left out, and named once in the log.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    root: PathBuf,
+    files: Files,
     missing: BTreeSet<String>,
 }
 
@@ -44,49 +47,48 @@ pub(super) struct Instance {
 // === impl Nodes ===
 
 impl Nodes {
-    pub(super) fn new(root: impl Into<PathBuf>) -> Self {
+    pub(super) fn new(files: Files) -> Self {
         Self {
-            root: root.into(),
+            files,
             missing: BTreeSet::new(),
         }
     }
 
     /// The nodes of a card with this minor number.
-    pub(super) fn card(&mut self, minor: Option<u32>) -> Vec<DeviceNode> {
-        let own = minor.map(|minor| format!("/dev/nvidia{minor}"));
-        let mut nodes: Vec<DeviceNode> = own
-            .and_then(|path| self.node(path, NodeRole::Own))
+    pub(super) fn card(&mut self, at: Locator, minor: Option<u32>) -> Vec<DeviceNode> {
+        let mut nodes: Vec<DeviceNode> = minor
+            .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
             .into_iter()
             .collect();
-        if nodes.is_empty() && self.exists(WSL) {
-            nodes.extend(self.node(WSL.to_owned(), NodeRole::Own));
+        if nodes.is_empty() && self.files.has(WSL, None) {
+            nodes.extend(self.node(WSL.to_owned(), NodeRole::Own, None));
             return nodes;
         }
         for path in CONTROL {
-            nodes.extend(self.node(path.to_owned(), NodeRole::Control));
+            nodes.extend(self.node(path.to_owned(), NodeRole::Control, None));
         }
         nodes
     }
 
     /// The capability nodes of a MIG device.
-    pub(super) fn capabilities(&mut self, instance: Instance) -> Vec<DeviceNode> {
-        let minors = MigMinors::read(&self.root);
+    pub(super) fn capabilities(&mut self, at: Locator, instance: Instance) -> Vec<DeviceNode> {
+        let minors = MigMinors::read(&self.files);
         let names = [instance.gpu_access(), instance.compute_access()];
         let mut nodes = Vec::new();
         for name in names {
             match minors.0.get(&name) {
                 Some(minor) => {
                     let path = format!("/dev/nvidia-caps/nvidia-cap{minor}");
-                    nodes.extend(self.node(path, NodeRole::Capability));
+                    nodes.extend(self.node(path, NodeRole::Capability, Some(at)));
                 }
-                None => self.miss(format!("capability {name} in /{}", MigMinors::FILE)),
+                None => self.miss(format!("capability {name} in {}", MigMinors::FILE)),
             }
         }
         nodes
     }
 
-    fn node(&mut self, path: String, role: NodeRole) -> Option<DeviceNode> {
-        if self.exists(&path) {
+    fn node(&mut self, path: String, role: NodeRole, card: Option<Locator>) -> Option<DeviceNode> {
+        if self.files.has(&path, card) {
             self.missing.remove(&path);
             return Some(DeviceNode { path, role });
         }
@@ -94,14 +96,10 @@ impl Nodes {
         None
     }
 
-    fn exists(&self, path: &str) -> bool {
-        self.root.join(path.trim_start_matches('/')).exists()
-    }
-
     fn miss(&mut self, what: String) {
         if !self.missing.contains(&what) {
-            let root = self.root.display();
-            tracing::warn!(%root, "not visible, so it is not handed out: {what}");
+            let root = self.files.root();
+            tracing::warn!(root = %root.display(), "not visible, so it is not handed out: {what}");
             self.missing.insert(what);
         }
     }
@@ -110,10 +108,11 @@ impl Nodes {
 // === impl MigMinors ===
 
 impl MigMinors {
-    const FILE: &str = "proc/driver/nvidia-caps/mig-minors";
+    const FILE: &str = "/proc/driver/nvidia-caps/mig-minors";
 
-    fn read(root: &Path) -> Self {
-        fs_err::read_to_string(root.join(Self::FILE)).map_or_else(|_| Self::default(), Self::parse)
+    fn read(files: &Files) -> Self {
+        let text = files.text(Self::FILE, None);
+        text.map_or_else(Self::default, Self::parse)
     }
 
     /// Reads lines of a path and a number; lines that are something else are passed over.
@@ -140,10 +139,37 @@ impl Instance {
     }
 }
 
+/// What is wrong with a card that has no node of its own although the host's nodes are visible.
+pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallFailure> {
+    let has_own = nodes.iter().any(|node| node.role == NodeRole::Own);
+    let visible = nodes.iter().any(|node| node.path == DRIVER);
+    (visible && !has_own).then(|| CallFailure {
+        call: match minor {
+            Some(minor) => format!("open {}", own(minor)),
+            None => "nvmlDeviceGetMinorNumber".to_owned(),
+        },
+        code: "NO_DEVICE_NODE".to_owned(),
+        fatal: true,
+    })
+}
+
+/// The node of the card with this minor number.
+fn own(minor: u32) -> String {
+    format!("/dev/nvidia{minor}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rstest::rstest;
+    use std::path::Path;
+
+    const AT: Locator = Locator::Index(0);
+
+    fn nodes(root: &Path) -> Nodes {
+        Nodes::new(Files::new(root, std::sync::Arc::default()))
+    }
 
     fn host(nodes: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -162,7 +188,7 @@ mod tests {
     #[test]
     fn lists_what_the_host_has_under_host_paths() {
         let root = host(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
-        let found = Nodes::new(root.path()).card(Some(3));
+        let found = nodes(root.path()).card(AT, Some(3));
         assert_eq!(
             paths(&found),
             ["/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm"]
@@ -175,11 +201,11 @@ mod tests {
     fn a_node_that_is_not_there_is_left_out() {
         let root = host(&["dev/nvidiactl"]);
         assert_eq!(
-            paths(&Nodes::new(root.path()).card(Some(0))),
+            paths(&nodes(root.path()).card(AT, Some(0))),
             ["/dev/nvidiactl"]
         );
         assert_eq!(
-            paths(&Nodes::new(root.path()).card(None)),
+            paths(&nodes(root.path()).card(AT, None)),
             ["/dev/nvidiactl"]
         );
     }
@@ -187,7 +213,25 @@ mod tests {
     #[test]
     fn under_wsl_there_is_one_node() {
         let root = host(&["dev/dxg"]);
-        assert_eq!(paths(&Nodes::new(root.path()).card(None)), ["/dev/dxg"]);
+        assert_eq!(paths(&nodes(root.path()).card(AT, None)), ["/dev/dxg"]);
+    }
+
+    #[rstest]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(3), None)]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(4), Some("open /dev/nvidia4"))]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], None, Some("nvmlDeviceGetMinorNumber"))]
+    #[case(&["dev/nvidia-uvm"], Some(4), None)]
+    #[case(&["dev/dxg"], None, None)]
+    fn a_card_without_its_own_node_is_unusable_where_nodes_are_visible(
+        #[case] there: &[&str],
+        #[case] minor: Option<u32>,
+        #[case] call: Option<&str>,
+    ) {
+        let root = host(there);
+        let found = nodes(root.path()).card(AT, minor);
+        let failure = unusable(minor, &found);
+        assert_eq!(failure.as_ref().map(|f| f.call.as_str()), call);
+        assert!(failure.is_none_or(|failure| failure.fatal));
     }
 
     #[test]
@@ -196,11 +240,11 @@ mod tests {
             "dev/nvidia-caps/nvidia-cap21",
             "dev/nvidia-caps/nvidia-cap22",
         ]);
-        let file = root.path().join(MigMinors::FILE);
+        let file = root.path().join(&MigMinors::FILE[1..]);
         fs_err::create_dir_all(file.parent().unwrap()).unwrap();
         let text = "config 1\nmonitor 2\ngpu0/gi1/access 21\ngpu0/gi1/ci0/access 22\nrubbish\n";
         fs_err::write(file, text).unwrap();
-        let mut nodes = Nodes::new(root.path());
+        let mut nodes = nodes(root.path());
         let there = Instance {
             card: 0,
             gpu: 1,
@@ -210,13 +254,13 @@ mod tests {
             "/dev/nvidia-caps/nvidia-cap21",
             "/dev/nvidia-caps/nvidia-cap22",
         ];
-        assert_eq!(paths(&nodes.capabilities(there)), expected);
+        assert_eq!(paths(&nodes.capabilities(AT, there)), expected);
         let elsewhere = Instance {
             card: 0,
             gpu: 2,
             compute: 0,
         };
-        assert_eq!(nodes.capabilities(elsewhere), []);
+        assert_eq!(nodes.capabilities(AT, elsewhere), []);
     }
 
     proptest! {

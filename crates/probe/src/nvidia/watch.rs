@@ -29,7 +29,9 @@ pub(super) struct Watch {
     away: Vec<Watched>,
     /// `None` where there is nothing that can be listened to.
     set: Option<EventSet>,
-    /// How many more waits until the cards that failed are tried again, where some did.
+    /// Cards of the set that failed to be added, and what the driver said.
+    unheard: Vec<(Watched, nvml::Error)>,
+    /// How many more waits until these are tried again, where there are some.
     patience: Option<u32>,
 }
 
@@ -42,6 +44,7 @@ impl Watch {
             scene: None,
             away: Vec::new(),
             set: None,
+            unheard: Vec::new(),
             patience: None,
         }
     }
@@ -74,7 +77,13 @@ impl Watch {
 
     /// Makes an event set of all cards that can be listened to; one that cannot affects no other.
     fn listen(&mut self, session: &Arc<Session>, cards: &[Watched]) -> Result<(), nvml::Error> {
-        let mut set = EventSet::create(Arc::clone(session))?;
+        let mut set = match EventSet::create(Arc::clone(session)) {
+            Err(error) if error.is_not_supported() => {
+                tracing::info!(%error, "this driver reports no events");
+                return Ok(());
+            }
+            created => created?,
+        };
         let mut heard = false;
         for card in cards {
             let added = handle(session, card.at).and_then(|device| set.add(&device));
@@ -82,11 +91,12 @@ impl Watch {
                 heard = true;
                 continue;
             };
-            let (id, card) = (&card.id, card.at);
+            let (id, at) = (&card.id, card.at);
             if error.is_not_supported() {
-                tracing::info!(%id, %card, "this card reports no events");
+                tracing::info!(%id, card = %at, "this card reports no events");
             } else {
-                tracing::warn!(%id, %card, %error, "this card's events cannot be listened to");
+                tracing::warn!(%id, card = %at, %error, "this card's events cannot be listened to");
+                self.unheard.push((card.clone(), error));
                 self.patience = Some(PATIENCE);
             }
         }
@@ -106,6 +116,7 @@ impl Watch {
         self.set = None;
         self.scene = None;
         self.away.clear();
+        self.unheard.clear();
         self.patience = None;
     }
 
@@ -142,11 +153,28 @@ impl Events for Watch {
         });
         match waited {
             Ok(occurrence) => Ok(occurrence.map_or(Vec::new(), |o| self.events(&o))),
+            Err(error) if error.is_not_supported() => {
+                tracing::info!(%error, "this driver reports no events");
+                self.set = None;
+                Ok(Vec::new())
+            }
             Err(error) => {
                 self.release();
                 Err(WatchError(error.to_string()))
             }
         }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let there = |card: &Watched| self.scene.as_ref().is_some_and(|scene| scene.has(card));
+        self.unheard
+            .iter()
+            .filter(|(card, _)| there(card))
+            .map(|(card, error)| {
+                let (call, code) = (error.call(), error.code_name());
+                format!("events of {} are not heard: {call}: {code}", card.at)
+            })
+            .collect()
     }
 }
 

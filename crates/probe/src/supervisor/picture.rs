@@ -129,8 +129,9 @@ impl Picture {
             };
             (phase, problem.message.clone())
         } else if self.main.is_some() {
-            let calls: Vec<_> = stuck.iter().map(hung).collect();
-            (Phase::Running, calls.join("; "))
+            let warnings = self.main.iter().flat_map(|report| report.warnings.clone());
+            let news: Vec<_> = stuck.iter().map(hung).chain(warnings).collect();
+            (Phase::Running, news.join("; "))
         } else {
             (Phase::Starting, String::new())
         };
@@ -152,6 +153,7 @@ fn hung(call: &StuckCall) -> String {
         call,
         device,
         since,
+        ..
     } = call;
     match device {
         Some(device) => format!("{call} on {device} has not returned since {since:.0}"),

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::StuckCall;
+use model::{StuckCall, Work};
 use tokio::time::Instant;
 
 use super::Limits;
@@ -16,6 +16,8 @@ pub(super) enum Concern {
     Card(CardRef),
     /// Waiting for events, which nothing else depends on.
     Events,
+    /// Finding out how cards are linked, which is an improvement and never a condition.
+    Links,
     /// The driver as a whole.
     Driver,
 }
@@ -53,18 +55,18 @@ const FORGIVEN: Duration = Duration::from_secs(600);
 impl Concern {
     /// What `call` concerns.
     pub(super) fn of(call: &StuckCall) -> Self {
-        if let Some(card) = call.device.as_deref().and_then(|text| text.parse().ok()) {
-            return Self::Card(card);
-        }
-        match call.call.starts_with("nvmlEventSet") {
-            true => Self::Events,
-            false => Self::Driver,
+        let card = call.device.as_deref().and_then(|text| text.parse().ok());
+        match (call.work, card) {
+            (Work::Links, _) => Self::Links,
+            (_, Some(card)) => Self::Card(card),
+            (Work::Events, None) => Self::Events,
+            (Work::Survey, None) => Self::Driver,
         }
     }
 
     fn limit(self, limits: &Limits) -> Duration {
         match self {
-            Self::Card(_) | Self::Events => limits.call,
+            Self::Card(_) | Self::Events | Self::Links => limits.call,
             // Starting a driver with sixteen cards asleep can take half a minute.
             Self::Driver => limits.driver_call,
         }
@@ -97,6 +99,13 @@ impl Timing {
     /// Any call under way, the oldest first.
     pub(super) fn any(&self) -> Option<&StuckCall> {
         self.first_seen.first().map(|(call, _)| call)
+    }
+
+    /// Starts every clock anew: nobody was looking for a while.
+    pub(super) fn restart(&mut self, now: Instant) {
+        for (_, seen) in &mut self.first_seen {
+            *seen = now;
+        }
     }
 
     fn beyond(

@@ -1,10 +1,13 @@
 //! A simulated node of a test's own.
 
 use std::{
+    path::PathBuf,
     thread,
     time::{Duration, SystemTime},
 };
 
+use model::PciAddress;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sim::{Node, Profile, Target};
 
 /// How long to wait for what must come.
@@ -30,6 +33,21 @@ impl Rig {
             node,
             _folder: folder,
         }
+    }
+
+    /// A file of a card on the PCI bus.
+    pub(crate) fn bus_file(&self, card: PciAddress, file: &str) -> PathBuf {
+        let folder = self.node.root().join("sys/bus/pci/devices");
+        folder.join(card.to_string()).join(file)
+    }
+
+    /// Lets whoever reads this file of a card hang, until somebody writes it.
+    pub(crate) fn hang_file(&self, card: PciAddress, file: &str) -> PathBuf {
+        let file = self.bus_file(card, file);
+        fs_err::remove_file(&file).unwrap();
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &file, FileType::Fifo, mode, 0).unwrap();
+        file
     }
 }
 

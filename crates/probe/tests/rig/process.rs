@@ -24,6 +24,7 @@ use crate::node::{Rig, wait_for};
 const NODE: &str = "PROBE_TEST_NODE";
 const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
 const BY_NAME: &str = "PROBE_TEST_BY_NAME";
+const NO_LINKS: &str = "PROBE_TEST_NO_LINKS";
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -34,6 +35,8 @@ pub(crate) enum Kind {
     Person,
     /// The agent, and the loader has to find the library.
     ByName,
+    /// The agent, which wants no links.
+    NoLinks,
 }
 
 /// A running probe.
@@ -62,6 +65,7 @@ pub(crate) fn run_if_asked() {
     let backend = Nvidia::new(settings, Arc::clone(&calls));
     let settings = Settings {
         period: Duration::from_secs(1),
+        links: std::env::var_os(NO_LINKS).is_none(),
         supervised: std::env::var_os(SUPERVISED).is_some(),
         ..Settings::default()
     };
@@ -89,6 +93,9 @@ impl Process {
             command
                 .env(BY_NAME, "1")
                 .env("LD_LIBRARY_PATH", rig.node.dir());
+        }
+        if kind == Kind::NoLinks {
+            command.env(NO_LINKS, "1");
         }
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());

@@ -7,6 +7,7 @@ fn call(name: &str, device: Option<&str>) -> StuckCall {
         call: name.to_owned(),
         device: device.map(str::to_owned),
         since: Timestamp::UNIX_EPOCH,
+        work: Work::Survey,
     }
 }
 
@@ -18,18 +19,18 @@ fn beat(calls: &[StuckCall]) -> Beat {
 }
 
 #[test]
-fn tells_cards_events_and_driver_apart() {
-    let card = Concern::of(&call("nvmlDeviceGetUUID", Some("0000:07:00.0")));
-    assert_eq!(card, Concern::Card("0000:07:00.0".parse().unwrap()));
-    assert_eq!(
-        Concern::of(&call("nvmlEventSetWait_v2", None)),
-        Concern::Events
-    );
-    assert_eq!(Concern::of(&call("nvmlInit_v2", None)), Concern::Driver);
-    assert_eq!(
-        Concern::of(&call("nvmlX", Some("rubbish"))),
-        Concern::Driver
-    );
+fn tells_cards_events_links_and_driver_apart() {
+    let of = |work, device| {
+        let call = call("nvmlX", device);
+        Concern::of(&StuckCall { work, ..call })
+    };
+    let card = Concern::Card("0000:07:00.0".parse().unwrap());
+    assert_eq!(of(Work::Survey, Some("0000:07:00.0")), card);
+    assert_eq!(of(Work::Events, Some("0000:07:00.0")), card);
+    assert_eq!(of(Work::Events, None), Concern::Events);
+    assert_eq!(of(Work::Links, Some("0000:07:00.0")), Concern::Links);
+    assert_eq!(of(Work::Survey, None), Concern::Driver);
+    assert_eq!(of(Work::Survey, Some("rubbish")), Concern::Driver);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,170 @@
+//! A writer that never blocks and never fails: what cannot be written is dropped, and counted.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How many lines may wait to be written.
+const QUEUE: usize = 512;
+
+/// How long the end waits for the last lines.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Writes lines into the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Lossy {
+    queue: SyncSender<Job>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// Waits, when it is dropped, until what was logged is written.
+#[derive(Debug)]
+pub(crate) struct Flush(SyncSender<Job>);
+
+#[derive(Debug)]
+enum Job {
+    Line(Vec<u8>),
+    /// Answer when everything before is written.
+    Flush(SyncSender<()>),
+}
+
+/// Starts a thread that writes to `output`.
+pub(super) fn start(output: impl Write + Send + 'static) -> (Lossy, Flush) {
+    let (queue, jobs) = sync_channel(QUEUE);
+    let dropped = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&dropped);
+    let thread = thread::Builder::new()
+        .name("log".to_owned())
+        .stack_size(64 << 10)
+        .spawn(move || work(output, &jobs, &counter));
+    // Without a thread the queue has no reader: every line is dropped, and nothing else happens.
+    drop(thread);
+    let flush = Flush(queue.clone());
+    (Lossy { queue, dropped }, flush)
+}
+
+// === impl Lossy ===
+
+impl Write for Lossy {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.queue.try_send(Job::Line(line.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lossy {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+// === impl Flush ===
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        let (done, wait) = sync_channel(1);
+        if self.0.try_send(Job::Flush(done)).is_ok() {
+            let _ = wait.recv_timeout(FAREWELL);
+        }
+    }
+}
+
+fn work(mut output: impl Write, jobs: &Receiver<Job>, dropped: &AtomicU64) {
+    while let Ok(job) = jobs.recv() {
+        match job {
+            Job::Line(line) => {
+                let _ = output.write_all(&line);
+            }
+            Job::Flush(done) => {
+                let _ = done.send(());
+            }
+        }
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let _ = writeln!(
+                output,
+                "{lost} log lines were dropped: they are not read fast enough"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An output that takes nothing until it is told to.
+    struct Valve {
+        open: Receiver<()>,
+        written: SyncSender<Vec<u8>>,
+        is_open: bool,
+    }
+
+    impl Write for Valve {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if !self.is_open {
+                let _ = self.open.recv();
+                self.is_open = true;
+            }
+            let _ = self.written.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_stalls_costs_lines_and_never_the_writer() {
+        let (opener, open) = sync_channel(1);
+        let (written, lines) = sync_channel(4 * QUEUE);
+        let valve = Valve {
+            open,
+            written,
+            is_open: false,
+        };
+        let (mut log, flush) = start(valve);
+        for _ in 0..3 * QUEUE {
+            log.write_all(b"line\n").unwrap();
+        }
+        opener.send(()).unwrap();
+        let told = |line: Vec<u8>| String::from_utf8(line).unwrap().contains("dropped");
+        let mut lines = std::iter::from_fn(|| lines.recv_timeout(Duration::from_secs(10)).ok());
+        assert!(lines.any(told), "the loss is told");
+        drop(flush);
+    }
+
+    #[test]
+    fn an_output_that_fails_is_no_error() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (mut log, flush) = start(Full);
+        log.write_all(b"line\n").unwrap();
+        drop(flush);
+    }
+}

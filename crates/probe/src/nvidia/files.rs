@@ -1,0 +1,73 @@
+//! The host's files that a driver of the kernel's answers for. A read may hang as a driver call
+//! may, so each is written down in the same table.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nvml::{Calls, Locator};
+
+/// The host's `/sys`, `/proc` and `/dev`.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    root: PathBuf,
+    calls: Arc<Calls>,
+}
+
+// === impl Files ===
+
+impl Files {
+    /// The files below `root`; what is done with them is written down in `calls`.
+    pub(super) fn new(root: impl Into<PathBuf>, calls: Arc<Calls>) -> Self {
+        Self {
+            root: root.into(),
+            calls,
+        }
+    }
+
+    /// Where the host's `/` is for us.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A small text, trimmed; `None` where it is absent or unreadable.
+    pub(super) fn text(&self, path: &str, card: Option<Locator>) -> Option<String> {
+        let call = format!("read {path}");
+        self.calls.watch(call, card, || {
+            let bytes = fs_err::read(self.place(path)).ok()?;
+            Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+        })
+    }
+
+    /// Whether there is something at `path`.
+    pub(super) fn has(&self, path: &str, card: Option<Locator>) -> bool {
+        let call = format!("stat {path}");
+        self.calls.watch(call, card, || self.place(path).exists())
+    }
+
+    /// The last part of what a link points to.
+    pub(super) fn target(&self, path: &str, card: Option<Locator>) -> Option<String> {
+        let call = format!("readlink {path}");
+        let target = self
+            .calls
+            .watch(call, card, || fs_err::read_link(self.place(path)).ok())?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// The names in a folder; none where it is absent.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        self.calls.watch(format!("list {path}"), None, || {
+            let entries = fs_err::read_dir(self.place(path)).ok();
+            let names = entries.into_iter().flatten().flatten();
+            names
+                .filter_map(|entry| entry.file_name().into_string().ok())
+                .collect()
+        })
+    }
+
+    /// Where the host's absolute `path` is for us.
+    fn place(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+}
