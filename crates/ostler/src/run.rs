@@ -5,6 +5,7 @@
 //! again; nothing dies unseen.
 
 mod parts;
+mod probe;
 mod status;
 
 use std::{path::PathBuf, time::Duration};
@@ -17,6 +18,7 @@ use tokio::{
 };
 
 use self::parts::Parts;
+pub(crate) use self::probe::own_probe;
 
 /// How long all parts together may take to end.
 const FAREWELL: Duration = Duration::from_millis(1800);

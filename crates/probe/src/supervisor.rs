@@ -6,6 +6,7 @@
 
 mod picture;
 mod process;
+mod settings;
 mod stuck;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -18,11 +19,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::process::{Children, Program};
 use self::{
     picture::Picture,
     process::{Heard, Left, Number, Process, Role, choice},
     stuck::{Concern, Ledger, Timing},
+};
+pub use self::{
+    process::{Children, Program},
+    settings::{Limits, Settings},
 };
 use crate::{
     protocol::{self, Message, Scope},
@@ -40,36 +44,6 @@ const CALM_BEATS: u32 = 2;
 
 /// What a main process can do without.
 const OPTIONAL: [Concern; 2] = [Concern::Events, Concern::Links];
-
-/// What a supervisor keeps running, and how patiently.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The backend's name: `nvidia`.
-    pub name: String,
-    /// How its probe is started.
-    pub program: Program,
-    /// How patient to be.
-    pub limits: Limits,
-    /// Where its processes are written down.
-    pub children: Children,
-}
-
-/// How patient a supervisor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// A call on a card that takes longer is stuck; any call that takes longer is named.
-    pub call: Duration,
-    /// A call that concerns the whole driver is given up after this.
-    pub driver_call: Duration,
-    /// A probe that says nothing for this long is stuck.
-    pub silence: Duration,
-    /// The pause before the second try; it doubles with each further one.
-    pub pause: Duration,
-    /// The longest pause.
-    pub longest_pause: Duration,
-    /// At most this many processes that were given up and are still there.
-    pub stuck_processes: usize,
-}
 
 /// A process with what it said.
 #[derive(Debug)]
@@ -102,30 +76,6 @@ struct Supervisor {
     restart: Instant,
     /// When limits were checked last.
     checked: Instant,
-}
-
-// === impl Limits ===
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            call: Duration::from_secs(10),
-            driver_call: Duration::from_secs(60),
-            silence: Duration::from_secs(10),
-            pause: Duration::from_secs(5),
-            longest_pause: Duration::from_secs(300),
-            stuck_processes: 2,
-        }
-    }
-}
-
-impl Limits {
-    /// The pause after `tries` earlier ones.
-    fn pause(&self, tries: u32) -> Duration {
-        let factor = 2u32.saturating_pow(tries);
-        let longest = self.longest_pause.max(self.pause);
-        self.pause.saturating_mul(factor).min(longest)
-    }
 }
 
 /// Runs a backend's probes until `cancel`, and sends what they see to `updates`.

@@ -184,14 +184,22 @@ async fn a_driver_that_hangs_as_a_whole_is_named_before_it_is_given_up() {
     rig.stop().await;
 }
 
+#[rstest::rstest]
+#[case::events(
+    r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z","work":"events"}"#,
+    "--no-events"
+)]
+#[case::links(r#"{"call":"nvmlDeviceGetNvLinkState","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z","work":"links"}"#, "--no-links")]
 #[tokio::test]
-async fn events_that_hang_are_left_out_and_cost_no_card() {
+async fn what_can_be_left_out_and_hangs_is_left_out_and_costs_no_card(
+    #[case] call: &str,
+    #[case] flag: &str,
+) {
     let folder = tempfile::tempdir().unwrap();
-    let call = r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z","work":"events"}"#;
     let script = format!(
         r#"{HELLO}
         {CARDS}
-        case "$*" in *--no-events*) {LIVE};; esac
+        case "$*" in *{flag}*) {LIVE};; esac
         while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#
     );
     let mut rig = Rig::new(folder.path(), &script);
@@ -218,23 +226,6 @@ async fn a_probe_that_goes_silent_is_replaced() {
     );
     assert_eq!(ids(&silent), ["GPU-1", "GPU-2"]);
     rig.until(runs_with_both).await;
-    rig.stop().await;
-}
-
-#[tokio::test]
-async fn links_that_hang_are_left_out_and_cost_no_card() {
-    let folder = tempfile::tempdir().unwrap();
-    let call = r#"{"call":"nvmlDeviceGetTopologyCommonAncestor","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z","work":"links"}"#;
-    let script = format!(
-        r#"{HELLO}
-        {CARDS}
-        case "$*" in *--no-links*) {LIVE};; esac
-        while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#
-    );
-    let mut rig = Rig::new(folder.path(), &script);
-    let named = rig.until(|s| !s.backend.stuck.is_empty()).await;
-    assert!(runs_with_both(&named), "{named:#?}");
-    assert!(named.driver_stuck.is_none() && named.stuck.is_empty());
     rig.stop().await;
 }
 

@@ -4,11 +4,11 @@ use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration
 
 use anyhow::Context;
 use comfy_table::Table;
-use config::Config;
+use config::{Config, File, Overrides};
 use model::{Entry, Kind, Phase, Snapshot};
 use probe::{
     Update,
-    supervisor::{self, Children, Limits, Program},
+    supervisor::{self, Children},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -21,7 +21,7 @@ use super::{
     place::Place,
     table::{Output, table, text},
 };
-use crate::inventory;
+use crate::{inventory, run::own_probe};
 
 /// How long a look of our own may take.
 const LOOK: Duration = Duration::from_secs(20);
@@ -75,21 +75,22 @@ impl Args {
 
     /// One look of our own, through a probe, so that a hung driver cannot hang us.
     async fn look(&self) -> anyhow::Result<Snapshot> {
-        let settings = supervisor::Settings {
-            name: "nvidia".to_owned(),
-            program: Program {
-                path: "/proc/self/exe".into(),
-                args: self.probe_args(),
-            },
-            limits: Limits::default(),
-            children: Children::default(),
+        let overrides = Overrides {
+            host_root: self.place.host_root.clone(),
+            driver_path: self.place.driver_path.clone(),
+            nvml_library: self.place.nvml_library.clone(),
+            ..Overrides::default()
         };
+        let config = Config::resolve(overrides, File::default());
+        let mut settings = own_probe(&config.probe, Children::default());
+        settings.program.args.push("--no-events".to_owned());
         let (seen, updates) = mpsc::channel(64);
         let stop = CancellationToken::new();
         let (snapshots, latest) = watch::channel(Arc::new(Snapshot::empty(jiff::Timestamp::now())));
         let watching = supervisor::run(settings, seen, stop.clone());
         let looking = async {
-            let found = timeout(LOOK, first_look(updates, snapshots, latest.clone())).await;
+            let look = first_look(config.health, updates, snapshots, latest.clone());
+            let found = timeout(LOOK, look).await;
             stop.cancel();
             found.is_ok()
         };
@@ -101,38 +102,16 @@ impl Args {
         let snapshot = Snapshot::clone(&latest.borrow());
         Ok(snapshot)
     }
-
-    fn probe_args(&self) -> Vec<String> {
-        let mut args: Vec<String> = ["probe", "nvidia", "--child", "--no-events"]
-            .map(str::to_owned)
-            .into();
-        let Place {
-            host_root,
-            driver_path,
-            nvml_library,
-        } = &self.place;
-        let paths = [
-            ("--host-root", host_root),
-            ("--driver-path", driver_path),
-            ("--nvml-library", nvml_library),
-        ];
-        for (flag, path) in paths {
-            if let Some(path) = path {
-                args.extend([flag.to_owned(), path.display().to_string()]);
-            }
-        }
-        args
-    }
 }
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
 async fn first_look(
+    health: config::Health,
     mut updates: mpsc::Receiver<Update>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     mut latest: watch::Receiver<Arc<Snapshot>>,
 ) {
-    let config = Config::resolve(config::Overrides::default(), config::File::default());
-    let (_unchanged, health) = watch::channel(config.health);
+    let (_unchanged, health) = watch::channel(health);
     let enough = latest.wait_for(|snapshot| {
         let phase = snapshot.backends.first().map(|backend| backend.phase);
         let sampled = snapshot

@@ -13,7 +13,7 @@ use model::Snapshot;
 use pool::Offers;
 use probe::{
     Update,
-    supervisor::{self, Children, Limits, Program},
+    supervisor::{self, Children},
 };
 use tokio::{
     sync::{Mutex, mpsc, watch},
@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use web::control::Pages;
 
-use super::{Source, status::Status};
+use super::{Source, probe::own_probe, status::Status};
 use crate::{inventory, reap};
 
 /// The pause before a part that ended by itself is started again.
@@ -220,7 +220,7 @@ impl Wires {
         let config = config.clone();
         match part {
             Part::Probe => {
-                let mut settings = probe_settings(&config.probe, wires.children);
+                let mut settings = own_probe(&config.probe, wires.children);
                 settings.program.args.extend(wires.log);
                 Box::pin(supervisor::run(settings, wires.seen, stop))
             }
@@ -275,36 +275,5 @@ async fn make_offers(mut snapshots: watch::Receiver<Arc<Snapshot>>, offers: watc
         if snapshots.changed().await.is_err() {
             return;
         }
-    }
-}
-
-/// How the agent starts itself again as a probe.
-fn probe_settings(config: &config::Probe, children: Children) -> supervisor::Settings {
-    let mut args: Vec<String> = ["probe", "nvidia", "--child"].map(str::to_owned).into();
-    let mut flag = |name: &str, path: &std::path::Path| {
-        args.extend([name.to_owned(), path.display().to_string()]);
-    };
-    flag("--host-root", &config.host_root);
-    if let Some(path) = &config.driver_path {
-        flag("--driver-path", path);
-    }
-    if let Some(path) = &config.nvml_library {
-        flag("--nvml-library", path);
-    }
-    args.push(format!("--period={}ms", config.period.as_millis().max(1)));
-    supervisor::Settings {
-        name: "nvidia".to_owned(),
-        program: Program {
-            // The running program itself, even if its file was replaced meanwhile.
-            path: "/proc/self/exe".into(),
-            args,
-        },
-        limits: Limits {
-            call: config.call_limit,
-            driver_call: config.driver_call_limit,
-            pause: config.retry_pause,
-            ..Limits::default()
-        },
-        children,
     }
 }
