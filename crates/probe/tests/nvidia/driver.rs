@@ -1,0 +1,127 @@
+//! The driver library: absent, broken, old, replaced.
+
+use super::*;
+
+#[test]
+fn a_driver_that_is_missing_goes_and_comes_is_followed() {
+    let rig = Rig::new("t4");
+    rig.node.unplug_driver().unwrap();
+    let mut backend = rig.backend();
+    for _ in 0..2 {
+        let report = backend.survey();
+        let problem = report.problem.unwrap();
+        assert_eq!(problem.kind, ProblemKind::NoDriver);
+        let file = rig.node.library().display().to_string();
+        assert!(problem.message.contains(&file), "{}", problem.message);
+        assert!(report.devices.is_empty() && report.driver.is_none());
+
+        rig.node.plug_driver().unwrap();
+        assert_eq!(backend.survey().devices.len(), 1);
+        rig.node.unplug_driver().unwrap();
+    }
+}
+
+#[test]
+fn a_driver_that_does_not_start_is_quoted_and_tried_again() {
+    let rig = Rig::new("t4");
+    rig.node
+        .fault("nvmlInit", None, Effect::Fail { code: 18 })
+        .unwrap();
+    let mut backend = rig.backend();
+    let problem = backend.survey().problem.unwrap();
+    assert_eq!(problem.kind, ProblemKind::DriverFailed);
+    assert!(
+        problem.message.contains("LIB_RM_VERSION_MISMATCH"),
+        "{}",
+        problem.message
+    );
+    rig.node.clear_faults(None).unwrap();
+    assert_eq!(backend.survey().devices.len(), 1);
+}
+
+#[test]
+fn a_file_that_is_no_library_is_a_driver_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("libnvidia-ml.so.1");
+    fs_err::write(&file, "not a library").unwrap();
+    let settings = Settings {
+        driver_path: Some(folder.path().to_owned()),
+        ..Settings::default()
+    };
+    let problem = Nvidia::new(settings, Arc::default())
+        .survey()
+        .problem
+        .unwrap();
+    assert_eq!(problem.kind, ProblemKind::DriverFailed);
+    assert!(
+        problem.message.contains(&file.display().to_string()),
+        "{}",
+        problem.message
+    );
+}
+
+#[test]
+fn an_old_driver_lacks_facts_and_no_card() {
+    let rig = Rig::new("dgx1-v100");
+    let newest = rig.backend().survey();
+    rig.remove_symbols(&[
+        "nvmlInit_v2",
+        "nvmlDeviceGetHandleByPciBusId_v2",
+        "nvmlDeviceGetHandleByIndex_v2",
+        "nvmlDeviceGetMemoryInfo_v2",
+        "nvmlDeviceGetPciInfo_v3",
+        "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+        "nvmlDeviceGetNvLinkRemoteDeviceType",
+        "nvmlDeviceGetMigMode",
+        "nvmlSystemGetCudaDriverVersion",
+        "nvmlSystemGetCudaDriverVersion_v2",
+        "nvmlEventSetWait_v2",
+    ]);
+    let mut backend = rig.backend();
+    let mut report = backend.survey();
+    assert_eq!(report.devices, newest.devices);
+    assert_eq!(report.driver.as_ref().unwrap().cuda, None);
+    assert!(backend.links(&mut report, false));
+    let lanes: u32 = report.devices[0].links.iter().map(|link| link.lanes).sum();
+    assert_eq!(lanes, 6);
+    let mut events = backend.events().unwrap();
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    rig.node.xid(&target("1"), 48).unwrap();
+    let heard = node::wait_for(|| {
+        let heard = events.wait(Duration::from_millis(200)).unwrap();
+        heard.first().cloned()
+    });
+    assert_eq!(heard.device, report.devices[1].id);
+}
+
+#[test]
+fn a_library_that_is_none_of_nvidias_is_a_driver_that_fails() {
+    let rig = Rig::new("t4");
+    rig.remove_symbols(&["nvmlInit_v2", "nvmlInit"]);
+    let problem = rig.backend().survey().problem.unwrap();
+    assert_eq!(problem.kind, ProblemKind::DriverFailed);
+    assert!(problem.message.contains("nvmlInit"), "{}", problem.message);
+}
+
+#[test]
+fn a_card_that_the_library_does_not_know_yet_makes_it_start_anew_once() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    let all = backend.survey();
+    let unknown = Effect::Fail { code: 6 };
+    rig.node
+        .fault("nvmlDeviceGetHandleByPciBusId", Some(&target("3")), unknown)
+        .unwrap();
+    rig.node.trace().unwrap();
+    for _ in 0..3 {
+        let report = backend.survey();
+        assert_eq!(report.devices.len(), 7);
+        assert_eq!(report.unreadable[0].pci, all.devices[3].pci);
+        assert_eq!(report.unreadable[0].failure.code, "NOT_FOUND");
+    }
+    let calls = rig.node.calls().unwrap();
+    let starts = calls.iter().filter(|call| call.starts_with("nvmlInit"));
+    assert_eq!(starts.count(), 1);
+    rig.node.clear_faults(None).unwrap();
+    assert_eq!(backend.survey(), all);
+}

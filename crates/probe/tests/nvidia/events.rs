@@ -1,0 +1,124 @@
+//! What the driver reports, and what it means when it does not.
+
+use super::*;
+
+#[test]
+fn events_name_the_card_or_the_partition() {
+    let rig = Rig::new("a100-mig");
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    // The set is made by the first wait; what happened before is history.
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+
+    let gpus = rig.node.gpus().unwrap();
+    let whole = gpus.iter().find(|gpu| !gpu.mig_enabled).unwrap();
+    let mig = &rig.node.migs().unwrap()[0];
+    for (name, xid) in [(&whole.uuid, 79), (&mig.uuid, 94)] {
+        rig.node.xid(&target(name), xid).unwrap();
+        let heard = node::wait_for(|| {
+            let heard = events.wait(Duration::from_millis(200)).unwrap();
+            heard.first().cloned()
+        });
+        assert_eq!(heard.device.as_str(), name);
+        assert_eq!(heard.event, EventKind::Xid(xid));
+    }
+}
+
+#[test]
+fn the_event_set_follows_the_cards() {
+    let rig = Rig::new("dgx-a100");
+    rig.node.remove_gpu(&target("7")).unwrap();
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    let new = rig.node.add_gpu(&NewGpu::default()).unwrap();
+    backend.survey();
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    rig.node.xid(&target(&new.uuid), 48).unwrap();
+    let heard = node::wait_for(|| {
+        let heard = events.wait(Duration::from_millis(200)).unwrap();
+        heard.first().cloned()
+    });
+    assert_eq!(heard.device.as_str(), new.uuid);
+}
+
+#[test]
+fn cards_without_events_are_asked_once_and_keep_no_other_from_being_heard() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    let register = "nvmlDeviceRegisterEvents";
+    rig.node.fault(register, None, NOT_SUPPORTED).unwrap();
+    rig.node.trace().unwrap();
+    for _ in 0..5 {
+        assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    }
+    let calls = rig.node.calls().unwrap();
+    let asked = calls.iter().filter(|call| call.starts_with(register));
+    assert_eq!(asked.count(), 8);
+    assert!(events.warnings().is_empty(), "no events are no failure");
+
+    rig.node.clear_faults(None).unwrap();
+    rig.node
+        .fault(register, Some(&target("0")), UNKNOWN)
+        .unwrap();
+    let mut events = backend.events().unwrap();
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    rig.node.xid(&target("1"), 48).unwrap();
+    let heard = node::wait_for(|| {
+        let heard = events.wait(Duration::from_millis(200)).unwrap();
+        heard.first().cloned()
+    });
+    assert_eq!(heard.device.as_str(), rig.node.gpus().unwrap()[1].uuid);
+}
+
+#[test]
+fn a_card_whose_events_are_not_heard_is_named_until_they_are() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    let register = "nvmlDeviceRegisterEvents";
+    for card in ["5", "2"] {
+        rig.node
+            .fault(register, Some(&target(card)), UNKNOWN)
+            .unwrap();
+    }
+    let gpus = rig.node.gpus().unwrap();
+    let sentence = |at: usize| {
+        let card = gpus[at].pci;
+        format!("events of {card} are not heard: {register}: UNKNOWN")
+    };
+    for _ in 0..2 {
+        events.wait(Duration::from_millis(1)).unwrap();
+        assert_eq!(events.warnings(), [sentence(2), sentence(5)]);
+    }
+    // A card that is not there is not listened to by right.
+    rig.node.lose(&target("5")).unwrap();
+    backend.survey();
+    events.wait(Duration::from_millis(1)).unwrap();
+    assert_eq!(events.warnings(), [sentence(2)]);
+    // The set is made anew when a card comes.
+    rig.node.clear_faults(None).unwrap();
+    rig.node.restore(&target("5")).unwrap();
+    backend.survey();
+    events.wait(Duration::from_millis(1)).unwrap();
+    assert!(events.warnings().is_empty());
+}
+
+#[test]
+fn a_driver_without_events_is_no_failure() {
+    let rig = Rig::new("t4");
+    let mut backend = rig.backend();
+    backend.survey();
+    for call in ["nvmlEventSetCreate", "nvmlEventSetWait"] {
+        rig.node.fault(call, None, NOT_SUPPORTED).unwrap();
+        let mut events = backend.events().unwrap();
+        assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+        assert!(events.warnings().is_empty());
+        rig.node.clear_faults(None).unwrap();
+    }
+}
