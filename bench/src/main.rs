@@ -121,6 +121,8 @@ impl Args {
 
 /// Measures everything.
 async fn measure(subject: &Subject, plan: Plan) -> anyhow::Result<Report> {
+    // At once: the source tree may change while the program is measured.
+    let machine = Machine::read(subject)?;
     let bed = Bed::make(PROFILE)?;
     let mut agent = Section::new(&format!("{} on {PROFILE}, {} GPUs", subject.name, bed.gpus));
     agent.rows.extend(starts(&bed, subject, plan).await?);
@@ -134,7 +136,7 @@ async fn measure(subject: &Subject, plan: Plan) -> anyhow::Result<Report> {
     ]);
     say("functions")?;
     Ok(Report {
-        machine: Machine::read(subject)?,
+        machine,
         sections: vec![agent, functions::measure(subject)?],
     })
 }

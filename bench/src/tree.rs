@@ -265,19 +265,23 @@ mod tests {
             .arg("60")
             .spawn()
             .unwrap();
-        let tree = Tree::of(rustix::process::getpid());
-        let memory = tree.as_ref().ok().and_then(|tree| tree.memory().ok());
+        // A child has its own command line only a moment after it was started.
+        let look = || {
+            let tree = Tree::of(rustix::process::getpid()).ok()?;
+            let memory = tree.memory().ok()?;
+            let mut processes = memory.processes.iter();
+            let named = processes.any(|process| process.name == "sleep 60");
+            named.then_some((tree, memory))
+        };
+        let found = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            look()
+        });
         child.kill().unwrap();
         child.wait().unwrap();
+        let (tree, memory) = found.expect("the child is in the tree under its name");
         let pid = i32::try_from(child.id()).unwrap();
-        assert!(tree.unwrap().pids.contains(&pid));
-        let memory = memory.unwrap();
-        assert!(
-            memory
-                .processes
-                .iter()
-                .any(|process| process.name == "sleep 60")
-        );
+        assert!(tree.pids.contains(&pid));
         assert!(memory.total().pss > 0.0);
     }
 }
