@@ -141,7 +141,8 @@ impl Ledger {
 
     /// What was stuck works again. Its tries are remembered for a while.
     pub(super) fn heal(&mut self, concern: Concern, now: Instant) {
-        if let Some(entry) = self.entries.get_mut(&concern) {
+        let entry = self.entries.get_mut(&concern);
+        if let Some(entry) = entry.filter(|entry| entry.stuck) {
             entry.stuck = false;
             entry.next = now + FORGIVEN;
         }

@@ -92,6 +92,7 @@ async fn tries_again_with_growing_pauses_and_forgives_in_the_end() {
     assert!(!ledger.due(concern, now + pauses[3]), "remembers its tries");
 
     ledger.heal(concern, now);
+    ledger.heal(concern, now + FORGIVEN / 2);
     ledger.forgive(now + FORGIVEN);
     ledger.add(stuck, &limits, now);
     assert!(
