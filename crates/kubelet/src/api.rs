@@ -30,7 +30,5 @@ pub const HEALTHY: &str = "Healthy";
 pub const UNHEALTHY: &str = "Unhealthy";
 /// The kubelet's socket inside the device plugin directory.
 pub const KUBELET_SOCKET: &str = "kubelet.sock";
-/// The directory that every kubelet uses; it does not follow `--root-dir`.
-pub const DEVICE_PLUGIN_DIR: &str = "/var/lib/kubelet/device-plugins";
 /// The most bytes the kubelet receives in one message.
 pub const MESSAGE_LIMIT: usize = 4 << 20;

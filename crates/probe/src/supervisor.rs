@@ -29,7 +29,7 @@ pub use self::{
     settings::{Limits, Settings},
 };
 use crate::{
-    protocol::{self, Message, Scope},
+    protocol::{self, CardRef, Message, Scope},
     sighting::Update,
 };
 
@@ -205,10 +205,7 @@ impl Supervisor {
                 let why = format!("the probe {program} cannot be started: {error}");
                 match role {
                     Role::Main => self.main_failed(why, now),
-                    Role::Solo(card) => {
-                        let later = now + self.settings.limits.pause;
-                        self.ledger.postpone(Concern::Card(card), later);
-                    }
+                    Role::Solo(card) => self.put_off(card, now),
                 }
             }
         }
@@ -361,12 +358,15 @@ impl Supervisor {
         };
         match running.process.role {
             Role::Main => self.main_failed(why, now),
-            Role::Solo(card) => {
-                let later = now + self.settings.limits.pause;
-                self.ledger.postpone(Concern::Card(card), later);
-            }
+            Role::Solo(card) => self.put_off(card, now),
         }
         running.process.abandon(&mut self.abandoned);
+    }
+
+    /// A card's own process did not come to anything: its next try waits.
+    fn put_off(&mut self, card: CardRef, now: Instant) {
+        let later = now + self.settings.limits.pause;
+        self.ledger.postpone(Concern::Card(card), later);
     }
 
     fn main_failed(&mut self, why: String, now: Instant) {

@@ -1,6 +1,7 @@
 //! The agent as a process, and what the system says of processes.
 
 use std::{
+    fmt::Debug,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -12,11 +13,16 @@ use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use web::client;
 
 use crate::rig::{LONG, Rig};
+
+/// The pages of the control socket.
+const DEVICES: &str = "/v1/devices";
+const STATUS: &str = "/v1/status";
 
 /// How often a state is looked at.
 const STEP: Duration = Duration::from_millis(20);
@@ -91,38 +97,40 @@ impl Agent {
 
     /// Its devices, if it answers.
     pub(crate) async fn devices(&self) -> Option<Snapshot> {
-        let body = client::get(&self.control, "/v1/devices").await.ok()?;
-        Some(serde_json::from_slice(&body).unwrap())
+        self.page(DEVICES).await
     }
 
     /// Its state, if it answers.
     pub(crate) async fn status(&self) -> Option<Value> {
-        let body = client::get(&self.control, "/v1/status").await.ok()?;
-        Some(serde_json::from_slice(&body).unwrap())
+        self.page(STATUS).await
     }
 
     /// Waits until its devices are as wanted.
     pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
-        let begun = Instant::now();
-        loop {
-            let seen = self.devices().await;
-            match seen {
-                Some(seen) if wanted(&seen) => return seen,
-                _ => {}
-            }
-            assert!(
-                begun.elapsed() < LONG,
-                "not within {LONG:?}: {what}; {seen:#?}"
-            );
-            sleep(STEP).await;
-        }
+        self.wait(DEVICES, what, wanted).await
     }
 
     /// Waits until its state is as wanted.
     pub(crate) async fn says(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.wait(STATUS, what, wanted).await
+    }
+
+    /// A page of its control socket, if it answers.
+    async fn page<T: DeserializeOwned>(&self, page: &str) -> Option<T> {
+        let body = client::get(&self.control, page).await.ok()?;
+        Some(serde_json::from_slice(&body).unwrap())
+    }
+
+    /// Looks at a page until it is as wanted.
+    async fn wait<T: DeserializeOwned + Debug>(
+        &self,
+        page: &str,
+        what: &str,
+        wanted: impl Fn(&T) -> bool,
+    ) -> T {
         let begun = Instant::now();
         loop {
-            let seen = self.status().await;
+            let seen = self.page(page).await;
             match seen {
                 Some(seen) if wanted(&seen) => return seen,
                 _ => {}
