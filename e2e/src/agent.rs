@@ -12,6 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
+    usual: bool,
 }
 
 // === impl Agent ===
@@ -22,19 +23,49 @@ impl Agent {
     /// # Errors
     /// If it cannot be started.
     pub fn start(instance: &str) -> Result<Self> {
-        let driver = sim::Node::open(place::DRIVER.as_ref())?;
-        let mut command = Command::new(place::program("ostler"));
-        command
-            .arg("run")
-            .args(["--kubelet-dir", place::DEVICE_PLUGINS])
-            .args(["--pod-resources-socket", place::POD_RESOURCES])
-            .arg("--host-root")
-            .arg(driver.root())
-            .arg("--nvml-library")
-            .arg(driver.library())
-            .args(["--control-socket", &control(instance)]);
+        let process = Process::start("agent", &mut command(instance)?)?;
+        let usual = true;
+        Ok(Self { process, usual })
+    }
+
+    /// Starts an agent with a config file.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn configured(config: &str) -> Result<Self> {
+        configure(config)?;
+        let mut command = command("first")?;
+        command.args(["--config", &file()]);
         let process = Process::start("agent", &mut command)?;
-        Ok(Self { process })
+        let usual = false;
+        Ok(Self { process, usual })
+    }
+
+    /// Starts an agent in the place of NVIDIA's plugin: under its name, with its config file.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn nvidia(config: &str) -> Result<Self> {
+        configure(config)?;
+        let driver = sim::Node::open(place::DRIVER.as_ref())?;
+        let link = format!("{}/nvidia-device-plugin", place::CONFIG);
+        if !fs_err::exists(&link)? {
+            fs_err::os::unix::fs::symlink(place::program("ostler"), &link)?;
+        }
+        let mut command = Command::new(link);
+        command
+            .args(["--config-file", &file()])
+            .env("OSTLER_HOST_ROOT", driver.root())
+            .env("OSTLER_NVML_LIBRARY", driver.library())
+            .env("OSTLER_CONTROL_SOCKET", control("first"));
+        let process = Process::start("agent", &mut command)?;
+        let usual = false;
+        Ok(Self { process, usual })
+    }
+
+    /// Whether it was started as nearly all tests want it.
+    pub fn is_usual(&self) -> bool {
+        self.usual
     }
 
     /// Fails if it has ended.
@@ -62,6 +93,36 @@ impl Agent {
     pub async fn kill(self) -> Result<()> {
         self.process.kill().await.map(drop)
     }
+}
+
+/// Replaces the config file at once, as a ConfigMap's is. An agent that runs with it notices.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn configure(config: &str) -> Result<()> {
+    let draft = format!("{}/draft.yaml", place::CONFIG);
+    fs_err::write(&draft, config)?;
+    Ok(fs_err::rename(draft, file())?)
+}
+
+fn file() -> String {
+    format!("{}/ostler.yaml", place::CONFIG)
+}
+
+/// The agent with the flags that it needs on this node.
+fn command(instance: &str) -> Result<Command> {
+    let driver = sim::Node::open(place::DRIVER.as_ref())?;
+    let mut command = Command::new(place::program("ostler"));
+    command
+        .arg("run")
+        .args(["--kubelet-dir", place::DEVICE_PLUGINS])
+        .args(["--pod-resources-socket", place::POD_RESOURCES])
+        .arg("--host-root")
+        .arg(driver.root())
+        .arg("--nvml-library")
+        .arg(driver.library())
+        .args(["--control-socket", &control(instance)]);
+    Ok(command)
 }
 
 /// Our sockets in the device plugin folder.

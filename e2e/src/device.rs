@@ -1,7 +1,10 @@
 //! The node's `/dev`: what programs need, and the driver's device nodes under a number that no
 //! driver has, so that a container that may open one is told ENXIO, and any other EPERM.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -17,6 +20,14 @@ pub const SHARED: [(&str, u32); 4] = [
 
 /// How many cards get a node. More than any profile has.
 const CARDS: u32 = 16;
+
+/// What the minor numbers of capability nodes begin after, so that no card has them.
+const CAPABILITIES: u32 = 1000;
+/// How many capabilities get a node: as many as eight cards have.
+const CAPABILITY_COUNT: u32 = 1100;
+
+/// The nodes of a device that not all devices have: paths and minor numbers.
+pub type Own = BTreeMap<String, u32>;
 
 /// The usual nodes of a Linux machine.
 const USUAL: [(&str, u32, u32); 7] = [
@@ -59,16 +70,30 @@ pub fn populate(dev: &Path) -> Result<()> {
         fs_err::os::unix::fs::symlink(target, dev.join(name))?;
     }
     let major = major()?;
-    for (path, minor) in driver_nodes() {
+    fs_err::create_dir(dev.join("nvidia-caps"))?;
+    let capabilities = (1..=CAPABILITY_COUNT).map(capability);
+    for (path, minor) in driver_nodes().chain(capabilities) {
         make_node(&dev.join(path.trim_start_matches("/dev/")), major, minor)?;
     }
     Ok(())
 }
 
+/// The node of a card: its path and its minor number.
+pub fn card(minor: u32) -> (String, u32) {
+    (format!("/dev/nvidia{minor}"), minor)
+}
+
+/// The node of a right to a part of a card: its path and its minor number.
+pub fn capability(right: u32) -> (String, u32) {
+    let path = format!("/dev/nvidia-caps/nvidia-cap{right}");
+    (path, CAPABILITIES + right)
+}
+
 /// The driver's device nodes: their paths and minor numbers.
 pub fn driver_nodes() -> impl Iterator<Item = (String, u32)> {
-    let cards = (0..CARDS).map(|card| (format!("/dev/nvidia{card}"), card));
-    cards.chain(SHARED.map(|(name, minor)| (format!("/dev/{name}"), minor)))
+    (0..CARDS)
+        .map(card)
+        .chain(SHARED.map(|(name, minor)| (format!("/dev/{name}"), minor)))
 }
 
 /// A major number for local use that no driver of this machine has.

@@ -25,6 +25,8 @@ use crate::{
 pub const NODE: &str = "node";
 /// The resource that the tests ask for.
 pub const RESOURCE: &str = "nvidia.com/gpu";
+/// What the names of all our resources begin with.
+const DOMAIN: &str = "nvidia.com/";
 
 /// Where the kubelet answers questions about its pods.
 const PODS: &str = "127.0.0.1:10255";
@@ -118,20 +120,28 @@ pub async fn minor() -> Result<u32> {
         .with_context(|| format!("the kubelet's version is {text}"))
 }
 
-/// The devices of our resource that may be handed out.
+/// The whole GPUs that may be handed out.
 ///
 /// # Errors
 /// If the kubelet does not answer.
 pub async fn allocatable() -> Result<BTreeSet<String>> {
+    allocatable_of(RESOURCE).await
+}
+
+/// The units of a resource that may be handed out.
+///
+/// # Errors
+/// If the kubelet does not answer.
+pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
     let answer = client().allocatable().await?;
     let ours = answer
         .devices
         .into_iter()
-        .filter(|d| d.resource_name == RESOURCE);
+        .filter(|d| d.resource_name == resource);
     Ok(ours.flat_map(|device| device.device_ids).collect())
 }
 
-/// Who holds which devices of our resource.
+/// Who holds which units of our resources.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -143,7 +153,7 @@ pub async fn held() -> Result<Held> {
             let ours = container
                 .devices
                 .into_iter()
-                .filter(|d| d.resource_name == RESOURCE);
+                .filter(|d| d.resource_name.starts_with(DOMAIN));
             let ids: BTreeSet<String> = ours.flat_map(|device| device.device_ids).collect();
             if !ids.is_empty() {
                 held.insert((pod.name.clone(), container.name), ids);
@@ -176,14 +186,15 @@ pub async fn pod(name: &str) -> Result<Value> {
     found.with_context(|| format!("the kubelet knows no pod {name}"))
 }
 
-/// How many devices of our resource the kubelet counted last, in all and healthy: it says so in
+/// How many whole GPUs the kubelet counted last, in all and healthy: it says so in
 /// its log, and without an API server nowhere else.
 ///
 /// # Errors
 /// If it never counted.
 pub fn counted() -> Result<(u32, u32)> {
     let log = fs_err::read_to_string(place::log("kubelet"))?;
-    let said = |line: &&str| line.contains("Processed device updates") && line.contains(RESOURCE);
+    let name = format!("\"{RESOURCE}\"");
+    let said = |line: &&str| line.contains("Processed device updates") && line.contains(&name);
     let line = log
         .lines()
         .rev()

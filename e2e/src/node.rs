@@ -5,12 +5,14 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use sim::{Profile, Target};
 
 use crate::{
     agent::Agent,
-    containerd, device, image,
+    containerd,
+    device::{self, Own},
+    image,
     kubelet::{self, Kubelet},
     place,
     process::{self, Process},
@@ -19,7 +21,7 @@ use crate::{
 
 mod pods;
 
-pub use pods::{Given, ensure_distinct, place_manifest};
+pub use pods::{Given, behind, ensure_distinct, place_manifest};
 
 /// The simulated machine: eight cards behind NVSwitches.
 const PROFILE: &str = "dgx-a100";
@@ -126,6 +128,69 @@ impl Node {
         .await
     }
 
+    /// Waits until exactly so many units of a resource may be handed out. Gives them.
+    ///
+    /// # Errors
+    /// If it does not come to that.
+    pub async fn offers(&self, resource: &str, count: usize) -> Result<BTreeSet<String>> {
+        let what = format!("{count} allocatable units of {resource}");
+        wait::until(what, wait::LONG, async || {
+            let seen = kubelet::allocatable_of(resource).await?;
+            ensure!(seen.len() == count, "there are {seen:?}");
+            Ok(seen)
+        })
+        .await
+    }
+
+    /// Every card and every part of one, with the nodes that are its own.
+    ///
+    /// # Errors
+    /// If the driver's files cannot be read.
+    pub fn devices(&self) -> Result<BTreeMap<String, Own>> {
+        let card = |uuid: &String| {
+            let minor = self.cards.get(uuid).copied();
+            Own::from_iter(minor.map(device::card))
+        };
+        let mut all: BTreeMap<String, Own> = BTreeMap::new();
+        for uuid in self.cards.keys() {
+            all.insert(uuid.clone(), card(uuid));
+        }
+        let file = self
+            .driver
+            .root()
+            .join("proc/driver/nvidia-caps/mig-minors");
+        let rights = fs_err::read_to_string(file)?;
+        for mig in self.driver.migs()? {
+            let gpu = self.cards.get(&mig.gpu).copied().unwrap_or_default();
+            let instance = format!("gpu{gpu}/gi{}", mig.gpu_instance);
+            let names = [
+                format!("{instance}/access "),
+                format!("{instance}/ci{}/access ", mig.compute_instance),
+            ];
+            let mut own = card(&mig.gpu);
+            for name in names {
+                let number = rights.lines().find_map(|line| line.strip_prefix(&name));
+                let number = number.with_context(|| format!("the driver has no {name}"))?;
+                own.extend([device::capability(number.parse()?)]);
+            }
+            all.insert(mig.uuid, own);
+        }
+        Ok(all)
+    }
+
+    /// Puts another agent in the place of the one that runs. [`Self::clear`] brings the usual one
+    /// back.
+    ///
+    /// # Errors
+    /// If the old one does not end well, or the new one cannot be started.
+    pub async fn replace_agent(&mut self, start: impl FnOnce() -> Result<Agent>) -> Result<()> {
+        if let Some(agent) = self.agent.take() {
+            agent.stop().await?;
+        }
+        self.agent = Some(start()?);
+        Ok(())
+    }
+
     /// Waits until all cards may be handed out.
     ///
     /// # Errors
@@ -143,6 +208,9 @@ impl Node {
             fs_err::remove_file(entry?.path())?;
         }
         self.driver.restore(&Target::All)?;
+        if self.driver.gpus()?.iter().any(|gpu| gpu.mig_enabled) {
+            self.driver.set_mig(&Target::All, false)?;
+        }
         self.driver.clear_faults(None)?;
         if self.kubelet.ready().await.is_err() {
             self.kubelet.kill().await?;
@@ -154,6 +222,9 @@ impl Node {
             .is_none_or(|agent| agent.check().is_err())
         {
             self.agent = Some(Agent::start("first")?);
+        }
+        if self.agent.as_ref().is_some_and(|agent| !agent.is_usual()) {
+            self.replace_agent(|| Agent::start("first")).await?;
         }
         wait::until("all pods to be gone", wait::LONG, async || {
             let left = kubelet::pods().await?.len();

@@ -1,6 +1,6 @@
 //! Pods of the tests: their manifests, and what their containers printed.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -28,8 +28,11 @@ pub struct Pod {
 pub struct Container {
     /// Its name.
     pub name: String,
-    /// How many GPUs it asks for.
+    /// How many GPUs it asks for, or units of its resource.
     pub gpus: u32,
+    resource: String,
+    /// The minor numbers of the nodes that it makes for itself and tries to open.
+    tries: BTreeSet<u32>,
     /// Ends after so many seconds with this status.
     ends: Option<(u64, u8)>,
     sidecar: bool,
@@ -51,6 +54,11 @@ impl Pod {
     /// A pod with one container, `main`, that asks for so many GPUs.
     pub fn with(name: impl Into<String>, gpus: u32) -> Self {
         Self::new(name).container(Container::new("main", gpus))
+    }
+
+    /// A pod with one container, `main`, that asks for so many units of a resource.
+    pub fn of(name: impl Into<String>, resource: &str, units: u32) -> Self {
+        Self::new(name).container(Container::new("main", units).of(resource))
     }
 
     /// Its containers are started again when they end.
@@ -176,9 +184,25 @@ impl Container {
         Self {
             name: name.into(),
             gpus,
+            resource: RESOURCE.to_owned(),
+            tries: (0..16).collect(),
             ends: None,
             sidecar: false,
         }
+    }
+
+    /// It asks for another resource than whole GPUs.
+    #[must_use]
+    pub fn of(self, resource: &str) -> Self {
+        let resource = resource.to_owned();
+        Self { resource, ..self }
+    }
+
+    /// It tries to open nodes with these minor numbers too.
+    #[must_use]
+    pub fn tries(mut self, minors: impl IntoIterator<Item = u32>) -> Self {
+        self.tries.extend(minors);
+        self
     }
 
     /// It ends by itself.
@@ -198,7 +222,7 @@ impl Container {
     }
 
     fn manifest(&self, pod: &str, major: u32) -> Value {
-        let minors: Vec<String> = (0..16).map(|minor: u32| minor.to_string()).collect();
+        let minors: Vec<String> = self.tries.iter().map(u32::to_string).collect();
         // `--name` and its value are two words, so that the process can be found by the value.
         let mut args = vec![
             "--name".to_owned(),
@@ -217,7 +241,7 @@ impl Container {
             "args": args,
         });
         if self.gpus > 0 {
-            manifest["resources"] = json!({ "limits": { RESOURCE: self.gpus.to_string() } });
+            manifest["resources"] = json!({ "limits": { &self.resource: self.gpus.to_string() } });
         }
         if self.sidecar {
             manifest["restartPolicy"] = json!("Always");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::device;
+use crate::device::{self, Own};
 
 /// The variable by which a container learns which devices are its own.
 const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
@@ -40,17 +40,19 @@ pub enum Answer {
 
 impl Report {
     /// The devices of this container, after checking that its environment, its nodes and its
-    /// rights are those of the same devices. `cards` has the minor number of each.
+    /// rights are those of the same devices. `all` has the nodes of each device of the node.
     ///
     /// # Errors
     /// If they disagree.
-    pub fn devices(&self, cards: &BTreeMap<String, u32>) -> Result<BTreeSet<String>> {
+    pub fn devices(&self, all: &BTreeMap<String, Own>) -> Result<BTreeSet<String>> {
         let ids = self.visible();
-        let minor = |id| cards.get(id).with_context(|| format!("{id} is no card"));
-        let minors: Result<BTreeSet<&u32>> = ids.iter().map(minor).collect();
-        let minors = minors?;
-        let own = minors.iter().map(|minor| format!("/dev/nvidia{minor}"));
-        let mut nodes: BTreeSet<String> = own.collect();
+        let mut own = Own::new();
+        for id in &ids {
+            let its = all.get(id).with_context(|| format!("{id} is no device"))?;
+            own.extend(its.clone());
+        }
+        let minors: BTreeSet<u32> = own.values().copied().collect();
+        let mut nodes: BTreeSet<String> = own.into_keys().collect();
         if !ids.is_empty() {
             nodes.extend(device::SHARED.map(|(name, _)| format!("/dev/{name}")));
         }
@@ -73,7 +75,7 @@ impl Report {
             };
             ensure!(
                 *answer == expected,
-                "a node for card {minor} of its own making answered {answer:?}, not {expected:?}"
+                "a node {minor} of its own making answered {answer:?}, not {expected:?}"
             );
         }
         Ok(ids)
@@ -91,8 +93,9 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn cards() -> BTreeMap<String, u32> {
-        BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1)])
+    fn cards() -> BTreeMap<String, Own> {
+        let own = |minor| Own::from([device::card(minor)]);
+        BTreeMap::from([("GPU-a".to_owned(), own(0)), ("GPU-b".to_owned(), own(1))])
     }
 
     /// What a container with card 1 should see.

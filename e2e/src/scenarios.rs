@@ -11,9 +11,12 @@ use crate::{node::Node, place, say::say};
 mod grant;
 mod health;
 mod in_pod;
+mod mig;
+mod pools;
 mod reboot;
 mod release;
 mod restart;
+mod sharing;
 mod takeover;
 
 /// How many lines of a log are shown.
@@ -70,6 +73,11 @@ table! {
     reboot::a_reboot_without_an_agent_refuses_the_pod,
     health::a_lost_gpu_is_out_and_its_pod_is_told,
     health::gpus_go_and_come_back_one_by_one,
+    sharing::two_pods_share_one_gpu,
+    sharing::the_plugin_of_nvidias_name_shares_as_its_config_says,
+    pools::exclusive_and_shared_gpus_are_on_one_node,
+    pools::a_new_config_reaches_the_kubelet_and_leaves_pods_alone,
+    mig::a_gpu_cut_on_the_live_node_reaches_pods,
     in_pod::the_agent_works_in_a_pod_like_nvidias,
     in_pod::a_pod_without_a_driver_says_so,
     #[slow] takeover::five_minutes_without_an_agent_and_back,

@@ -14,7 +14,7 @@ use kubelet::api::{
 };
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Ancestor, Device, DeviceId, DeviceNode, Entry, Kind, Link, NodeRole, Snapshot, State, Verdict,
+    Ancestor, Device, DeviceId, DeviceNode, Entry, Link, NodeRole, Snapshot, State, Verdict,
 };
 use pool::Offer;
 use prost::Message as _;
@@ -104,21 +104,14 @@ fn entry(number: usize) -> Entry {
     let sick = number == CARDS - 1;
     Entry {
         device: Device {
-            id: id(number),
-            vendor: "nvidia".to_owned(),
-            kind: Kind::Card { partitioned: false },
-            model: "NVIDIA A100-SXM4-40GB".to_owned(),
             index: Some(number.to_string()),
-            pci: None,
             numa: (number % 3 != 0).then_some(u32::from(number > 3)),
-            memory_bytes: None,
-            compute_capability: None,
             nodes: vec![
                 node("/dev/nvidiactl".to_owned(), NodeRole::Control),
                 node(format!("/dev/nvidia{number}"), NodeRole::Own),
             ],
             links: peers.map(link).collect(),
-            failures: Vec::new(),
+            ..Device::card_of("nvidia", id(number), "NVIDIA A100-SXM4-40GB")
         },
         verdict: Verdict {
             state: if sick {

@@ -1,193 +1,125 @@
-//! `ostler.yaml`: its shape, and how it is read.
+//! `ostler.yaml` as it is written: its shape, from which the schema is made. Everything may be
+//! left out.
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+mod check;
+mod pools;
+mod read;
+mod sections;
+
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::Period;
+pub(crate) use self::check::kubelet_dir;
+pub use self::{
+    pools::{HandoverFile, PlacementFile, PoolFile, SharingFile},
+    sections::{BackendsFile, CdiFile, HealthFile, KubeletFile, NvidiaBackendFile, ProbeFile},
+};
+use crate::{
+    Error, Mig, Problem, Problems, Selector,
+    source::{Dialect, Notes, Said, Source},
+};
 
-/// The largest file that is read; a config is a page or two.
-const SIZE_LIMIT: u64 = 1 << 20;
-
-/// The file as it is written. Everything may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+/// The file as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct File {
+    /// Whether the agent exits when the driver does not start, instead of waiting.
+    pub fail_on_init_error: Option<Said<bool>>,
     /// Where the kubelet is.
     pub kubelet: KubeletFile,
     /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
-    pub host_root: Option<PathBuf>,
-    /// The folder under which the driver's files are.
-    pub driver_path: Option<PathBuf>,
-    /// The driver library itself.
-    pub nvml_library: Option<PathBuf>,
+    pub host_root: Option<Said<PathBuf>>,
+    /// The folder under which the driver's files are; the same as `backends.nvidia.driverPath`.
+    pub driver_path: Option<Said<PathBuf>>,
+    /// The driver library itself; the same as `backends.nvidia.nvmlLibrary`.
+    pub nvml_library: Option<Said<PathBuf>>,
     /// Where commands reach the agent.
-    pub control_socket: Option<PathBuf>,
+    pub control_socket: Option<Said<PathBuf>>,
     /// How the hardware is looked at.
     pub probe: ProbeFile,
+    /// What each vendor's probe needs to know.
+    pub backends: BackendsFile,
     /// How verdicts are made.
     pub health: HealthFile,
+    /// What CDI specs are made of.
+    pub cdi: CdiFile,
+    /// Whether a missing IMEX channel is an error.
+    pub imex_required: Option<Said<bool>>,
+    /// What becomes of cards in MIG mode.
+    pub mig: Option<Said<Mig>>,
+    /// If there are any, only devices that one of them matches are offered.
+    #[schemars(with = "Option<OneOrMany<Selector>>")]
+    pub include: Option<Said<Vec<Selector>>>,
+    /// Devices that one of them matches are not offered.
+    #[schemars(with = "Option<OneOrMany<Selector>>")]
+    pub exclude: Option<Said<Vec<Selector>>>,
+    /// What a container is given, for every pool that does not say otherwise.
+    pub handover: HandoverFile,
+    /// The pools; the first whose selector matches takes the device.
+    pub pools: Option<Vec<PoolFile>>,
+    /// What is probably not meant so.
+    #[schemars(skip)]
+    pub warnings: Vec<Problem>,
+    #[schemars(skip)]
+    pub(crate) source: Source,
 }
 
-/// Where the kubelet is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct KubeletFile {
-    /// The device plugin folder.
-    pub dir: Option<PathBuf>,
-    /// The pod resources socket.
-    pub pod_resources_socket: Option<PathBuf>,
+/// One value, or a list of them: a form for the schema alone.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "the schema is made from it, no value ever is")]
+pub(crate) enum OneOrMany<T> {
+    /// One.
+    One(T),
+    /// Some.
+    Many(Vec<T>),
 }
 
-/// How the hardware is looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct ProbeFile {
-    /// The time between two looks.
-    pub period: Option<Period>,
-    /// How long a driver call may take.
-    pub call_limit: Option<Period>,
-    /// How long a call that concerns the whole driver may take.
-    pub driver_call_limit: Option<Period>,
-    /// The pause before a stuck card is tried again; it doubles with each try.
-    pub retry_pause: Option<Period>,
+/// An index, written as a number or a text: a form for the schema alone.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "the schema is made from it, no value ever is")]
+pub(crate) enum Index {
+    /// `3`.
+    Number(u32),
+    /// `3:0`.
+    Text(String),
 }
 
-/// How verdicts are made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct HealthFile {
-    /// How long a card that does not answer is Unknown before it is Unhealthy.
-    pub unanswered_grace: Option<Period>,
-    /// How long a card that is gone stays listed as Unhealthy.
-    pub gone_grace: Option<Period>,
-}
-
-/// Why a config file is not used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It cannot be read.
-    #[error("cannot read the config file")]
-    Read(#[source] std::io::Error),
-    /// It is not a plain file.
-    #[error("{} is not a plain file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
-    /// It is far too large.
-    #[error("{} has more than {SIZE_LIMIT} bytes, the most that a config file may have", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is not a valid config.
-    #[error("{}: {source}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        source: Box<serde_saphyr::Error>,
-    },
-}
-
-/// Reads a config file. Only a plain file is read: anything else might never end.
+/// Reads a config file.
 pub fn load(path: &Path) -> Result<File, Error> {
-    let meta = fs_err::metadata(path).map_err(Error::Read)?;
-    if !meta.is_file() {
-        return Err(Error::NotAFile {
-            path: path.to_owned(),
-        });
-    }
-    let mut text = String::new();
-    fs_err::File::open(path)
-        .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_string(&mut text))
-        .map_err(Error::Read)?;
-    if text.len() as u64 > SIZE_LIMIT {
-        return Err(Error::TooLarge {
-            path: path.to_owned(),
-        });
-    }
-    parse(&text).map_err(|source| Error::Invalid {
-        path: path.to_owned(),
-        source: Box::new(source),
-    })
+    read_source(Source::load(path)?)
 }
 
-/// Reads a config. An empty one is all defaults.
-pub fn parse(text: &str) -> Result<File, serde_saphyr::Error> {
-    let blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    if text.lines().all(blank) {
-        return Ok(File::default());
+/// Reads a config; `name` stands in errors. An empty text is all defaults.
+pub fn parse(name: &str, text: &str) -> Result<File, Error> {
+    read_source(Source::new(name, text))
+}
+
+/// The schema of `ostler.yaml`.
+pub fn schema() -> serde_json::Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12();
+    let mut schema = settings.into_generator().into_root_schema_for::<File>();
+    schema.insert("title".to_owned(), "ostler.yaml".into());
+    schema.to_value()
+}
+
+fn read_source(source: Source) -> Result<File, Error> {
+    let mut notes = Notes::new(source, Dialect::Native);
+    let mut file = read::file(&mut notes);
+    check::file(&file, &mut notes);
+    let mut problems = std::mem::take(&mut notes.problems);
+    problems.sort_by_key(|problem| problem.position());
+    if problems.iter().any(Problem::is_error) {
+        return Err(Error::Invalid(Problems(problems)));
     }
-    let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options)
+    file.warnings = problems;
+    file.source = notes.source;
+    Ok(file)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn an_empty_file_is_all_defaults() {
-        assert_eq!(parse("").unwrap(), File::default());
-        assert_eq!(parse("# nothing yet\n\n").unwrap(), File::default());
-    }
-
-    #[test]
-    fn reads_every_key() {
-        let file = parse(
-            "kubelet:\n  dir: /a\n  podResourcesSocket: /b\nhostRoot: /c\ndriverPath: /d\n\
-             nvmlLibrary: /e\ncontrolSocket: /f\nprobe:\n  period: 3s\n  callLimit: 4s\n  \
-             driverCallLimit: 5s\n  retryPause: 6s\nhealth:\n  unansweredGrace: 7s\n  goneGrace: 8s\n",
-        )
-        .unwrap();
-        insta::assert_debug_snapshot!(file);
-    }
-
-    #[test]
-    fn a_wrong_file_is_named_with_line_and_column() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ostler.yaml");
-        let complaint = |text: &str| {
-            fs_err::write(&path, text).unwrap();
-            let error = load(&path).unwrap_err();
-            let folder = folder.path().display().to_string();
-            error.to_string().replace(&folder, "")
-        };
-        insta::assert_snapshot!("unknown key", complaint("probe:\n  perod: 3s\n"));
-        insta::assert_snapshot!("bad value", complaint("probe:\n  period: soon\n"));
-        insta::assert_snapshot!("twice", complaint("hostRoot: /a\nhostRoot: /b\n"));
-        insta::assert_snapshot!("no yaml", complaint("{"));
-    }
-
-    #[test]
-    fn what_is_no_plain_file_or_too_large_is_refused() {
-        let error = load(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert_eq!(error, "/dev/zero is not a plain file");
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("ostler.yaml");
-        fs_err::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
-        let error = load(&path).unwrap_err().to_string();
-        assert!(error.contains("more than 1048576 bytes"), "{error}");
-    }
-
-    #[test]
-    fn an_absent_file_is_named() {
-        let error = load(Path::new("/nowhere/ostler.yaml")).unwrap_err();
-        let source = std::error::Error::source(&error).unwrap().to_string();
-        assert!(source.contains("/nowhere/ostler.yaml"), "{source}");
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics(text in ".*") {
-            let _ = parse(&text);
-        }
-    }
-}
+pub(crate) mod broken;
+#[cfg(test)]
+mod tests;

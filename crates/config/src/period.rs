@@ -27,6 +27,13 @@ impl Period {
     }
 }
 
+impl From<Duration> for Period {
+    /// The length, or the nearest that makes sense.
+    fn from(length: Duration) -> Self {
+        Self(length.clamp(LEAST, MOST))
+    }
+}
+
 impl FromStr for Period {
     type Err = String;
 

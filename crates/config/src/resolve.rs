@@ -2,7 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{File, Period};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use crate::{File, Origins, Pools, Problem};
+
+mod layers;
+
+pub use self::layers::native;
 
 /// What flags and variables say. Everything may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,17 +28,50 @@ pub struct Overrides {
     pub control_socket: Option<PathBuf>,
 }
 
+/// A config, where each of its values came from, and what is probably not meant so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The config.
+    pub config: Config,
+    /// Where its values came from.
+    pub origins: Origins,
+    /// What is probably not meant so.
+    pub warnings: Vec<Problem>,
+}
+
 /// Everything the agent needs to know, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// By which name the agent was started.
+    pub mode: Mode,
+    /// Whether the agent exits when the driver does not start, instead of waiting.
+    pub fail_on_init_error: bool,
     /// Where the kubelet is.
     pub kubelet: Kubelet,
     /// How the hardware is looked at.
     pub probe: Probe,
     /// How verdicts are made.
     pub health: Health,
+    /// Which XIDs count.
+    pub xids: Xids,
+    /// What CDI specs are made of.
+    pub cdi: Cdi,
+    /// Whether a missing IMEX channel is an error.
+    pub imex_required: bool,
+    /// What is offered.
+    pub pools: Pools,
     /// Where commands reach the agent.
     pub control_socket: PathBuf,
+}
+
+/// By which name the agent was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// As `ostler run`.
+    Native,
+    /// As `nvidia-device-plugin`.
+    NvidiaDevicePlugin,
 }
 
 /// Where the kubelet is.
@@ -41,6 +81,8 @@ pub struct Kubelet {
     pub dir: PathBuf,
     /// The pod resources socket; it need not exist.
     pub pod_resources_socket: PathBuf,
+    /// Whether resources are registered.
+    pub register: bool,
 }
 
 /// How the hardware is looked at.
@@ -50,8 +92,16 @@ pub struct Probe {
     pub host_root: PathBuf,
     /// The folder under which the driver's files are.
     pub driver_path: Option<PathBuf>,
+    /// Whether the loader is asked for the library where `driver_path` does not have it.
+    pub loader_fallback: bool,
     /// The driver library itself; without it, it is looked for.
     pub nvml_library: Option<PathBuf>,
+    /// A second folder under which device nodes are.
+    pub dev_path: Option<PathBuf>,
+    /// The folder of the MPS daemons, as the agent sees it.
+    pub mps_path: Option<PathBuf>,
+    /// How the cards are found.
+    pub discovery: Discovery,
     /// The time between two looks.
     pub period: Duration,
     /// How long a driver call may take.
@@ -60,6 +110,18 @@ pub struct Probe {
     pub driver_call_limit: Duration,
     /// The pause before a stuck card is tried again; it doubles with each try.
     pub retry_pause: Duration,
+}
+
+/// How cards are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Discovery {
+    /// As the machine is.
+    Auto,
+    /// Through NVML.
+    Nvml,
+    /// As a Tegra board.
+    Tegra,
 }
 
 /// How verdicts are made.
@@ -71,6 +133,37 @@ pub struct Health {
     pub gone_grace: Duration,
 }
 
+/// Which XIDs count, beyond the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Xids {
+    /// These do not.
+    pub ignore: XidSet,
+    /// These do, even if they are among the others.
+    pub heed: XidSet,
+}
+
+/// Some XIDs, or all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum XidSet {
+    /// All.
+    All,
+    /// These.
+    Some(Vec<u32>),
+}
+
+/// What CDI specs are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cdi {
+    /// The folder on the host under which the driver's files are.
+    pub driver_root: PathBuf,
+    /// The program on the host that the hooks call.
+    pub hook_path: PathBuf,
+    /// Switches for how specs are made.
+    pub feature_flags: Vec<String>,
+    /// Hooks that are left out, or `all`.
+    pub disable_hooks: Vec<String>,
+}
+
 // === impl Config ===
 
 impl Config {
@@ -80,65 +173,112 @@ impl Config {
     pub const POD_RESOURCES_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
     /// Where commands reach the agent.
     pub const CONTROL_SOCKET: &str = "/run/ostler/control.sock";
+    /// What the hooks of CDI specs call.
+    pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
 
     /// Lays flags and variables over the file, and the file over the defaults.
     pub fn resolve(overrides: Overrides, file: File) -> Self {
-        let path = |flag: Option<PathBuf>, file: Option<PathBuf>, default: &str| {
-            flag.or(file).unwrap_or_else(|| default.into())
-        };
-        let seconds = |period: Option<Period>, default| {
-            period.map_or(Duration::from_secs(default), Period::get)
-        };
+        Resolved::new(overrides, file, &crate::Origin::flag).config
+    }
+}
+
+impl Default for Config {
+    /// Every default.
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
         Self {
+            mode: Mode::Native,
+            fail_on_init_error: false,
             kubelet: Kubelet {
-                dir: path(overrides.kubelet_dir, file.kubelet.dir, Self::KUBELET_DIR),
-                pod_resources_socket: path(
-                    overrides.pod_resources_socket,
-                    file.kubelet.pod_resources_socket,
-                    Self::POD_RESOURCES_SOCKET,
-                ),
+                dir: Self::KUBELET_DIR.into(),
+                pod_resources_socket: Self::POD_RESOURCES_SOCKET.into(),
+                register: true,
             },
             probe: Probe {
-                host_root: path(overrides.host_root, file.host_root, "/"),
-                driver_path: overrides.driver_path.or(file.driver_path),
-                nvml_library: overrides.nvml_library.or(file.nvml_library),
-                period: seconds(file.probe.period, 10),
-                call_limit: seconds(file.probe.call_limit, 10),
-                driver_call_limit: seconds(file.probe.driver_call_limit, 60),
-                retry_pause: seconds(file.probe.retry_pause, 5),
+                host_root: "/".into(),
+                driver_path: None,
+                loader_fallback: false,
+                nvml_library: None,
+                dev_path: None,
+                mps_path: None,
+                discovery: Discovery::Auto,
+                period: seconds(10),
+                call_limit: seconds(10),
+                driver_call_limit: seconds(60),
+                retry_pause: seconds(5),
             },
             health: Health {
-                unanswered_grace: seconds(file.health.unanswered_grace, 30),
-                gone_grace: seconds(file.health.gone_grace, 300),
+                unanswered_grace: seconds(30),
+                gone_grace: seconds(300),
             },
-            control_socket: path(
-                overrides.control_socket,
-                file.control_socket,
-                Self::CONTROL_SOCKET,
-            ),
+            xids: Xids::default(),
+            cdi: Cdi {
+                driver_root: "/".into(),
+                hook_path: Self::HOOK_PATH.into(),
+                feature_flags: Vec::new(),
+                disable_hooks: Vec::new(),
+            },
+            imex_required: false,
+            pools: Pools::default(),
+            control_socket: Self::CONTROL_SOCKET.into(),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+// === impl Discovery ===
 
-    #[test]
-    fn nothing_said_is_all_defaults() {
-        insta::assert_debug_snapshot!(Config::resolve(Overrides::default(), File::default()));
-    }
+impl Discovery {
+    pub(crate) const WORDS: [(&'static str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("nvml", Self::Nvml),
+        ("tegra", Self::Tegra),
+    ];
+}
 
-    #[test]
-    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
-        let file = crate::parse("hostRoot: /file\ndriverPath: /file\n").unwrap();
-        let overrides = Overrides {
-            host_root: Some("/flag".into()),
-            ..Overrides::default()
-        };
-        let config = Config::resolve(overrides, file);
-        assert_eq!(config.probe.host_root, PathBuf::from("/flag"));
-        assert_eq!(config.probe.driver_path, Some("/file".into()));
-        assert_eq!(config.control_socket, PathBuf::from(Config::CONTROL_SOCKET));
+// === impl XidSet ===
+
+impl XidSet {
+    /// Whether an XID is among them.
+    pub fn contains(&self, xid: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(xids) => xids.contains(&xid),
+        }
     }
 }
+
+impl Default for XidSet {
+    /// None of them.
+    fn default() -> Self {
+        Self::Some(Vec::new())
+    }
+}
+
+impl Serialize for XidSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("all"),
+            Self::Some(xids) => xids.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for XidSet {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "XidSet".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let number = serde_json::json!({"type": "integer", "minimum": 0});
+        schemars::json_schema!({
+            "anyOf": [
+                {"const": "all"},
+                number,
+                {"type": "array", "items": number},
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

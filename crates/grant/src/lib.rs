@@ -1,5 +1,20 @@
 //! Ids → what the container gets. Pure functions that read an offer and nothing else.
 
+mod cdi;
+mod check;
 mod edits;
+mod grant;
+mod lists;
+mod names;
+mod notes;
 
-pub use self::edits::{DeviceEdit, Edits, Error, grant};
+#[cfg(test)]
+mod fixture;
+
+pub use self::{
+    check::Error,
+    edits::{DeviceEdit, Edits, MountEdit},
+    grant::grant,
+    lists::{Lists, Reason, Runtime, resolve_lists},
+    notes::notes,
+};

@@ -21,12 +21,16 @@ use pool::{Offer, Offers};
 use tokio::{
     sync::watch,
     task::{Id, JoinError, JoinSet},
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::service::Served;
-use self::{folder::View, known::Answer, plugin::Plugin};
+use self::{
+    folder::View,
+    known::Answer,
+    plugin::{Kept, Plugin},
+};
 use crate::{
     pod_resources::Client,
     socket::Names,
@@ -60,6 +64,10 @@ pub struct Settings {
     pub check: Duration,
     /// How long our connections may take to end by themselves.
     pub drain: Duration,
+    /// How long a resource that is offered no more stays registered, with an empty list.
+    pub retire: Duration,
+    /// Whether to register at all.
+    pub register: bool,
 }
 
 /// The front end at work.
@@ -71,6 +79,8 @@ struct Front {
     folder: watch::Receiver<View>,
     answers: watch::Receiver<Option<Answer>>,
     plugins: BTreeMap<ResourceName, Seat>,
+    /// What is kept of each resource, however often it goes and comes.
+    memory: BTreeMap<ResourceName, Kept>,
     tasks: JoinSet<()>,
     cancel: CancellationToken,
 }
@@ -82,6 +92,9 @@ struct Seat {
     plugin: Plugin,
     served: watch::Sender<Arc<Served>>,
     task: Id,
+    cancel: CancellationToken,
+    /// Since when its resource is offered no more.
+    vacant: Option<Instant>,
 }
 
 /// Keeps every resource of the offers registered with the kubelet, until cancelled.
@@ -103,6 +116,7 @@ pub async fn run(
         folder: folder.clone(),
         answers,
         plugins: BTreeMap::new(),
+        memory: BTreeMap::new(),
         tasks: JoinSet::new(),
         cancel,
     };
@@ -139,6 +153,8 @@ impl Settings {
             backoff: Duration::from_secs(30),
             check: Duration::from_secs(10),
             drain: Duration::from_millis(300),
+            retire: Duration::from_secs(30),
+            register: true,
         }
     }
 }
@@ -152,8 +168,12 @@ impl Front {
         let mut ended = false;
         offers.mark_changed();
         loop {
+            let retirement = self.retirement();
             tokio::select! {
                 () = cancel.cancelled() => return,
+                () = sleep_until(retirement.unwrap_or_else(Instant::now)), if retirement.is_some() => {
+                    self.retire();
+                }
                 changed = offers.changed(), if !ended => match changed {
                     Ok(()) => {
                         let newest = Arc::clone(&offers.borrow_and_update());
@@ -167,25 +187,53 @@ impl Front {
         }
     }
 
-    /// Passes each offer on to its plugin. A resource that is offered no more keeps its plugin,
-    /// with an empty list: the kubelet would keep its name anyway.
+    /// Passes each offer on to its plugin. A resource that is offered no more keeps its plugin for
+    /// a while, with an empty list: so its capacity is zero at once.
     fn follow(&mut self, offers: &Offers) {
         for offer in offers.iter() {
-            match self.plugins.get(&offer.resource) {
-                Some(seat) => seat.serve(Arc::clone(offer)),
+            match self.plugins.get_mut(&offer.resource) {
+                Some(seat) => {
+                    seat.vacant = None;
+                    seat.serve(Arc::clone(offer));
+                }
                 None => self.admit(Arc::clone(offer)),
             }
         }
-        for (resource, seat) in &self.plugins {
+        for (resource, seat) in &mut self.plugins {
             if !offers.iter().any(|offer| offer.resource == *resource) {
                 seat.vacate();
             }
         }
     }
 
+    /// When the next resource that is offered no more goes.
+    fn retirement(&self) -> Option<Instant> {
+        let vacant = self.plugins.values().filter_map(|seat| seat.vacant).min()?;
+        Some(vacant + self.settings.retire)
+    }
+
+    /// Ends the plugins whose time is over. The kubelet forgets the resource some minutes later.
+    fn retire(&mut self) {
+        let limit = self.settings.retire;
+        self.plugins.retain(|resource, seat| {
+            let over = seat.vacant.is_some_and(|since| since.elapsed() >= limit);
+            if over {
+                tracing::info!(%resource, "the resource is offered no more and goes");
+                seat.cancel.cancel();
+                seat.plugin.row.remove();
+            }
+            !over
+        });
+    }
+
     fn admit(&mut self, offer: Arc<Offer>) {
         let resource = offer.resource.clone();
         let (served, receiver) = watch::channel(Arc::new(Served::new(offer, None)));
+        // One that was here before may still be ending: its end must not be taken for ours.
+        let pause = match self.memory.contains_key(&resource) {
+            true => self.settings.spacing,
+            false => Duration::ZERO,
+        };
         let plugin = Plugin {
             resource: resource.clone(),
             settings: Arc::clone(&self.settings),
@@ -194,20 +242,22 @@ impl Front {
             folder: self.folder.clone(),
             answers: self.answers.clone(),
             row: Row::new(Arc::clone(&self.board), resource.clone()),
-            sockets: Arc::default(),
+            kept: self.memory.entry(resource.clone()).or_default().clone(),
         };
         plugin.row.offer(&served.borrow());
-        let task = self.start(plugin.clone(), Duration::ZERO);
+        let cancel = self.cancel.child_token();
+        let task = self.start(plugin.clone(), cancel.clone(), pause);
         let seat = Seat {
             plugin,
             served,
             task,
+            cancel,
+            vacant: None,
         };
         self.plugins.insert(resource, seat);
     }
 
-    fn start(&mut self, plugin: Plugin, pause: Duration) -> Id {
-        let cancel = self.cancel.clone();
+    fn start(&mut self, plugin: Plugin, cancel: CancellationToken, pause: Duration) -> Id {
         let life = async move {
             sleep(pause).await;
             plugin.run(cancel).await;
@@ -225,8 +275,8 @@ impl Front {
         let plugin = seat.plugin.clone();
         let message = format!("internal error, starting again: {error}");
         plugin.row.set(Phase::Failed, &message, None);
-        let resource = plugin.resource.clone();
-        let task = self.start(plugin, self.settings.spacing);
+        let (resource, cancel) = (plugin.resource.clone(), seat.cancel.clone());
+        let task = self.start(plugin, cancel, self.settings.spacing);
         if let Some(seat) = self.plugins.get_mut(&resource) {
             seat.task = task;
         }
@@ -252,7 +302,8 @@ impl Seat {
         self.served.send_replace(served);
     }
 
-    fn vacate(&self) {
+    fn vacate(&mut self) {
+        self.vacant.get_or_insert_with(Instant::now);
         let offer = Arc::clone(&self.served.borrow().offer);
         if !offer.units.is_empty() {
             self.serve(Arc::new(Offer {

@@ -73,6 +73,7 @@ mod tests {
             resource: "nvidia.com/gpu".parse().unwrap(),
             units,
             snapshot: Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH)),
+            pool: Arc::new(config::Pool::all("gpu", "nvidia.com/gpu")),
         }
     }
 

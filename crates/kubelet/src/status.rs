@@ -173,6 +173,13 @@ impl Row {
         }
     }
 
+    /// Takes the row off the board.
+    pub(crate) fn remove(&self) {
+        let other = |row: &Resource| row.resource != self.resource;
+        self.board
+            .send_modify(|status| status.resources.retain(other));
+    }
+
     fn edit(&self, change: impl FnOnce(&mut Resource)) {
         self.board.send_if_modified(|status| {
             let known = status.resources.len();

@@ -25,6 +25,30 @@ pub struct Backend {
     /// Devices that exist but do not tell who they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<Unreadable>,
+    /// What there is beside the devices.
+    #[serde(default, skip_serializing_if = "Extras::is_empty")]
+    pub extras: Extras,
+}
+
+/// What a driver and its companions have beside the devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Extras {
+    /// IMEX channels whose device node exists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub imex_channels: Vec<u32>,
+    /// Device nodes of GPUDirect Storage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gds: Vec<String>,
+    /// Device nodes of GDRCopy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gdrcopy: Vec<String>,
+    /// Device nodes for RDMA.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mofed: Vec<String>,
+    /// Resource names whose MPS control daemon is up, in the order of the alphabet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mps: Vec<String>,
 }
 
 /// Where a backend stands.
@@ -97,6 +121,15 @@ pub struct Unreadable {
     pub index: Option<u32>,
     /// What was tried, and what the driver said.
     pub failure: CallFailure,
+}
+
+// === impl Extras ===
+
+impl Extras {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 // === impl Work ===

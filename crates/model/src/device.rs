@@ -34,6 +34,9 @@ pub struct Device {
     /// The CUDA compute capability, e.g. `8.0`; other vendors leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute_capability: Option<String>,
+    /// Whether a display is attached to the card, where the driver says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<bool>,
     /// Every device node a container needs to use it, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<DeviceNode>,
@@ -109,6 +112,25 @@ pub struct CallFailure {
 // === impl Device ===
 
 impl Device {
+    /// A whole card of which nothing else is known.
+    pub fn card_of(vendor: &str, id: impl Into<DeviceId>, model: &str) -> Self {
+        Self {
+            id: id.into(),
+            vendor: vendor.to_owned(),
+            kind: Kind::Card { partitioned: false },
+            model: model.to_owned(),
+            index: None,
+            pci: None,
+            numa: None,
+            memory_bytes: None,
+            compute_capability: None,
+            display: None,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
     /// The card this is a part of, or the card itself.
     pub fn card(&self) -> &DeviceId {
         match &self.kind {

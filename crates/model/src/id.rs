@@ -48,6 +48,12 @@ impl fmt::Display for DeviceId {
     }
 }
 
+impl From<String> for DeviceId {
+    fn from(id: String) -> Self {
+        Self(id)
+    }
+}
+
 impl From<&str> for DeviceId {
     fn from(id: &str) -> Self {
         Self::new(id)

@@ -11,7 +11,7 @@ mod telemetry;
 mod verdict;
 
 pub use self::{
-    backend::{Backend, Driver, Phase, StuckCall, Unreadable, Work},
+    backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     id::{DeviceId, InvalidResourceName, ResourceName},
     link::{Ancestor, Link},

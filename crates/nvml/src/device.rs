@@ -87,6 +87,14 @@ impl<'s> Device<'s> {
         self.get(&symbol::MINOR, 0)
     }
 
+    /// Whether a display is attached.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn has_display(&self) -> Result<bool, Error> {
+        self.get(&symbol::DISPLAY_MODE, 0).map(|mode| mode != 0)
+    }
+
     /// Its PCI address; `None` where the driver gives numbers that are no address.
     ///
     /// # Errors
@@ -153,7 +161,7 @@ impl<'s> Device<'s> {
         self.raw
     }
 
-    fn text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
+    pub(crate) fn text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
         // Ids and names have at most 96 bytes (NVML_DEVICE_UUID_V2_BUFFER_SIZE); the last byte is
         // never the driver's.
         let mut buffer: [c_char; 97] = [0; 97];

@@ -5,6 +5,7 @@
 //! Every foreign call goes through one function, which writes it down in a [`Calls`] table before
 //! it is made and strikes it out when it returns: that is how a call that hangs is named.
 
+mod board;
 mod calls;
 mod device;
 mod error;
@@ -13,10 +14,12 @@ mod library;
 mod link;
 mod mig;
 mod sensor;
+mod shape;
 mod symbol;
 mod text;
 
 pub use self::{
+    board::{Clock, Fabric, PciIds, Threshold},
     calls::{Calls, Overdue},
     device::{Device, Locator},
     error::{Code, Error},
@@ -25,4 +28,5 @@ pub use self::{
     link::{Level, Remote},
     mig::Attributes,
     sensor::Memory,
+    shape::{Placement, Shape},
 };

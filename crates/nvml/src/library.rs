@@ -152,9 +152,21 @@ impl Session {
     /// # Errors
     /// What the driver answers.
     pub fn driver_version(&self) -> Result<String, Error> {
+        self.version(&symbol::DRIVER_VERSION)
+    }
+
+    /// The library's own version, e.g. `13.580.95.05`.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn nvml_version(&self) -> Result<String, Error> {
+        self.version(&symbol::NVML_VERSION)
+    }
+
+    fn version(&self, symbol: &Symbol<symbol::Version>) -> Result<String, Error> {
         let mut buffer: [c_char; 96] = [0; 96];
         let room = sys::NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE;
-        self.call(&symbol::DRIVER_VERSION, None, |get| {
+        self.call(symbol, None, |get| {
             // SAFETY: the buffer is longer than the length that is passed.
             unsafe { get(buffer.as_mut_ptr(), room) }
         })?;

@@ -91,7 +91,17 @@ impl Device<'_> {
             Err(error) if error.is_not_supported() => {}
             Err(error) => return Err(error),
         }
+        let address = self.link_remote_pci(link)?;
+        Ok(address.map_or(Remote::Other, Remote::Card))
+    }
+
+    /// The PCI address at the other end of an NVLink that is up, whatever is there; `None` where
+    /// the driver gives numbers that are no address.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn link_remote_pci(&self, link: u32) -> Result<Option<PciAddress>, Error> {
         let info = self.get_at(&symbol::NVLINK_REMOTE_PCI, link, EMPTY_PCI)?;
-        Ok(address(info).map_or(Remote::Other, Remote::Card))
+        Ok(address(info))
     }
 }

@@ -93,6 +93,14 @@ impl<'s> Device<'s> {
     /// # Errors
     /// What the driver answers.
     pub fn gpu_instance_profile_id(&self, instance: u32) -> Result<u32, Error> {
+        self.gpu_instance_info(instance).map(|info| info.profileId)
+    }
+
+    /// What the driver says of one of the card's GPU instances.
+    pub(crate) fn gpu_instance_info(
+        &self,
+        instance: u32,
+    ) -> Result<sys::nvmlGpuInstanceInfo_t, Error> {
         let handle = self.get_at(&symbol::GPU_INSTANCE_BY_ID, instance, ptr::null_mut())?;
         let mut info = sys::nvmlGpuInstanceInfo_t {
             device: ptr::null_mut(),
@@ -104,7 +112,7 @@ impl<'s> Device<'s> {
             // SAFETY: the handle is the driver's, the pointer is valid for one info.
             unsafe { get(handle, &raw mut info) }
         })?;
-        Ok(info.profileId)
+        Ok(info)
     }
 
     /// The id of the card's GPU instance profile with a number of NVML's list, 0 to 17 and counting.

@@ -13,6 +13,8 @@ pub struct Memory {
     pub total: u64,
     /// What is in use, in bytes; with an old driver this includes what the driver keeps for itself.
     pub used: u64,
+    /// What the driver keeps for itself, in bytes; zero with an old driver, which does not tell.
+    pub reserved: u64,
 }
 
 impl Device<'_> {
@@ -32,6 +34,7 @@ impl Device<'_> {
             Ok(memory) => Ok(Memory {
                 total: memory.total,
                 used: memory.used,
+                reserved: memory.reserved,
             }),
             Err(error) if error.is_not_supported() => self.memory_v1(),
             Err(error) => Err(error),
@@ -90,6 +93,7 @@ impl Device<'_> {
         Ok(Memory {
             total: memory.total,
             used: memory.used,
+            reserved: 0,
         })
     }
 
@@ -105,7 +109,7 @@ impl Device<'_> {
 }
 
 /// NVML's `NVML_STRUCT_VERSION`: the size in the low bits, the version in the top byte.
-const fn version<T>(number: u32) -> u32 {
+pub(crate) const fn version<T>(number: u32) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the structures are some 100 bytes"

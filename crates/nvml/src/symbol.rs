@@ -17,6 +17,8 @@ pub(crate) struct Symbol<F> {
 
 /// A call without arguments.
 pub(crate) type Plain = unsafe extern "C" fn() -> nvmlReturn_t;
+/// A call that writes a version.
+pub(crate) type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t;
 /// A call that writes one value about the whole driver.
 pub(crate) type Whole<T> = unsafe extern "C" fn(*mut T) -> nvmlReturn_t;
 /// A call that writes one value about a device.
@@ -59,7 +61,7 @@ symbols! {
     INIT: Plain = c"nvmlInit_v2", c"nvmlInit";
     SHUTDOWN: Plain = c"nvmlShutdown";
     ERROR_STRING: unsafe extern "C" fn(nvmlReturn_t) -> *const c_char = c"nvmlErrorString";
-    DRIVER_VERSION: unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t = c"nvmlSystemGetDriverVersion";
+    DRIVER_VERSION: Version = c"nvmlSystemGetDriverVersion";
     CUDA_VERSION: Whole<c_int> = c"nvmlSystemGetCudaDriverVersion_v2", c"nvmlSystemGetCudaDriverVersion";
     COUNT: Whole<c_uint> = c"nvmlDeviceGetCount_v2", c"nvmlDeviceGetCount";
     BY_INDEX: unsafe extern "C" fn(c_uint, *mut nvmlDevice_t) -> nvmlReturn_t =
@@ -71,6 +73,7 @@ symbols! {
     NAME: GetText = c"nvmlDeviceGetName";
     INDEX: Get<c_uint> = c"nvmlDeviceGetIndex";
     MINOR: Get<c_uint> = c"nvmlDeviceGetMinorNumber";
+    DISPLAY_MODE: Get<c_uint> = c"nvmlDeviceGetDisplayMode";
     // v2 writes less than v3; both begin with the numbers that are read.
     PCI_INFO: Get<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
     COMPUTE_CAPABILITY: GetTwo<c_int> = c"nvmlDeviceGetCudaComputeCapability";
@@ -111,4 +114,35 @@ symbols! {
     EVENT_SET_WAIT: unsafe extern "C" fn(nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint) -> nvmlReturn_t =
         c"nvmlEventSetWait_v2", c"nvmlEventSetWait";
     EVENT_SET_FREE: unsafe extern "C" fn(nvmlEventSet_t) -> nvmlReturn_t = c"nvmlEventSetFree";
+
+    // What a card is built of: asked for once, by a person who describes a machine.
+    NVML_VERSION: Version = c"nvmlSystemGetNVMLVersion";
+    SERIAL: GetText = c"nvmlDeviceGetSerial";
+    VBIOS: GetText = c"nvmlDeviceGetVbiosVersion";
+    PART_NUMBER: GetText = c"nvmlDeviceGetBoardPartNumber";
+    INFOROM: GetText = c"nvmlDeviceGetInforomImageVersion";
+    BRAND: Get<c_uint> = c"nvmlDeviceGetBrand";
+    ARCHITECTURE: Get<c_uint> = c"nvmlDeviceGetArchitecture";
+    CORES: Get<c_uint> = c"nvmlDeviceGetNumGpuCores";
+    BUS_WIDTH: Get<c_uint> = c"nvmlDeviceGetMemoryBusWidth";
+    FANS: Get<c_uint> = c"nvmlDeviceGetNumFans";
+    VIRTUALIZATION: Get<c_uint> = c"nvmlDeviceGetVirtualizationMode";
+    MEMORY_NODE: Get<c_uint> = c"nvmlDeviceGetNumaNodeId";
+    BAR1: Get<sys::nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
+    ECC_MODE: GetTwo<c_uint> = c"nvmlDeviceGetEccMode";
+    POWER_LIMITS: GetTwo<c_uint> = c"nvmlDeviceGetPowerManagementLimitConstraints";
+    CLOCK: GetAt<c_uint> = c"nvmlDeviceGetClockInfo";
+    MAX_CLOCK: GetAt<c_uint> = c"nvmlDeviceGetMaxClockInfo";
+    THRESHOLD: GetAt<c_uint> = c"nvmlDeviceGetTemperatureThreshold";
+    PERFORMANCE_STATE: Get<c_uint> = c"nvmlDeviceGetPerformanceState";
+    PCIE_GENERATION: Get<c_uint> = c"nvmlDeviceGetCurrPcieLinkGeneration";
+    PCIE_WIDTH: Get<c_uint> = c"nvmlDeviceGetCurrPcieLinkWidth";
+    MAX_PCIE_GENERATION: Get<c_uint> = c"nvmlDeviceGetMaxPcieLinkGeneration";
+    MAX_PCIE_WIDTH: Get<c_uint> = c"nvmlDeviceGetMaxPcieLinkWidth";
+    NVLINK_VERSION: GetAt<c_uint> = c"nvmlDeviceGetNvLinkVersion";
+    FABRIC: Get<sys::nvmlGpuFabricInfo_v2_t> = c"nvmlDeviceGetGpuFabricInfoV";
+    GPU_INSTANCE_PROFILE_V2: GetAt<sys::nvmlGpuInstanceProfileInfo_v2_t> =
+        c"nvmlDeviceGetGpuInstanceProfileInfoV";
+    PLACEMENTS: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut sys::nvmlGpuInstancePlacement_t, *mut c_uint) -> nvmlReturn_t =
+        c"nvmlDeviceGetGpuInstancePossiblePlacements_v2";
 }

@@ -1,17 +1,22 @@
 //! The command line.
 
+mod config;
 mod demo;
 mod devices;
 mod log;
+mod nvidia;
 mod place;
 mod probe;
 mod run;
 mod sim;
 mod table;
+mod topology;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use self::nvidia::spell_out;
 
 /// Hands accelerators to Kubernetes pods: a node agent that is a device plugin.
 ///
@@ -30,9 +35,12 @@ pub(crate) struct Cli {
 enum Command {
     Run(run::Args),
     Devices(devices::Args),
+    Topology(topology::Args),
+    Config(config::Args),
     Demo(demo::Args),
     Sim(sim::Args),
     Probe(probe::Args),
+    NvidiaDevicePlugin(nvidia::Args),
 }
 
 // === impl Cli ===
@@ -41,15 +49,22 @@ impl Cli {
     /// Carries the command out.
     pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
         let _flush = self.log.start(match &self.command {
-            Command::Run(_) | Command::Probe(_) => "info",
-            Command::Devices(_) | Command::Demo(_) | Command::Sim(_) => "warn",
+            Command::Run(_) | Command::Probe(_) | Command::NvidiaDevicePlugin(_) => "info",
+            Command::Devices(_)
+            | Command::Topology(_)
+            | Command::Config(_)
+            | Command::Demo(_)
+            | Command::Sim(_) => "warn",
         });
         match self.command {
             Command::Run(args) => args.start(self.log.repeat()),
             Command::Devices(args) => args.start(),
+            Command::Topology(args) => args.start(),
+            Command::Config(args) => args.start(),
             Command::Demo(args) => args.start(),
             Command::Sim(args) => args.start(),
             Command::Probe(args) => args.start(),
+            Command::NvidiaDevicePlugin(args) => args.start(self.log.repeat()),
         }
     }
 }

@@ -15,7 +15,7 @@ const USAGE: u8 = 64;
 const CONFIG: u8 = 78;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::try_parse_from(cli::spell_out(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();

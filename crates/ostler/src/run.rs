@@ -4,21 +4,27 @@
 //! ended and started anew, the others are not touched. A part that ends by itself is started
 //! again; nothing dies unseen.
 
+mod offers;
 mod parts;
 mod probe;
 mod status;
+mod watch;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    pin::pin,
+    time::Duration,
+};
 
-use anyhow::Context;
-use config::{Config, File, Overrides};
+use anyhow::{Context, bail};
+use config::{Config, Overrides, Resolved, nvidia::Flags};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
 
-use self::parts::Parts;
 pub(crate) use self::probe::own_probe;
+use self::{parts::Parts, watch::Watch};
 
 /// How long all parts together may take to end.
 const FAREWELL: Duration = Duration::from_millis(1800);
@@ -26,12 +32,21 @@ const FAREWELL: Duration = Duration::from_millis(1800);
 /// Where the config comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The config file, if there is one.
-    pub(crate) file: Option<PathBuf>,
+    /// Who says what.
+    pub(crate) origin: Origin,
     /// What flags and variables say.
     pub(crate) overrides: Overrides,
     /// The arguments that make a probe log as the agent does.
     pub(crate) log: Vec<String>,
+}
+
+/// In whose words the config is.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// In ours: the file, if there is one.
+    Native(Option<PathBuf>),
+    /// In those of NVIDIA's device plugin: its flags, which may name a file.
+    Nvidia(Box<Flags>),
 }
 
 /// The signals the agent listens to.
@@ -50,38 +65,64 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         kubelet = %config.kubelet.dir.display(),
+        mode = ?config.mode,
         "ostler starts"
     );
     let mut parts = Parts::new(config, &source);
     parts.start_all();
-    loop {
+    let mut watch = Watch::new(source.file());
+    let mut init = pin!(parts.init_failed());
+    let failed = loop {
         tokio::select! {
             signal = signals.next() => match signal {
                 "SIGHUP" => parts.reload(source.load()),
                 signal => {
                     tracing::info!(signal, "ostler stops");
-                    break;
+                    break None;
                 }
             },
+            () = watch.changed() => parts.reload(source.load()),
+            reason = &mut init => break Some(reason),
             () = parts.tend() => {}
         }
-    }
+    };
     if timeout(FAREWELL, parts.stop()).await.is_err() {
         tracing::warn!("some parts did not end in time");
     }
-    Ok(())
+    match failed {
+        Some(reason) => bail!("{reason}; it ends because failOnInitError is set"),
+        None => Ok(()),
+    }
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Reads the file and lays the overrides over it.
+    /// The config file, if there is one.
+    fn file(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::Native(file) => file.as_deref(),
+            Origin::Nvidia(flags) => flags.config_file().map(Path::new),
+        }
+    }
+
+    /// Reads everything, and tells what is probably not meant so.
     fn load(&self) -> Result<Config, config::Error> {
-        let file = match &self.file {
-            Some(path) => config::load(path)?,
-            None => File::default(),
-        };
-        Ok(Config::resolve(self.overrides.clone(), file))
+        let Resolved {
+            config, warnings, ..
+        } = self.resolve()?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(config)
+    }
+
+    fn resolve(&self) -> Result<Resolved, config::Error> {
+        let (overrides, from) = (self.overrides.clone(), &config::Origin::flag);
+        match &self.origin {
+            Origin::Native(file) => config::native(file.as_deref(), overrides, from),
+            Origin::Nvidia(flags) => config::nvidia::config(flags, overrides, from),
+        }
     }
 }
 

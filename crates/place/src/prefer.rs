@@ -1,198 +1,165 @@
-//! The preferred set for a request: the units that are closest to each other, found by growing
-//! a set greedily from each possible start. Total: a request that can be met is met, whatever is
-//! missing from the facts.
+//! The preferred units for a request. Total: a request that can be met is met, whatever is missing
+//! from the facts; a request that cannot is refused with the reason.
 
-use std::collections::BTreeSet;
-
-use model::{Ancestor, Device};
+use config::Distinct;
 use pool::{Offer, UnitId};
 
-/// Up to this many candidates each one is tried as a start; beyond, only the first, so that the
-/// cost stays `size · candidates`.
-const EVERY_START: usize = 32;
+use crate::{
+    Clock, Error,
+    cards::Cards,
+    policy::{self, Ask},
+};
 
-/// Why a request cannot be met.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// More was asked for than there is to choose from.
-    #[error("{size} of {resource} requested, but only {available} of them are available")]
-    TooFew {
-        /// What was asked for.
-        size: usize,
-        /// Of which resource.
-        resource: String,
-        /// How many there are.
-        available: usize,
-    },
-    /// The ids that must be included are more than the request.
-    #[error("{size} of {resource} requested, but {required} ids must be included")]
-    TooManyRequired {
-        /// What was asked for.
-        size: usize,
-        /// Of which resource.
-        resource: String,
-        /// How many must be included.
-        required: usize,
-    },
-    /// An id that must be included is not among the available ones.
-    #[error("{id} must be included and is not among the available {resource}")]
-    RequiredNotAvailable {
-        /// The id.
-        id: String,
-        /// Of which resource.
-        resource: String,
-    },
-}
-
-/// One id of a request with what the offer knows of it.
+/// What is asked for.
 #[derive(Clone, Copy, Debug)]
-struct Candidate<'a> {
-    id: &'a str,
-    /// Absent for an id that the offer does not list; it is taken only when nothing else is left.
-    device: Option<&'a Device>,
-    healthy: bool,
+pub struct Request<'a> {
+    /// The ids to choose from.
+    pub available: &'a [String],
+    /// The ids that must be among the chosen.
+    pub required: &'a [String],
+    /// How many are wanted.
+    pub size: usize,
+    /// When cards were granted last, for the policy `round-robin`.
+    pub clock: &'a Clock,
 }
 
-/// Chooses `size` distinct ids out of `available`, with all of `required` among them. Ids that
-/// are not healthy or not in the offer are chosen last.
+/// As [`prefer_at`], for a caller without a clock: `round-robin` then goes by index.
 pub fn prefer(
     offer: &Offer,
     available: &[String],
     required: &[String],
     size: usize,
 ) -> Result<Vec<UnitId>, Error> {
-    let available: BTreeSet<&str> = available.iter().map(String::as_str).collect();
-    let required: BTreeSet<&str> = required.iter().map(String::as_str).collect();
-    check(offer, &available, &required, size)?;
-
-    let fixed: Vec<_> = required.iter().map(|id| candidate(offer, id)).collect();
-    let free: Vec<_> = available
-        .difference(&required)
-        .map(|id| candidate(offer, id))
-        .collect();
-    let starts = match fixed.is_empty() && free.len() <= EVERY_START {
-        true => free.len().max(1),
-        false => 1,
+    let request = Request {
+        available,
+        required,
+        size,
+        clock: &Clock::default(),
     };
-    let mut best: Option<(Worth, Vec<Candidate<'_>>)> = None;
-    for start in 0..starts {
-        let set = grow(&fixed, &free, start, size);
-        let worth = worth(&set);
-        if best.as_ref().is_none_or(|(highest, _)| worth > *highest) {
-            best = Some((worth, set));
-        }
-    }
-    let set = best.map(|(_, set)| set).unwrap_or_default();
-    let mut ids: Vec<_> = set.into_iter().map(|c| UnitId::new(c.id)).collect();
-    ids.sort();
-    Ok(ids)
+    prefer_at(offer, &request)
 }
 
-/// What a set is worth: healthy members first, then closeness.
-type Worth = (usize, u64);
+/// Chooses `size` distinct ids out of the available ones, with all required ones among them, by the
+/// policy of the offer's pool. Ids that are not healthy or not in the offer are chosen last. The
+/// answer is sorted by id, and the same for the same arguments in any order.
+pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Error> {
+    let available = sorted(request.available);
+    let required = sorted(request.required);
+    check(offer, &available, &required, request.size)?;
+    let cards = Cards::new(offer, &available, &required);
+    let require = offer.pool.sharing.distinct == Distinct::Require;
+    if require {
+        check_cards(offer, &cards, request.size)?;
+    }
+    let mut ids = match available.len() == request.size {
+        true => available,
+        false => choose(offer, &cards, request, required),
+    };
+    ids.sort_unstable();
+    Ok(ids.into_iter().map(UnitId::new).collect())
+}
 
-fn check(
+/// The required ids, the healthy ones that the policy chooses, and others only where these do not
+/// suffice.
+fn choose<'a>(
     offer: &Offer,
-    available: &BTreeSet<&str>,
-    required: &BTreeSet<&str>,
-    size: usize,
-) -> Result<(), Error> {
-    let resource = offer.resource.to_string();
+    cards: &Cards<'a>,
+    request: &Request<'_>,
+    required: Vec<&'a str>,
+) -> Vec<&'a str> {
+    let mut ids = required;
+    let missing = request.size - ids.len();
+    let distinct = offer.pool.sharing.distinct;
+    let ask = Ask {
+        cards,
+        count: missing.min(healthy(cards, distinct)),
+        distinct,
+        clock: request.clock,
+    };
+    let counts = policy::choose(&offer.pool.placement, &ask);
+    for (card, count) in cards.0.iter().zip(&counts) {
+        ids.extend(card.free.iter().take(*count));
+    }
+    let poor = cards.0.iter().zip(&counts).flat_map(|(card, count)| {
+        let most = match distinct {
+            Distinct::Require if *count + card.required.len() > 0 => 0,
+            Distinct::Require => 1,
+            Distinct::Prefer | Distinct::Off => usize::MAX,
+        };
+        card.poor.iter().take(most)
+    });
+    ids.extend(poor.take(request.size - ids.len()));
+    ids
+}
+
+/// How many healthy ids can be chosen.
+fn healthy(cards: &Cards<'_>, distinct: Distinct) -> usize {
+    let of = |card: &crate::cards::Card<'_>| match distinct {
+        Distinct::Require => usize::from(card.required.is_empty() && !card.free.is_empty()),
+        Distinct::Prefer | Distinct::Off => card.free.len(),
+    };
+    cards.0.iter().map(of).sum()
+}
+
+/// The ids in order, each once.
+fn sorted(ids: &[String]) -> Vec<&str> {
+    let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn check(offer: &Offer, available: &[&str], required: &[&str], size: usize) -> Result<(), Error> {
+    let resource = || offer.resource.to_string();
     if required.len() > size {
-        let required = required.len();
         return Err(Error::TooManyRequired {
             size,
-            resource,
-            required,
+            resource: resource(),
+            required: required.len(),
         });
     }
-    if let Some(id) = required.difference(available).next() {
-        let id = (*id).to_owned();
-        return Err(Error::RequiredNotAvailable { id, resource });
+    if let Some(id) = required
+        .iter()
+        .find(|id| available.binary_search(id).is_err())
+    {
+        return Err(Error::RequiredNotAvailable {
+            id: (*id).to_owned(),
+            resource: resource(),
+        });
     }
     if available.len() < size {
-        let available = available.len();
         return Err(Error::TooFew {
             size,
-            resource,
-            available,
+            resource: resource(),
+            available: available.len(),
         });
     }
     Ok(())
 }
 
-fn candidate<'a>(offer: &'a Offer, id: &'a str) -> Candidate<'a> {
-    let unit = offer.unit(id);
-    Candidate {
-        id,
-        device: unit.and_then(|u| offer.entry(u)).map(|e| &e.device),
-        healthy: unit.is_some_and(|u| u.healthy),
-    }
-}
-
-/// Adds to `fixed` the best next one of `free` until there are `size`; without anything fixed the
-/// first is `free[start]`.
-fn grow<'a>(
-    fixed: &[Candidate<'a>],
-    free: &[Candidate<'a>],
-    start: usize,
-    size: usize,
-) -> Vec<Candidate<'a>> {
-    let mut set = fixed.to_vec();
-    let mut rest: Vec<(u64, Candidate<'a>)> = free
-        .iter()
-        .map(|c| (fixed.iter().map(|f| closeness(f, c)).sum(), *c))
-        .collect();
-    let mut next = set.is_empty().then_some(start);
-    while set.len() < size && !rest.is_empty() {
-        let at = next.take().unwrap_or_else(|| nearest(&rest));
-        let (_, chosen) = rest.remove(at.min(rest.len() - 1));
-        for (score, other) in &mut rest {
-            *score += closeness(&chosen, other);
+/// Whether so many different cards can be had.
+fn check_cards(offer: &Offer, cards: &Cards<'_>, size: usize) -> Result<(), Error> {
+    let (resource, pool) = (offer.resource.to_string(), offer.pool.name.clone());
+    for card in &cards.0 {
+        if let [first, second, ..] = card.required.as_slice() {
+            let [first, second] = [first, second].map(|id| (*id).to_owned());
+            return Err(Error::RequiredTogether {
+                first,
+                second,
+                resource,
+                pool,
+            });
         }
-        set.push(chosen);
     }
-    set
-}
-
-/// The position of the best candidate; of equal ones the first.
-fn nearest(rest: &[(u64, Candidate<'_>)]) -> usize {
-    let key = |at: usize| (rest[at].1.healthy, rest[at].0);
-    (1..rest.len()).fold(0, |best, at| if key(at) > key(best) { at } else { best })
-}
-
-fn worth(set: &[Candidate<'_>]) -> Worth {
-    let healthy = set.iter().filter(|c| c.healthy).count();
-    let pairs = set
-        .iter()
-        .enumerate()
-        .flat_map(|(at, a)| set[at + 1..].iter().map(move |b| closeness(a, b)));
-    (healthy, pairs.sum())
-}
-
-/// How good it is to have both: parts of one card, then direct lanes or a fabric, then the way
-/// through the machine. Unknown is nothing, never an obstacle.
-fn closeness(a: &Candidate<'_>, b: &Candidate<'_>) -> u64 {
-    let (Some(a), Some(b)) = (a.device, b.device) else {
-        return 0;
-    };
-    if a.card() == b.card() {
-        return 10_000;
+    match cards.0.len() {
+        cards if cards < size => Err(Error::TooFewCards {
+            size,
+            resource,
+            cards,
+            pool,
+        }),
+        _ => Ok(()),
     }
-    let Some(link) = a.links.iter().find(|link| link.peer == *b.card()) else {
-        return u64::from(a.numa.is_some() && a.numa == b.numa);
-    };
-    let lanes = if link.fabric { 18 } else { link.lanes.min(18) };
-    let way = match link.ancestor {
-        Some(Ancestor::Board) => 60,
-        Some(Ancestor::Switch) => 50,
-        Some(Ancestor::Switches) => 40,
-        Some(Ancestor::HostBridge) => 30,
-        Some(Ancestor::Node) => 20,
-        Some(Ancestor::System) => 10,
-        None => 0,
-    };
-    u64::from(lanes) * 100 + way
 }
 
 #[cfg(test)]

@@ -1,10 +1,23 @@
-//! Snapshot → offers: which devices go under which resource name, and the ids the kubelet sees.
-//! Pure functions.
+//! Config + snapshot → offers: which devices go under which resource name, whole, partitioned or
+//! shared, and the ids the kubelet sees. What is not offered is set aside with its reason. Pure
+//! functions.
 
+mod aside;
+mod assign;
+mod mig;
+mod name;
 mod offer;
-mod partition;
+mod plan;
+#[cfg(test)]
+mod sample;
+mod select;
+mod share;
 
 pub use self::{
+    aside::{Aside, AsideKind, Note, NoteKind},
+    name::{Error as NameError, name, slug},
     offer::{Offer, Offers, Unit, UnitId},
-    partition::offers,
+    plan::{Plan, offers, plan},
+    select::matches,
+    share::{REPLICA_LIMIT, mps_clients},
 };

@@ -2,6 +2,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
+use config::Pool;
 use model::{DeviceId, Entry, ResourceName, Snapshot};
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ pub struct Offer {
     pub units: Vec<Unit>,
     /// The snapshot that the offer was made from.
     pub snapshot: Arc<Snapshot>,
+    /// The pool it comes from.
+    pub pool: Arc<Pool>,
 }
 
 /// One thing the kubelet can count and ask for.

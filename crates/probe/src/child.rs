@@ -53,6 +53,11 @@ pub trait Backend: Send + 'static {
     /// Adds links that are not known yet, or all of them `again`; `false` where nothing was asked.
     fn links(&mut self, report: &mut Report, again: bool) -> bool;
 
+    /// Whether something was changed on purpose since the last look. Asked for often: cheap.
+    fn glance(&mut self) -> bool {
+        false
+    }
+
     /// Reads the sensors of the devices that were last seen.
     fn samples(&mut self) -> Vec<Sample>;
 

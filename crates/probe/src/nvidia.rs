@@ -6,10 +6,13 @@
 mod bus;
 mod card;
 mod driver;
+mod extras;
 mod files;
+mod glance;
 mod library;
 mod look;
 mod nodes;
+mod platform;
 mod profile;
 mod sensors;
 mod stage;
@@ -18,13 +21,15 @@ mod watch;
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
-use model::{DeviceId, Kind, PciAddress};
+use model::{Device, DeviceId, Kind, PciAddress};
 use nvml::{Calls, Locator, Session};
 
+pub use self::platform::Discovery;
 use self::{
     card::{Card, Reader},
     driver::Connection,
     files::Files,
+    glance::Layout,
     library::Search,
     look::{Look, Looker},
     nodes::Nodes,
@@ -34,7 +39,7 @@ use self::{
 };
 use crate::{
     child::{Backend, Events},
-    protocol::{Problem, Report, Sample, Scope},
+    protocol::{Problem, ProblemKind, Report, Sample, Scope},
 };
 
 /// Where the cards and their driver are.
@@ -44,8 +49,16 @@ pub struct Settings {
     pub host_root: PathBuf,
     /// The folder under which the driver's files are, as this process sees them.
     pub driver_path: Option<PathBuf>,
+    /// Whether the loader is asked for the library where `driver_path` does not have it.
+    pub loader_fallback: bool,
     /// The driver library itself; nothing else is looked for.
     pub nvml_library: Option<PathBuf>,
+    /// A second folder under which device nodes are, as this process sees it.
+    pub dev_path: Option<PathBuf>,
+    /// The folder of the MPS daemons, as this process sees it.
+    pub mps_path: Option<PathBuf>,
+    /// How the cards are found.
+    pub discovery: Discovery,
     /// Which cards to look at.
     pub scope: Scope,
 }
@@ -54,6 +67,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Nvidia {
     scope: Scope,
+    discovery: Discovery,
+    mps_path: Option<PathBuf>,
     files: Files,
     driver: Connection,
     stage: Stage,
@@ -63,6 +78,8 @@ pub struct Nvidia {
     seen: Vec<Seen>,
     /// Cards of the driver's that its library did not know when it was opened last.
     strangers: BTreeSet<PciAddress>,
+    /// How the cards were cut when they were looked at last.
+    layout: Option<Layout>,
 }
 
 /// A card of the last look: where it is, its id, and the places and ids of its MIG devices.
@@ -81,7 +98,11 @@ impl Default for Settings {
         Self {
             host_root: PathBuf::from("/"),
             driver_path: None,
+            loader_fallback: false,
             nvml_library: None,
+            dev_path: None,
+            mps_path: None,
+            discovery: Discovery::Auto,
             scope: Scope::All,
         }
     }
@@ -104,8 +125,9 @@ impl Nvidia {
         let search = Search {
             file: settings.nvml_library,
             driver_path: settings.driver_path,
+            or_loader: settings.loader_fallback,
         };
-        let files = Files::new(settings.host_root, Arc::clone(&calls));
+        let files = Files::new(settings.host_root, Arc::clone(&calls)).with_dev(settings.dev_path);
         let stage = Stage::default();
         Self {
             driver: Connection::new(search, calls, stage.clone()),
@@ -113,13 +135,19 @@ impl Nvidia {
             reader: Reader::new(Nodes::new(files.clone())),
             files,
             scope: settings.scope,
+            discovery: settings.discovery,
+            mps_path: settings.mps_path,
             topology: Topology::default(),
             seen: Vec::new(),
             strangers: BTreeSet::new(),
+            layout: None,
         }
     }
 
     fn try_survey(&mut self) -> Result<Report, Problem> {
+        if self.discovery == Discovery::Tegra {
+            return Ok(self.tegra(None));
+        }
         let session = self.driver.ready()?;
         let driver = self.driver.facts(&session)?;
         let (session, look) = self.look(session)?;
@@ -130,14 +158,41 @@ impl Nvidia {
             .flat_map(|card| card.devices)
             .collect();
         self.topology.apply(&mut devices);
-        Ok(Report {
+        let mut report = Report {
             driver: Some(driver),
-            problem: None,
             devices,
             unreadable: look.unreadable,
-            warnings: Vec::new(),
             skipped: look.skipped,
-        })
+            extras: extras::read(&self.files, self.mps_path.as_ref()),
+            ..Report::default()
+        };
+        self.merge(&mut report);
+        Ok(report)
+    }
+
+    /// Puts cards together that cannot be told apart.
+    fn merge(&self, report: &mut Report) {
+        if self.discovery == Discovery::Nvml {
+            return;
+        }
+        let is_integrated = |device: &&Device| platform::is_integrated(&device.model);
+        if let Some(card) = report.devices.iter().find(is_integrated) {
+            let driver = report.driver.take();
+            *report = self.tegra(Some(&card.model.clone()));
+            report.driver = driver;
+        } else if platform::is_wsl(&self.files) {
+            let cards = std::mem::take(&mut report.devices);
+            report.devices.extend(platform::together(cards));
+        }
+    }
+
+    /// The report of a Tegra board.
+    fn tegra(&self, model: Option<&str>) -> Report {
+        Report {
+            driver: Some(platform::tegra_driver(&self.files)),
+            devices: vec![platform::tegra(&self.files, model)],
+            ..Report::default()
+        }
     }
 
     /// Looks at every card; opens the driver anew where it does not know a card of its own.
@@ -170,6 +225,7 @@ impl Nvidia {
     /// Keeps where the cards are, and shows them to the thread that waits for events.
     fn remember(&mut self, session: Arc<Session>, cards: &[Card]) {
         self.seen = cards.iter().map(Seen::of).collect();
+        self.layout = Some(Layout::of(&session, &self.seen));
         self.stage.show(Scene {
             session: Some(session),
             cards: cards.iter().map(watched).collect(),
@@ -178,6 +234,7 @@ impl Nvidia {
 
     fn forget(&mut self) {
         self.seen.clear();
+        self.layout = None;
         self.topology.forget();
         self.driver.close();
     }
@@ -191,6 +248,12 @@ impl Backend for Nvidia {
     fn survey(&mut self) -> Report {
         self.try_survey().unwrap_or_else(|problem| {
             self.forget();
+            if problem.kind == ProblemKind::NoDriver
+                && self.discovery == Discovery::Auto
+                && platform::is_tegra(&self.files)
+            {
+                return self.tegra(None);
+            }
             Report {
                 problem: Some(problem),
                 ..Report::default()
@@ -211,6 +274,13 @@ impl Backend for Nvidia {
             self.topology.apply(&mut report.devices);
         }
         asked
+    }
+
+    fn glance(&mut self) -> bool {
+        let (Some(session), Some(layout)) = (self.driver.session(), &self.layout) else {
+            return false;
+        };
+        *layout != Layout::of(session, &self.seen)
     }
 
     fn samples(&mut self) -> Vec<Sample> {

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use model::{Device, DeviceId, Driver, PciAddress, StuckCall, Telemetry, Unreadable};
+use model::{Device, DeviceId, Driver, Extras, PciAddress, StuckCall, Telemetry, Unreadable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum Message {
     /// The first line: who speaks, and in which version.
     Hello(Hello),
     /// The whole picture; replaces the one before. Sent at start and whenever it changed.
-    Report(Report),
+    Report(Box<Report>),
     /// Sensors and counters of one device.
     Sample(Sample),
     /// Something happened to a device.
@@ -65,6 +65,9 @@ pub struct Report {
     /// Cards left out because the agent asked for it (`--skip`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+    /// What there is beside the devices.
+    #[serde(default, skip_serializing_if = "Extras::is_empty")]
+    pub extras: Extras,
 }
 
 /// Why a probe has no driver to talk to.

@@ -233,7 +233,7 @@ impl Supervisor {
                 Message::Hello(_) => {}
                 Message::Report(report) => {
                     running.reported = true;
-                    self.picture.report(role, report);
+                    self.picture.report(role, *report);
                     if role == Role::Main {
                         self.ledger.heal(Concern::Driver, now);
                     }

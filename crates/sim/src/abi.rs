@@ -1,11 +1,21 @@
 //! NVML's C ABI over a node's folder: what a program finds that loads `libnvidia-ml.so.1`.
 //!
-//! Names, layouts and codes are NVML 13's. All unsafe code is in [`wire`] and [`session`]; the
-//! functions themselves are safe Rust behind the [`nvml!`] macro, which counts, delays or fails
-//! each call as the node's faults say, and lets no panic out.
+//! Names, layouts and codes are NVML 13's, and every function of it is exported: those that are
+//! not simulated are in [`stub`] and say so. All unsafe code is in [`wire`] and [`session`]; the
+//! functions themselves are safe Rust behind the [`nvml!`] macro, which does for each call the
+//! same in the same order: it counts, delays or fails it as the node's faults say, finds what the
+//! handle stands for, refuses NULL where something is needed, and lets no panic out.
+//!
+//! What a program sets or makes (modes, limits, MIG instances) is written to the node's folder,
+//! so that all processes see it.
 
+mod affinity;
+mod board;
 mod call;
+mod clock;
 mod code;
+mod compute;
+mod engine;
 mod event;
 mod field;
 mod identity;
@@ -13,8 +23,11 @@ mod instance;
 mod link;
 mod memory;
 mod partition;
-mod sensor;
+mod pcie;
+mod power;
+mod process;
 mod session;
+mod setting;
 mod shape;
 mod stub;
 mod system;
@@ -23,18 +36,32 @@ mod watch;
 mod wire;
 
 /// Exports functions under their C names. `device` functions take a handle first and are given
-/// the device; `system` functions are given the state; `plain` ones nothing but their name.
+/// the device; so are `part` functions, with a GPU instance, and `compute` functions, with a
+/// compute instance. `system` functions are given the state; `plain` ones nothing but their name,
+/// and look at their arguments themselves.
 macro_rules! nvml {
     ($($kind:ident $($name:ident),+: $args:tt |$it:ident| $body:expr;)*) => {
         $($(nvml!(@ $kind $name $args $it $body);)+)*
     };
-    (@ device $name:ident ($($arg:ident: $type:ty),* $(,)?) $it:ident $body:expr) => {
+    (@ device $name:ident $args:tt $it:ident $body:expr) => {
+        nvml!(@ for [$crate::abi::call::device] $name $args $it $body);
+    };
+    (@ part $name:ident $args:tt $it:ident $body:expr) => {
+        nvml!(@ for [$crate::abi::instance::on] $name $args $it $body);
+    };
+    (@ compute $name:ident $args:tt $it:ident $body:expr) => {
+        nvml!(@ for [$crate::abi::compute::on] $name $args $it $body);
+    };
+    (@ for [$call:path] $name:ident ($($arg:ident: $type:ty),* $(,)?) $it:ident $body:expr) => {
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $name(
-            device: $crate::abi::wire::Handle,
+            handle: $crate::abi::wire::Handle,
             $($arg: $type),*
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::abi::call::device(stringify!($name), device, |$it| $body)
+            $call(stringify!($name), handle, |$it| {
+                $($crate::abi::wire::Arg::present(&$arg)?;)*
+                $body
+            })
         }
     };
     (@ system $name:ident ($($arg:ident: $type:ty),* $(,)?) $it:ident $body:expr) => {
@@ -42,7 +69,10 @@ macro_rules! nvml {
         pub(crate) extern "C" fn $name(
             $($arg: $type),*
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::abi::call::system(stringify!($name), |$it| $body)
+            $crate::abi::call::system(stringify!($name), |$it| {
+                $($crate::abi::wire::Arg::present(&$arg)?;)*
+                $body
+            })
         }
     };
     (@ plain $name:ident ($($arg:ident: $type:ty),* $(,)?) $it:ident $body:expr) => {

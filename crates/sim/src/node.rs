@@ -12,7 +12,7 @@ use model::PciAddress;
 use crate::{
     library,
     profile::{self, Profile, mig},
-    state::{Gpu, Mig, Model, State},
+    state::{Gpu, Mig, Model, Platform, State},
     store, target,
     tree::Tree,
 };
@@ -161,7 +161,9 @@ impl Node {
         }
         Tree::of(&state).write(&node.root())?;
         fs_err::write(node.dir.join(store::EVENTS), "")?;
-        fs_err::os::unix::fs::symlink(library, node.library())?;
+        for name in libraries(state.machine.platform) {
+            fs_err::os::unix::fs::symlink(&library, node.dir.join(name))?;
+        }
         store::save(&node.dir, &state)?;
         Ok(node)
     }
@@ -174,6 +176,12 @@ impl Node {
         let dir = fs_err::canonicalize(dir)?;
         store::load(&dir)?;
         Ok(Self { dir })
+    }
+
+    /// The node in a folder that is known to be one.
+    pub(crate) fn at(dir: &Path) -> Self {
+        let dir = dir.to_owned();
+        Self { dir }
     }
 
     /// The folder.
@@ -276,25 +284,42 @@ impl Node {
     }
 
     fn unplugged(&self) -> PathBuf {
-        self.dir.join(format!("{}.unplugged", store::LIBRARY))
+        self.dir.join(format!("unplugged-{}", store::LIBRARY))
     }
 
     /// Changes the state under the lock: new files first, then the state, then old files.
     fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let _lock = store::Lock::take(&self.dir)?;
-        let mut state = store::load(&self.dir)?;
+        self.revise(edit)
+    }
+
+    /// As [`Node::change`], for those who have errors of their own.
+    pub(crate) fn revise<T, E: From<Error>>(
+        &self,
+        edit: impl FnOnce(&mut State) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let _lock = store::Lock::take(&self.dir).map_err(Error::from)?;
+        let mut state = store::load(&self.dir).map_err(Error::from)?;
         let before = Tree::of(&state);
         let answer = edit(&mut state)?;
         state.generation = state.generation.wrapping_add(1);
         let tree = Tree::of(&state);
         if tree == before {
-            store::save(&self.dir, &state)?;
+            store::save(&self.dir, &state).map_err(Error::from)?;
             return Ok(answer);
         }
-        tree.write(&self.root())?;
-        store::save(&self.dir, &state)?;
-        tree.prune(&self.root())?;
+        tree.write(&self.root()).map_err(Error::from)?;
+        store::save(&self.dir, &state).map_err(Error::from)?;
+        tree.prune(&self.root()).map_err(Error::from)?;
         Ok(answer)
+    }
+}
+
+/// What the driver's library is called on a platform, by all its names.
+fn libraries(platform: Platform) -> &'static [&'static str] {
+    match platform {
+        Platform::BareMetal | Platform::Vgpu => &[store::LIBRARY],
+        Platform::Wsl => &[store::LIBRARY, store::DXCORE],
+        Platform::Tegra => &[],
     }
 }
 

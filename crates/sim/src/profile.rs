@@ -8,20 +8,37 @@ use std::collections::BTreeMap;
 use model::PciAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Driver, Gpu, Model, NumaNode, Other, State};
+use crate::state::{Driver, Fabric, Gpu, Model, NumaNode, Other, Platform, State, Tegra, VgpuHost};
 
 mod build;
+mod check;
+mod defaults;
+mod join;
 pub(crate) mod mig;
+mod problem;
 
 pub(crate) use build::{serial, uuid};
+pub use problem::{Problem, Problems};
 
 /// The profiles that come with the program.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 14] = [
     ("a100-mig", include_str!("../profiles/a100-mig.yaml")),
+    (
+        "a100-mig-odd",
+        include_str!("../profiles/a100-mig-odd.yaml"),
+    ),
     ("dgx-a100", include_str!("../profiles/dgx-a100.yaml")),
     ("dgx1-v100", include_str!("../profiles/dgx1-v100.yaml")),
+    ("gb200-nvl", include_str!("../profiles/gb200-nvl.yaml")),
+    ("hgx-b200", include_str!("../profiles/hgx-b200.yaml")),
+    ("hgx-h100", include_str!("../profiles/hgx-h100.yaml")),
     ("hgx2-v100", include_str!("../profiles/hgx2-v100.yaml")),
+    ("l40s-pcie", include_str!("../profiles/l40s-pcie.yaml")),
+    ("mixed", include_str!("../profiles/mixed.yaml")),
     ("t4", include_str!("../profiles/t4.yaml")),
+    ("tegra", include_str!("../profiles/tegra.yaml")),
+    ("vgpu", include_str!("../profiles/vgpu.yaml")),
+    ("wsl", include_str!("../profiles/wsl.yaml")),
 ];
 
 /// The models that come with the program.
@@ -34,27 +51,45 @@ pub struct Profile {
     /// Its name; UUIDs are derived from it.
     pub name: String,
     /// What it is, for a person.
+    #[serde(default = "defaults::description")]
     pub description: String,
+    /// The product name that the machine's firmware tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// How programs come to the cards.
+    #[serde(default, skip_serializing_if = "defaults::is_bare_metal")]
+    pub platform: Platform,
     /// The driver's versions.
+    #[serde(default = "defaults::driver")]
     pub driver: Driver,
+    /// The identity of the NVLink fabric that the cards are a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric: Option<Fabric>,
+    /// The host below a virtual machine; only on the platform `vgpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vgpu: Option<VgpuHost>,
+    /// The system's software; only on the platform `tegra`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tegra: Option<Tegra>,
     /// The machine's NUMA nodes.
+    #[serde(default = "defaults::numa")]
     pub numa: Vec<NumaNode>,
     /// The model of the cards that do not name one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Models of its own, by the name that the cards use.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
     /// The cards.
     pub gpus: Vec<Card>,
     /// NVLinks between two cards by their positions: `0-3: 2` is two links.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nvlinks: BTreeMap<String, u32>,
     /// NVSwitches; every card is joined to the switches of its group.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nvswitches: Vec<Switch>,
     /// PCI functions that are no GPUs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
 }
 
@@ -65,22 +100,41 @@ pub struct Card {
     /// Where it sits.
     pub pci: PciAddress,
     /// What lies between it and the processor, outermost first, joined by slashes.
+    #[serde(default = "defaults::under")]
     pub under: String,
     /// The NUMA node it is attached to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
+    /// The NUMA node that its own memory forms, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_numa: Option<u32>,
     /// Its model, if it is not the profile's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its UUID, if it is not to be derived.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// Its serial number, if it is not to be derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// The number of its device node, if it is not its position in the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<u32>,
     /// The group of NVSwitches it is joined to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "defaults::is_zero")]
     pub group: u32,
-    /// Its MIG devices; an empty list is MIG mode without any, no list is MIG mode off.
-    #[serde(default)]
+    /// Its NVLinks by what is at their other end, in place of those that follow from `nvlinks` and
+    /// `nvswitches`: the address of a card or NVSwitch, `fabric` for switches outside the machine,
+    /// `down` for links that are not up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<BTreeMap<String, u32>>,
+    /// Its MIG devices, each as `PROFILE` or `PROFILE@FIRST-MEMORY-SLICE`; an empty list is MIG
+    /// mode without any, no list is MIG mode off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig: Option<Vec<String>>,
+    /// The UUIDs of its MIG devices in the order of `mig`, if they are not to be derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig_uuids: Option<Vec<String>>,
 }
 
 /// One NVSwitch of a profile.
@@ -92,13 +146,17 @@ pub struct Switch {
     /// `vendor:device` in hex.
     pub id: String,
     /// What lies between it and the processor.
+    #[serde(default = "defaults::under")]
     pub under: String,
     /// The NUMA node it is attached to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
     /// The group of cards that it joins.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "defaults::is_zero")]
     pub group: u32,
+    /// The links that each card has to it, if they are not as many as the model says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<u32>,
 }
 
 /// A profile that cannot be used.
@@ -113,45 +171,12 @@ pub enum Error {
     /// The text is no profile; the message has line, column and snippet.
     #[error("cannot read the profile: {0}")]
     Syntax(#[source] Box<serde_saphyr::Error>),
-    /// A card names a model that is not there.
-    #[error("card {pci} has the unknown model `{model}`; there are: {known}")]
-    Model {
-        /// The card.
-        pci: PciAddress,
-        /// What it asks for.
-        model: String,
-        /// What there is.
-        known: String,
-    },
-    /// Two cards have the same address or UUID.
-    #[error("card {pci} is there twice")]
-    Twice {
-        /// The card.
-        pci: PciAddress,
-    },
-    /// A key of `nvlinks` names no two cards.
-    #[error("`{key}` in nvlinks does not name two cards of this profile, as `0-3` does")]
-    Link {
-        /// The key.
-        key: String,
-    },
-    /// A card has more links than the driver can number.
-    #[error("card {pci} has {count} NVLinks; the driver knows 18 at most")]
-    Links {
-        /// The card.
-        pci: PciAddress,
-        /// How many there are.
-        count: usize,
-    },
-    /// A card cannot be cut as its `mig` list says.
-    #[error("card {pci} cannot be partitioned")]
-    Mig {
-        /// The card.
-        pci: PciAddress,
-        /// Why.
-        #[source]
-        source: mig::Error,
-    },
+    /// The profile contradicts itself, or describes what cannot be; everything is named.
+    #[error("cannot use the profile{0}")]
+    Nonsense(Problems),
+    /// The profile cannot be written as YAML.
+    #[error("cannot write the profile as YAML")]
+    Write(#[source] Box<serde_saphyr::ser_error::Error>),
 }
 
 /// The names of the profiles that come with the program, sorted.
@@ -182,8 +207,18 @@ impl Profile {
     /// If the text is no profile, or contradicts itself.
     pub fn parse(yaml: &str) -> Result<Self, Error> {
         let profile: Self = read(yaml)?;
-        profile.state()?;
-        Ok(profile)
+        match build::state(&profile) {
+            Ok(_) => Ok(profile),
+            Err(problems) => Err(Error::Nonsense(problems.located(yaml))),
+        }
+    }
+
+    /// The profile as YAML that [`Profile::parse`] reads.
+    ///
+    /// # Errors
+    /// If it cannot be written so.
+    pub fn yaml(&self) -> Result<String, Error> {
+        serde_saphyr::to_string(self).map_err(|e| Error::Write(Box::new(e)))
     }
 
     /// The state of a new node.
@@ -191,8 +226,14 @@ impl Profile {
     /// # Errors
     /// If the profile contradicts itself.
     pub fn state(&self) -> Result<State, Error> {
-        build::state(self)
+        build::state(self).map_err(Error::Nonsense)
     }
+}
+
+/// A UUID that is the same for the same profile, for a fabric whose own is not to be told.
+pub fn cluster(profile: &str) -> String {
+    let uuid = uuid("cluster", &[profile]);
+    uuid.trim_start_matches("cluster-").to_owned()
 }
 
 /// The models that come with the program.

@@ -8,11 +8,17 @@ use std::collections::BTreeMap;
 use model::PciAddress;
 use serde::{Deserialize, Serialize};
 
+mod board;
 mod kind;
+mod machine;
 mod sensor;
+mod setting;
 
+pub use board::Board;
 pub use kind::{Clocks, MigProfile, Model, Power, Thresholds};
+pub use machine::{Fabric, Machine, Platform, Tegra, VgpuHost};
 pub use sensor::Sensors;
+pub use setting::{Instance, Process, Settings, Work};
 
 /// The state of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +29,9 @@ pub struct State {
     pub profile: String,
     /// The driver's versions.
     pub driver: Driver,
+    /// What the machine is, apart from its cards.
+    #[serde(default)]
+    pub machine: Machine,
     /// The machine's NUMA nodes.
     #[serde(default)]
     pub numa: Vec<NumaNode>,
@@ -80,7 +89,7 @@ pub struct Other {
     /// The kernel driver bound to it.
     pub driver: String,
     /// The NUMA node it is attached to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
     /// What lies between it and the processor, outermost first, joined by slashes.
     pub under: String,
@@ -102,6 +111,10 @@ pub struct Gpu {
     /// The NUMA node it is attached to.
     #[serde(default)]
     pub numa: Option<u32>,
+    /// The NUMA node that its own memory forms, on a machine where processor and card share one
+    /// address space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_numa: Option<u32>,
     /// The serial number.
     pub serial: String,
     /// Whether it has fallen off the bus.
@@ -119,6 +132,15 @@ pub struct Gpu {
     /// What it measures now.
     #[serde(default)]
     pub sensors: Sensors,
+    /// What was set on it.
+    #[serde(default, skip_serializing_if = "Settings::untouched")]
+    pub settings: Settings,
+    /// Its GPU instances that need no MIG device to exist; every MIG device has one too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<Instance>,
+    /// The processes that use it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<Process>,
 }
 
 /// One MIG device: a compute instance in a GPU instance.
@@ -215,9 +237,10 @@ impl State {
                     gpu.uuid, gpu.model
                 ));
             };
-            for mig in &gpu.migs {
-                if model.shape(&mig.profile).is_none() {
-                    let (uuid, profile) = (&mig.uuid, &mig.profile);
+            let migs = gpu.migs.iter().map(|mig| (&mig.uuid, &mig.profile));
+            let alone = gpu.instances.iter().map(|one| (&gpu.uuid, &one.profile));
+            for (uuid, profile) in migs.chain(alone) {
+                if model.shape(profile).is_none() {
                     return Err(format!("{uuid} has the unknown MIG profile `{profile}`"));
                 }
             }

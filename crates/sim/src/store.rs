@@ -26,6 +26,8 @@ pub(crate) const CALLS: &str = "calls.log";
 const LOCK: &str = "node.lock";
 /// The driver library.
 pub(crate) const LIBRARY: &str = "libnvidia-ml.so.1";
+/// The library by which programs tell that they are below Windows.
+pub(crate) const DXCORE: &str = "libdxcore.so";
 /// The host's file tree.
 pub(crate) const ROOT: &str = "root";
 

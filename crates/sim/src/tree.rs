@@ -1,4 +1,4 @@
-//! The host's files around the cards: `/sys`, `/proc` and `/dev` below a root folder.
+//! The host's files around the cards: `/sys`, `/proc`, `/dev` and a few more below a root folder.
 //!
 //! The tree is made from the state. What should be there is written before the state changes and
 //! what should not is removed after, so that a card the driver shows always has its files.
@@ -11,7 +11,9 @@ use std::{
 
 use crate::state::State;
 
+mod config;
 mod dev;
+mod platform;
 mod proc;
 mod sys;
 
@@ -23,7 +25,7 @@ pub(crate) struct Tree {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
-    File(String),
+    File(Vec<u8>),
     Link(PathBuf),
 }
 
@@ -36,10 +38,11 @@ impl Tree {
         sys::add(&mut tree, state);
         proc::add(&mut tree, state);
         dev::add(&mut tree, state);
+        platform::add(&mut tree, state);
         tree
     }
 
-    fn file(&mut self, path: impl Into<PathBuf>, content: impl Into<String>) {
+    fn file(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
         self.entries
             .insert(path.into(), Entry::File(content.into()));
     }
@@ -64,7 +67,7 @@ impl Tree {
             }
             match entry {
                 Entry::File(content) => {
-                    if fs_err::read(&path).ok().as_deref() != Some(content.as_bytes()) {
+                    if fs_err::read(&path).ok().as_deref() != Some(content) {
                         fs_err::write(&path, content)?;
                     }
                 }

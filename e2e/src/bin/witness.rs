@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write as _,
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
@@ -80,13 +81,20 @@ fn mounts() -> Result<BTreeSet<String>> {
     Ok(text.lines().filter_map(point).collect())
 }
 
-/// Opens each `nvidia…` node there is.
+/// Opens each `nvidia…` node there is, also those in folders of such a name.
 fn nodes() -> Result<BTreeMap<String, Answer>> {
     let mut found = BTreeMap::new();
-    for entry in fs_err::read_dir("/dev")? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_string_lossy().starts_with("nvidia") {
+    let mut folders = vec![PathBuf::from("/dev")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder)? {
+            let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with("nvidia") {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
             let path = entry.path().display().to_string();
             let answer = open(&path);
             found.insert(path, answer);

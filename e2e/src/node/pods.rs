@@ -100,22 +100,24 @@ impl Node {
     /// With the first difference.
     pub async fn verify(&self, pod: &Pod) -> Result<Given> {
         let held = kubelet::held().await?;
+        let devices = self.devices()?;
         let mut all = BTreeMap::new();
         for container in pod.lasting() {
             let name = &container.name;
             let at = || format!("{}/{name}", pod.name);
-            let ids = pod.report(name)?.devices(&self.cards).with_context(at)?;
+            let ids = pod.report(name)?.devices(&devices).with_context(at)?;
             let count = usize::try_from(container.gpus)?;
+            let key = (pod.full_name(), name.clone());
+            let units = held.get(&key).cloned().unwrap_or_default();
             ensure!(
-                ids.len() == count,
-                "{} asked for {count} GPUs and has {ids:?}",
+                units.len() == count,
+                "{} asked for {count} units and holds {units:?}",
                 at()
             );
-            let key = (pod.full_name(), name.clone());
-            let said = held.get(&key).cloned().unwrap_or_default();
+            let behind = behind(&units);
             ensure!(
-                said == ids,
-                "{} has {ids:?}, pod resources says {said:?}",
+                behind == ids,
+                "{} has {ids:?}, pod resources says {units:?}",
                 at()
             );
             all.insert(name.clone(), ids);
@@ -141,6 +143,15 @@ impl Node {
         )
         .await
     }
+}
+
+/// The devices behind units: a share has its device's id and a number.
+pub fn behind(units: &BTreeSet<String>) -> BTreeSet<String> {
+    let device = |unit: &String| match unit.split_once("::") {
+        Some((device, _)) => device.to_owned(),
+        None => unit.clone(),
+    };
+    units.iter().map(device).collect()
 }
 
 /// Gives a manifest to the kubelet. It reads half-written files, so it must not see one.

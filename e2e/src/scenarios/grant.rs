@@ -45,7 +45,7 @@ pub(super) async fn an_init_container_hands_its_gpu_on(node: &mut Node) -> Resul
         .init(Container::new("before", 2).ends(0, 0))
         .container(Container::new("main", 3));
     let given = node.run(&pod).await?;
-    let before = pod.report("before")?.devices(&node.cards)?;
+    let before = pod.report("before")?.devices(&node.devices()?)?;
     ensure!(before.len() == 2, "the init container had {before:?}");
     let main = given.values().flatten().cloned().collect::<BTreeSet<_>>();
     ensure!(
@@ -64,7 +64,7 @@ pub(super) async fn a_sidecar_keeps_its_gpu(node: &mut Node) -> Result<()> {
     let given = node.run(&pod).await?;
     ensure!(given.len() == 2, "two containers last: {given:?}");
     ensure_distinct(given.values())?;
-    let before = pod.report("before")?.devices(&node.cards)?;
+    let before = pod.report("before")?.devices(&node.devices()?)?;
     ensure!(
         given.get("beside") == Some(&before),
         "the sidecar has not got {before:?} of the first init container: {given:?}"

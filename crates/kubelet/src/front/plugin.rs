@@ -2,7 +2,7 @@
 //! again. One server at a time, each under a socket name of its own.
 
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -41,8 +41,16 @@ pub(crate) struct Plugin {
     pub(crate) folder: watch::Receiver<View>,
     pub(crate) answers: watch::Receiver<Option<Answer>>,
     pub(crate) row: Row,
-    /// How many sockets the resource had. It outlives the plugin, so that no name comes again.
+    pub(crate) kept: Kept,
+}
+
+/// What outlives the plugins of a resource.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// How many sockets the resource had, so that no name comes again.
     pub(crate) sockets: Arc<AtomicU64>,
+    /// When cards were granted last, for placement that goes round.
+    pub(crate) clock: Arc<Mutex<place::Clock>>,
 }
 
 /// What a plugin remembers from one registration to the next.
@@ -66,6 +74,9 @@ enum Ending {
 impl Plugin {
     /// Keeps the resource registered until it is cancelled.
     pub(crate) async fn run(self, cancel: CancellationToken) {
+        if !self.settings.register {
+            return self.serve_only(&cancel).await;
+        }
         let mut memory = Memory::new(self.settings.spacing);
         while let Some(ready) = cancel.run_until_cancelled(self.ready(&mut memory)).await {
             let held = self.hold(ready, &mut memory, &cancel);

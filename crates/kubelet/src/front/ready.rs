@@ -4,7 +4,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use tokio::{
     net::UnixStream,
     time::{sleep, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     plugin::{Memory, Plugin},
@@ -87,26 +88,61 @@ impl Plugin {
         }
     }
 
+    /// Serves and tells no kubelet, until cancelled.
+    pub(crate) async fn serve_only(&self, cancel: &CancellationToken) {
+        while !cancel.is_cancelled() {
+            match self.server() {
+                Ok((server, name)) => {
+                    let message = "serves without a registration, as the config wants it";
+                    self.row.set(Phase::WaitingForKubelet, message, Some(&name));
+                    cancel.cancelled().await;
+                    server.stop(self.settings.drain).await;
+                }
+                Err(error) => {
+                    self.row.set(Phase::Failed, &error.to_string(), None);
+                    let _ = cancel
+                        .run_until_cancelled(sleep(self.settings.backoff))
+                        .await;
+                }
+            }
+        }
+    }
+
     /// Connects to the kubelet and starts a server under a new name. The kubelet first: without
     /// one there is no need for a socket, and a kubelet that starts would remove it.
     async fn open(&self) -> Result<Ready, Error> {
-        let name = self
-            .names
-            .nth(&self.resource, self.sockets.load(Ordering::Relaxed))?;
+        // Checked before the kubelet is bothered.
+        self.name()?;
         let path = self.settings.dir.join(KUBELET_SOCKET);
         let (kubelet, identity) = match self.connect(&path).await {
             Ok(connected) => connected,
             Err(source) => return Err(Error::Connect { path, source }),
         };
-        self.sockets.fetch_add(1, Ordering::Relaxed);
-        let bound = Bound::bind(&self.settings.dir.join(&name))?;
+        let (server, name) = self.server()?;
         Ok(Ready {
-            server: Server::start(bound, self.served.clone()),
+            server,
             name,
             kubelet,
             path,
             identity,
         })
+    }
+
+    /// Starts a server under a new name.
+    fn server(&self) -> Result<(Server, String), Error> {
+        let name = self.name()?;
+        self.kept.sockets.fetch_add(1, Ordering::Relaxed);
+        let bound = Bound::bind(&self.settings.dir.join(&name))?;
+        Ok((
+            Server::start(bound, self.served.clone(), Arc::clone(&self.kept.clock)),
+            name,
+        ))
+    }
+
+    /// The next name.
+    fn name(&self) -> Result<String, TooLong> {
+        self.names
+            .nth(&self.resource, self.kept.sockets.load(Ordering::Relaxed))
     }
 
     /// Looks before it connects: if the kubelet is replaced in between, the identity is too old

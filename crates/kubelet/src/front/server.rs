@@ -1,9 +1,13 @@
 //! The server of one registration: a socket of its own, and a way to stop that always ends.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::{Stream, stream};
 use host::socket::{Bound, File};
+use place::Clock;
 use tokio::{
     net::UnixListener,
     sync::watch,
@@ -35,12 +39,16 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts to serve on a bound socket.
-    pub(crate) fn start(bound: Bound, served: watch::Receiver<Arc<Served>>) -> Self {
+    pub(crate) fn start(
+        bound: Bound,
+        served: watch::Receiver<Arc<Served>>,
+        clock: Arc<Mutex<Clock>>,
+    ) -> Self {
         let (listener, file) = bound.split();
         let (close, cut) = (CancellationToken::new(), CancellationToken::new());
         let line = Arc::new(watch::Sender::new(Line::default()));
         let receiver = line.subscribe();
-        let service = Service::new(served, line, close.clone());
+        let service = Service::new(served, line, close.clone(), clock);
         let serving = Grpc::builder()
             .add_service(DevicePluginServer::new(service))
             .serve_with_incoming_shutdown(

@@ -1,8 +1,13 @@
 //! The five calls of a device plugin. Each reads the newest offer and waits for nothing.
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
+use config::Policy;
 use futures_util::{Stream, StreamExt, stream};
+use place::Clock;
 use pool::Offer;
 use prost::Message;
 use tokio::sync::watch;
@@ -14,11 +19,11 @@ use crate::{
     api::{
         MESSAGE_LIMIT,
         deviceplugin::{
-            AllocateRequest, AllocateResponse, ContainerAllocateResponse,
+            AllocateRequest, AllocateResponse, CdiDevice, ContainerAllocateResponse,
             ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse,
-            DevicePluginOptions, DeviceSpec, Empty, ListAndWatchResponse, PreStartContainerRequest,
-            PreStartContainerResponse, PreferredAllocationRequest, PreferredAllocationResponse,
-            device_plugin_server::DevicePlugin,
+            DevicePluginOptions, DeviceSpec, Empty, ListAndWatchResponse, Mount,
+            PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
+            PreferredAllocationResponse, device_plugin_server::DevicePlugin,
         },
     },
     list::{TooLarge, list},
@@ -56,6 +61,8 @@ pub(crate) struct Service {
     served: watch::Receiver<Arc<Served>>,
     line: Arc<watch::Sender<Line>>,
     cancel: CancellationToken,
+    /// Held for a moment only, to read or to note.
+    clock: Arc<Mutex<Clock>>,
 }
 
 /// Why a call is refused.
@@ -102,16 +109,23 @@ impl Service {
         served: watch::Receiver<Arc<Served>>,
         line: Arc<watch::Sender<Line>>,
         cancel: CancellationToken,
+        clock: Arc<Mutex<Clock>>,
     ) -> Self {
         Self {
             served,
             line,
             cancel,
+            clock,
         }
     }
 
     fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.served.borrow().offer)
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        // A clock that somebody panicked over is still a clock.
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -149,7 +163,9 @@ impl DevicePlugin for Service {
     ) -> Result<Response<PreferredAllocationResponse>, Status> {
         let offer = self.offer();
         let requests = request.into_inner().container_requests;
-        let answers: Result<_, Error> = requests.iter().map(|r| prefer(&offer, r)).collect();
+        let clock = self.clock().clone();
+        let answers = requests.iter().map(|r| prefer(&offer, r, &clock));
+        let answers: Result<_, Error> = answers.collect();
         Ok(Response::new(PreferredAllocationResponse {
             container_responses: answers?,
         }))
@@ -159,10 +175,10 @@ impl DevicePlugin for Service {
         &self,
         request: Request<AllocateRequest>,
     ) -> Result<Response<AllocateResponse>, Status> {
-        Ok(Response::new(allocate(
-            &self.offer(),
-            &request.into_inner(),
-        )?))
+        let (offer, request) = (self.offer(), request.into_inner());
+        let answer = allocate(&offer, &request)?;
+        note(&offer, &request, &mut self.clock());
+        Ok(Response::new(answer))
     }
 
     async fn pre_start_container(
@@ -207,13 +223,21 @@ impl From<Error> for Status {
             | Error::Prefer(
                 place::Error::TooManyRequired { .. } | place::Error::RequiredNotAvailable { .. },
             )
-            | Error::Grant(grant::Error::Empty { .. } | grant::Error::Duplicate { .. }) => {
-                Self::invalid_argument(message)
-            }
+            | Error::Grant(
+                grant::Error::Empty { .. }
+                | grant::Error::Duplicate { .. }
+                | grant::Error::OnePerRequest { .. },
+            ) => Self::invalid_argument(message),
             Error::Prefer(place::Error::TooFew { .. })
             | Error::Grant(grant::Error::Oversized { .. }) => Self::out_of_range(message),
             Error::Grant(grant::Error::Unknown { .. }) => Self::not_found(message),
-            Error::Grant(grant::Error::Unhealthy { .. }) => Self::failed_precondition(message),
+            // With other cards free, the same request can be met.
+            Error::Prefer(
+                place::Error::TooFewCards { .. } | place::Error::RequiredTogether { .. },
+            )
+            | Error::Grant(grant::Error::NotDistinct { .. } | grant::Error::Unhealthy { .. }) => {
+                Self::failed_precondition(message)
+            }
             Error::AnswerTooLarge { .. } | Error::List(_) => Self::resource_exhausted(message),
         }
     }
@@ -242,17 +266,19 @@ fn lists(
 fn prefer(
     offer: &Offer,
     request: &ContainerPreferredAllocationRequest,
+    clock: &Clock,
 ) -> Result<ContainerPreferredAllocationResponse, Error> {
     let size = usize::try_from(request.allocation_size).map_err(|_| Error::NegativeSize {
         resource: offer.resource.to_string(),
         size: request.allocation_size,
     })?;
-    let ids = place::prefer(
-        offer,
-        &request.available_device_ids,
-        &request.must_include_device_ids,
+    let wanted = place::Request {
+        available: &request.available_device_ids,
+        required: &request.must_include_device_ids,
         size,
-    )?;
+        clock,
+    };
+    let ids = place::prefer_at(offer, &wanted)?;
     Ok(ContainerPreferredAllocationResponse {
         device_ids: ids.iter().map(ToString::to_string).collect(),
     })
@@ -279,15 +305,37 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
     }
 }
 
+/// Notes which cards were granted, where placement goes round.
+fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
+    if offer.pool.placement.policy != Policy::RoundRobin {
+        return;
+    }
+    let ids = request
+        .container_requests
+        .iter()
+        .flat_map(|c| &c.device_ids);
+    let units = ids.filter_map(|id| offer.unit(id));
+    let cards = units.filter_map(|unit| Some(offer.entry(unit)?.device.card()));
+    clock.grant(cards);
+}
+
 fn edits(edits: grant::Edits) -> ContainerAllocateResponse {
+    let mounts = edits.mounts.into_iter().map(|mount| Mount {
+        container_path: mount.container_path,
+        host_path: mount.host_path,
+        read_only: false,
+    });
     let devices = edits.devices.into_iter().map(|device| DeviceSpec {
         container_path: device.container_path,
         host_path: device.host_path,
         permissions: device.permissions,
     });
+    let names = edits.cdi_devices.into_iter();
     ContainerAllocateResponse {
         envs: edits.envs.into_iter().collect(),
+        mounts: mounts.collect(),
         devices: devices.collect(),
-        ..ContainerAllocateResponse::default()
+        annotations: edits.annotations.into_iter().collect(),
+        cdi_devices: names.map(|name| CdiDevice { name }).collect(),
     }
 }

@@ -155,6 +155,108 @@ async fn allocation_answers_each_container_in_order() {
     );
 }
 
+/// The offers with what their pools say changed.
+fn pooled(offers: &Offers, change: impl Fn(&mut config::Pool)) -> Offers {
+    let changed = offers.iter().map(|offer| {
+        let mut offer = Offer::clone(offer);
+        change(Arc::make_mut(&mut offer.pool));
+        Arc::new(offer)
+    });
+    changed.collect()
+}
+
+#[tokio::test]
+async fn an_answer_carries_all_that_is_granted() {
+    let offers = pooled(&cards(2, &[]), |pool| {
+        pool.sharing.method = config::Method::Mps;
+        pool.handover.mps_root = Some("/srv/mps".into());
+        pool.handover.lists = vec![
+            config::ListStrategy::VolumeMounts,
+            config::ListStrategy::CdiAnnotations,
+            config::ListStrategy::CdiCri,
+        ];
+        pool.handover.dev_root = "/run/nvidia/driver".into();
+    });
+    let mut at = setting(offers).await;
+    let request = allocation(&[&["GPU-0001"], &["GPU-0000"]]);
+    let answer = at.plugin.allocate(request).await.unwrap().into_inner();
+    assert_eq!(answer.container_responses.len(), 2);
+    let container = &answer.container_responses[0];
+    let mounts = container.mounts.iter();
+    let mounts: Vec<_> = mounts
+        .map(|m| (m.host_path.as_str(), m.container_path.as_str(), m.read_only))
+        .collect();
+    let named = "/var/run/nvidia-container-devices/GPU-0001";
+    let expected = [
+        (
+            "/srv/mps/nvidia.com/gpu/pipe",
+            "/mps/nvidia.com/gpu/pipe",
+            false,
+        ),
+        ("/srv/mps/shm", "/dev/shm", false),
+        ("/dev/null", named, false),
+    ];
+    assert_eq!(mounts, expected);
+    assert_eq!(
+        container.envs["CUDA_MPS_PIPE_DIRECTORY"],
+        "/mps/nvidia.com/gpu/pipe"
+    );
+    let node = &container.devices[0];
+    assert_eq!(node.host_path, "/run/nvidia/driver/dev/nvidia1");
+    assert_eq!(node.container_path, "/dev/nvidia1");
+    let name = "k8s.device-plugin.nvidia.com/gpu=GPU-0001";
+    assert_eq!(container.cdi_devices[0].name, name);
+    let (key, value) = container.annotations.iter().next().unwrap();
+    assert!(key.starts_with("cdi.k8s.io/nvidia-device-plugin_"), "{key}");
+    assert_eq!(value, name);
+}
+
+/// A pool of two cards, each of them two units.
+fn shares(change: impl Fn(&mut config::Sharing)) -> Offers {
+    let offers = pooled(&cards(2, &[]), |pool| change(&mut pool.sharing));
+    let mut offer = Offer::clone(&offers[0]);
+    let share = |unit: &pool::Unit, n| pool::Unit {
+        id: UnitId::new(format!("{}::{n}", unit.id)),
+        ..unit.clone()
+    };
+    let units = offer.units.iter();
+    offer.units = units
+        .flat_map(|unit| [0, 1].map(|n| share(unit, n)))
+        .collect();
+    Arc::new([Arc::new(offer)])
+}
+
+#[tokio::test]
+async fn more_than_one_share_is_refused_where_the_pool_says_so() {
+    let mut at = setting(shares(|sharing| sharing.one_per_request = true)).await;
+    let two = allocation(&[&["GPU-0000::0", "GPU-0001::0"]]);
+    let status = at.plugin.allocate(two).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("maximum is 1"), "{status}");
+    // Each container may have one.
+    let each = allocation(&[&["GPU-0000::0"], &["GPU-0000::1"]]);
+    at.plugin.allocate(each).await.unwrap();
+}
+
+#[tokio::test]
+async fn shares_of_one_card_are_refused_where_the_pool_says_so() {
+    let require = |sharing: &mut config::Sharing| sharing.distinct = config::Distinct::Require;
+    let mut at = setting(shares(require)).await;
+    let same = allocation(&[&["GPU-0000::0", "GPU-0000::1"]]);
+    let status = at.plugin.allocate(same).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    assert!(status.message().contains("distinct: require"), "{status}");
+    let other = allocation(&[&["GPU-0000::0", "GPU-0001::1"]]);
+    at.plugin.allocate(other).await.unwrap();
+
+    let same = ["GPU-0000::0", "GPU-0000::1"];
+    for required in [&[][..], &same] {
+        let request = preference(&same, required, 2);
+        let refused = at.plugin.get_preferred_allocation(request).await;
+        assert_eq!(refused.unwrap_err().code(), Code::FailedPrecondition);
+    }
+}
+
 #[rstest]
 #[case::no_container(&[], Code::InvalidArgument, "no container")]
 #[case::no_id(&[&[][..]], Code::InvalidArgument, "no device")]
@@ -266,4 +368,28 @@ async fn nothing_is_registered_while_the_list_is_too_large() {
     let (_plugin, mut stream) = kubelet.admit().await;
     assert_eq!(next(&mut stream).await.len(), 1);
     assert_eq!(node.reaches(Phase::Registered).await.resource.as_str(), GPU);
+}
+
+#[tokio::test]
+async fn placement_that_goes_round_remembers_what_was_granted() {
+    let mut pool = config::Pool::all("gpu", GPU);
+    pool.placement.policy = config::Policy::RoundRobin;
+    let pool = Arc::new(pool);
+    let plain = cards(3, &[]);
+    let turning = plain.iter().map(|offer| {
+        Arc::new(Offer {
+            pool: Arc::clone(&pool),
+            ..Offer::clone(offer)
+        })
+    });
+    let mut at = setting(turning.collect()).await;
+    let all = ["GPU-0000", "GPU-0001", "GPU-0002"];
+    for expected in ["GPU-0000", "GPU-0001", "GPU-0002", "GPU-0000"] {
+        let request = preference(&all, &[], 1);
+        let answer = at.plugin.get_preferred_allocation(request).await.unwrap();
+        let chosen = &answer.into_inner().container_responses[0].device_ids;
+        assert_eq!(*chosen, [expected]);
+        let request = allocation(&[&[expected]]);
+        at.plugin.allocate(request).await.unwrap();
+    }
 }

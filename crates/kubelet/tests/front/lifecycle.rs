@@ -1,6 +1,7 @@
 //! Start, stop, sockets and refusals.
 
 use std::{
+    collections::BTreeMap,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     time::Duration,
 };
@@ -14,8 +15,8 @@ use tokio::{
 use tonic::Status;
 
 use crate::{
-    node::{GPU, LONG, MIG, Node, mixed, sockets},
-    registrar::{Registrar, next},
+    node::{GPU, LONG, MIG, Node, cards, mixed, sockets},
+    registrar::{Registrar, dial, next},
 };
 
 #[tokio::test]
@@ -255,4 +256,70 @@ async fn one_resource_in_trouble_leaves_the_other_alone() {
     let mut rows = status.resources.iter();
     let fine = rows.find(|row| row.phase == Phase::Registered).unwrap();
     assert_eq!(fine.registrations, 1);
+}
+
+#[tokio::test]
+async fn a_resource_that_is_offered_no_more_empties_its_list_and_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let mut settings = Settings::new(dir.path());
+    settings.retire = Duration::from_millis(300);
+    let node = Node::with(settings, mixed(false));
+    let mut streams = BTreeMap::new();
+    for _ in 0..2 {
+        let request = kubelet.next().await;
+        let mut plugin = kubelet.dial(&request).await;
+        let empty = kubelet::api::deviceplugin::Empty {};
+        let stream = plugin.list_and_watch(empty).await.unwrap().into_inner();
+        streams.insert(request.resource_name, (request.endpoint, stream));
+    }
+    let (first, mut gone) = streams.remove(MIG).unwrap();
+    let (_, mut stays) = streams.remove(GPU).unwrap();
+    assert_eq!(next(&mut gone).await.len(), 1);
+    assert_eq!(next(&mut stays).await.len(), 1);
+
+    node.offers.send_replace(cards(1, &[]));
+
+    assert_eq!(next(&mut gone).await.len(), 0, "empty before it ends");
+    let end = timeout(LONG, gone.message()).await.unwrap();
+    assert!(end.is_ok_and(|end| end.is_none()));
+    let forgotten = |status: &kubelet::Status| status.of(MIG).is_none();
+    let mut status = node.status.clone();
+    timeout(LONG, status.wait_for(forgotten))
+        .await
+        .unwrap()
+        .unwrap();
+    let removed = async {
+        while sockets(dir.path()).len() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, removed).await.expect("its socket is left");
+
+    node.offers.send_replace(mixed(false));
+    let again = kubelet.next().await;
+    assert_eq!(again.resource_name, MIG);
+    assert_ne!(again.endpoint, first, "no socket name comes again");
+    let more = timeout(Duration::from_millis(100), stays.message()).await;
+    assert!(
+        more.is_err(),
+        "the stream of the other one is untouched: {more:?}"
+    );
+}
+
+#[tokio::test]
+async fn serves_without_a_kubelet_where_it_is_not_to_register() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Settings::new(dir.path());
+    settings.register = false;
+    let node = Node::start(settings, 2);
+    let row = node.shows("serving", |row| row.socket.is_some()).await;
+    let endpoint = row.socket.unwrap();
+    let mut plugin = dial(&dir.path().join(&endpoint)).await;
+    let empty = kubelet::api::deviceplugin::Empty {};
+    let mut stream = plugin.list_and_watch(empty).await.unwrap().into_inner();
+    assert_eq!(next(&mut stream).await.len(), 2);
+    assert_eq!(row.registrations, 0);
+    node.stop().await;
+    assert_eq!(sockets(dir.path()), Vec::<String>::new());
 }

@@ -117,21 +117,12 @@ fn snapshot(devices: Vec<Entry>) -> Offers {
 
 fn entry(at: usize, unhealthy: bool) -> Entry {
     let device = Device {
-        id: format!("GPU-{at:04}").as_str().into(),
-        vendor: "nvidia".to_owned(),
-        kind: Kind::Card { partitioned: false },
-        model: "test card".to_owned(),
-        index: None,
-        pci: None,
         numa: (at % 3 != 2).then_some(u32::from(at % 3 == 1)),
-        memory_bytes: None,
-        compute_capability: None,
         nodes: vec![DeviceNode {
             path: format!("/dev/nvidia{at}"),
             role: NodeRole::Own,
         }],
-        links: Vec::new(),
-        failures: Vec::new(),
+        ..Device::card_of("nvidia", format!("GPU-{at:04}"), "test card")
     };
     let mut verdict = Verdict::default();
     if unhealthy {

@@ -93,10 +93,7 @@ impl Registrar {
 
     /// Dials the plugin of a registration.
     pub(crate) async fn dial(&self, request: &RegisterRequest) -> Plugin {
-        let path = self.dir.join(&request.endpoint);
-        let channel = Endpoint::from_shared(format!("unix:{}", path.display())).unwrap();
-        DevicePluginClient::new(channel.connect().await.unwrap())
-            .max_decoding_message_size(64 << 20)
+        dial(&self.dir.join(&request.endpoint)).await
     }
 
     /// Takes the next registration as a kubelet does: dials and opens the stream.
@@ -106,6 +103,12 @@ impl Registrar {
         let stream = plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
         (plugin, stream)
     }
+}
+
+/// Dials the plugin on a socket.
+pub(crate) async fn dial(path: &Path) -> Plugin {
+    let channel = Endpoint::from_shared(format!("unix:{}", path.display())).unwrap();
+    DevicePluginClient::new(channel.connect().await.unwrap()).max_decoding_message_size(64 << 20)
 }
 
 #[tonic::async_trait]

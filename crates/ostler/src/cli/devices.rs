@@ -35,6 +35,13 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
+    #[command(flatten)]
+    sight: Sight,
+}
+
+/// Where the devices are looked up: at the agent, else at the hardware.
+#[derive(Debug, clap::Args)]
+pub(super) struct Sight {
     /// The agent's control socket [default: /run/ostler/control.sock]
     #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
     control_socket: Option<PathBuf>,
@@ -52,18 +59,7 @@ impl Args {
     }
 
     async fn show(self) -> anyhow::Result<()> {
-        let socket = self.control_socket.clone();
-        let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
-        let snapshot = match client::get(&socket, "/v1/devices").await {
-            Ok(body) => {
-                serde_json::from_slice(&body).context("the agent's answer cannot be read")?
-            }
-            Err(error @ Error::Absent { .. }) => {
-                anstream::eprintln!("{error}; looking at the hardware without it");
-                self.look().await?
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let snapshot = self.sight.snapshot().await?;
         let output = match self.output {
             Output::Table => page(&snapshot),
             Output::Json => text(&snapshot, false)?,
@@ -71,6 +67,24 @@ impl Args {
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(())
+    }
+}
+
+// === impl Sight ===
+
+impl Sight {
+    /// The agent's newest snapshot; without an agent, one of our own, and a word about it.
+    pub(super) async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let socket = self.control_socket.clone();
+        let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
+        match client::get(&socket, "/v1/devices").await {
+            Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
+            Err(error @ Error::Absent { .. }) => {
+                anstream::eprintln!("{error}; looking at the hardware without it");
+                self.look().await
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// One look of our own, through a probe, so that a hung driver cannot hang us.

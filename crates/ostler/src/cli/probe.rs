@@ -1,11 +1,12 @@
 //! `ostler probe`: what the agent starts as a child, and what a person can run to see the same.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::Subcommand;
 use config::Period;
 use probe::{
-    child, nvidia,
+    child,
+    nvidia::{self, Discovery},
     protocol::{CardRef, Scope},
 };
 
@@ -26,6 +27,17 @@ enum Backend {
     Nvidia(Nvidia),
 }
 
+/// How the cards are found.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Way {
+    /// As the machine is
+    Auto,
+    /// Through NVML, whatever the machine looks like
+    Nvml,
+    /// As a Tegra board, whatever the machine looks like
+    Tegra,
+}
+
 #[derive(Debug, clap::Args)]
 struct Nvidia {
     #[command(flatten)]
@@ -42,6 +54,22 @@ struct Nvidia {
     /// Look at this card alone, by PCI address or index
     #[arg(long, value_name = "CARD")]
     only: Option<CardRef>,
+
+    /// Ask the loader for the library where --driver-path does not have it
+    #[arg(long)]
+    loader_fallback: bool,
+
+    /// A second folder under which device nodes are, as this process sees it
+    #[arg(long, value_name = "DIR")]
+    dev_path: Option<PathBuf>,
+
+    /// The folder of the MPS daemons, as this process sees it
+    #[arg(long, value_name = "DIR")]
+    mps_path: Option<PathBuf>,
+
+    /// How the cards are found
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    discovery: Way,
 
     /// Do not listen to the driver's events
     #[arg(long)]
@@ -81,6 +109,14 @@ impl Nvidia {
                 host_root: self.place.host_root.unwrap_or_else(|| "/".into()),
                 driver_path: self.place.driver_path,
                 nvml_library: self.place.nvml_library,
+                loader_fallback: self.loader_fallback,
+                dev_path: self.dev_path,
+                mps_path: self.mps_path,
+                discovery: match self.discovery {
+                    Way::Auto => Discovery::Auto,
+                    Way::Nvml => Discovery::Nvml,
+                    Way::Tegra => Discovery::Tegra,
+                },
                 scope,
             },
             Arc::clone(&calls),

@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use config::Overrides;
 
 use super::place::Place;
+use crate::run::{Origin, Source};
 
 /// Run the agent: find the devices, register with the kubelet, answer for them until SIGTERM.
 ///
@@ -42,19 +43,26 @@ pub(super) struct Args {
 impl Args {
     /// Runs the agent; its probes log as `log` says.
     pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
-        let source = crate::run::Source {
-            file: self.config,
+        let (file, overrides) = self.split();
+        let source = Source {
+            origin: Origin::Native(file),
             log,
-            overrides: Overrides {
-                kubelet_dir: self.kubelet_dir,
-                pod_resources_socket: self.pod_resources_socket,
-                host_root: self.place.host_root,
-                driver_path: self.place.driver_path,
-                nvml_library: self.place.nvml_library,
-                control_socket: self.control_socket,
-            },
+            overrides,
         };
         super::block_on(crate::run::run(source))??;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The config file, and what flags and variables say beside it.
+    pub(super) fn split(self) -> (Option<PathBuf>, Overrides) {
+        let overrides = Overrides {
+            kubelet_dir: self.kubelet_dir,
+            pod_resources_socket: self.pod_resources_socket,
+            host_root: self.place.host_root,
+            driver_path: self.place.driver_path,
+            nvml_library: self.place.nvml_library,
+            control_socket: self.control_socket,
+        };
+        (self.config, overrides)
     }
 }

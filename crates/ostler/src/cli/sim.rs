@@ -1,5 +1,6 @@
 //! `ostler sim`: a simulated node in a folder, and the commands that change it.
 
+mod capture;
 mod change;
 mod create;
 pub(super) mod kubelet;
@@ -45,6 +46,7 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Create(create::Args),
+    Capture(capture::Args),
     /// List the profiles a node can be made from
     Profiles,
     Show(show::Args),
@@ -63,6 +65,7 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let text = match self.command {
             Command::Create(args) => args.create()?,
+            Command::Capture(args) => args.capture()?,
             Command::Profiles => create::profiles()?,
             Command::Kubelet(args) => {
                 super::block_on(args.run())??;
@@ -103,7 +106,9 @@ impl Command {
                 let calls = node.calls()?;
                 Ok(calls.iter().map(|call| format!("{call}\n")).collect())
             }
-            Self::Create(_) | Self::Profiles | Self::Kubelet(_) => Ok(String::new()),
+            Self::Create(_) | Self::Capture(_) | Self::Profiles | Self::Kubelet(_) => {
+                Ok(String::new())
+            }
         }
     }
 }

@@ -24,18 +24,9 @@ fn at(seconds: u64) -> Now {
 
 fn card(n: u32) -> Device {
     Device {
-        id: format!("GPU-{n}").as_str().into(),
-        vendor: "nvidia".to_owned(),
-        kind: Kind::Card { partitioned: false },
-        model: "A100".to_owned(),
         index: Some(n.to_string()),
         pci: Some(format!("0000:0{n}:00.0").parse().unwrap()),
-        numa: None,
-        memory_bytes: None,
-        compute_capability: None,
-        nodes: Vec::new(),
-        links: Vec::new(),
-        failures: Vec::new(),
+        ..Device::card_of("nvidia", format!("GPU-{n}"), "A100")
     }
 }
 
@@ -71,6 +62,7 @@ fn sighting(devices: Vec<Device>) -> Sighting {
             driver: None,
             stuck: Vec::new(),
             unreadable: Vec::new(),
+            extras: model::Extras::default(),
         },
         devices,
         stuck: BTreeMap::new(),

@@ -2,14 +2,15 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    path::Path,
     pin::Pin,
     sync::Arc,
     time::Duration,
 };
 
-use config::Config;
+use config::{Config, Pools};
 use jiff::Timestamp;
-use model::Snapshot;
+use model::{Phase, Snapshot};
 use pool::Offers;
 use probe::{
     Update,
@@ -23,7 +24,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use web::control::Pages;
 
-use super::{Source, probe::own_probe, status::Status};
+use super::{
+    Source,
+    offers::{self, Made},
+    probe::own_probe,
+    status::Status,
+};
 use crate::{inventory, reap};
 
 /// The pause before a part that ended by itself is started again.
@@ -71,8 +77,11 @@ struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
     health: watch::Sender<config::Health>,
+    pools: watch::Sender<Pools>,
     snapshots: watch::Sender<Arc<Snapshot>>,
     offers: watch::Sender<Offers>,
+    /// What became of every device.
+    made: watch::Sender<Made>,
     kubelet: watch::Sender<kubelet::Status>,
     status: watch::Sender<Status>,
     children: Children,
@@ -88,6 +97,7 @@ impl Parts {
     pub(super) fn new(config: Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
         let health = watch::Sender::new(config.health.clone());
+        let pools = watch::Sender::new(config.pools.clone());
         Self {
             config,
             tasks: JoinSet::new(),
@@ -97,10 +107,12 @@ impl Parts {
                 seen,
                 updates: Arc::new(Mutex::new(updates)),
                 health,
+                pools,
                 snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
                 offers: watch::Sender::new(Offers::default()),
+                made: watch::Sender::default(),
                 kubelet: watch::Sender::default(),
-                status: watch::Sender::new(Status::new(source.file.clone())),
+                status: watch::Sender::new(Status::new(source.file().map(Path::to_owned))),
                 children: Children::default(),
                 log: source.log.clone(),
             },
@@ -142,6 +154,19 @@ impl Parts {
         }
     }
 
+    /// Waits until the driver is found not to start, where that is to end the agent; why. Once it
+    /// has started, nothing ends the agent.
+    pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
+        let wanted = self.config.fail_on_init_error;
+        let mut snapshots = self.wires.snapshots.subscribe();
+        async move {
+            if wanted && let Some(reason) = failed_start(&mut snapshots).await {
+                return reason;
+            }
+            std::future::pending().await
+        }
+    }
+
     /// Takes over a new config: parts that it changes are ended, and start anew with it.
     pub(super) fn reload(&mut self, new: Result<Config, config::Error>) {
         let new = match new {
@@ -164,17 +189,23 @@ impl Parts {
         });
         let old = std::mem::replace(&mut self.config, new);
         let mut changed = Vec::new();
+        let mut pools_changed = false;
         if old.probe != self.config.probe {
             changed.push(Part::Probe);
         }
         self.wires.health.send_replace(self.config.health.clone());
+        // Offers are made anew; those that come out the same disturb nobody.
+        if old.pools != self.config.pools {
+            self.wires.pools.send_replace(self.config.pools.clone());
+            pools_changed = true;
+        }
         if old.kubelet != self.config.kubelet {
             changed.push(Part::Kubelet);
         }
         if old.control_socket != self.config.control_socket {
             changed.push(Part::Control);
         }
-        tracing::info!(?changed, "the config was read again");
+        tracing::info!(?changed, pools = pools_changed, "the config was read again");
         for part in changed {
             self.cancel(part);
         }
@@ -231,12 +262,15 @@ impl Wires {
                 let _ = stop.run_until_cancelled(work).await;
             }),
             Part::Offers => Box::pin(async move {
-                let work = make_offers(wires.snapshots.subscribe(), wires.offers);
+                let snapshots = wires.snapshots.subscribe();
+                let pools = wires.pools.subscribe();
+                let work = offers::make(snapshots, pools, wires.offers, wires.made);
                 let _ = stop.run_until_cancelled(work).await;
             }),
             Part::Kubelet => {
                 let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
                 settings.pod_resources = Some(config.kubelet.pod_resources_socket);
+                settings.register = config.kubelet.register;
                 let offers = wires.offers.subscribe();
                 Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
             }
@@ -254,7 +288,13 @@ impl Wires {
 
     /// What commands can ask for. Read when asked for, from what is known already.
     fn pages(self) -> Pages {
-        let (snapshots, status, kubelet) = (self.snapshots, self.status, self.kubelet);
+        let Self {
+            snapshots,
+            status,
+            kubelet,
+            made,
+            ..
+        } = self;
         Pages::default()
             .with("/v1/devices", move || {
                 serde_json::to_string(&**snapshots.borrow())
@@ -262,18 +302,21 @@ impl Wires {
             .with("/v1/status", move || {
                 let mut status = status.borrow().clone();
                 status.resources.clone_from(&kubelet.borrow().resources);
+                status.offers.clone_from(&made.borrow());
                 serde_json::to_string(&status)
             })
     }
 }
 
-/// Makes offers of snapshots, until the snapshots end.
-async fn make_offers(mut snapshots: watch::Receiver<Arc<Snapshot>>, offers: watch::Sender<Offers>) {
-    loop {
-        let snapshot = Arc::clone(&snapshots.borrow_and_update());
-        offers.send_replace(pool::offers(&snapshot));
-        if snapshots.changed().await.is_err() {
-            return;
-        }
-    }
+/// Waits for the driver's start; why it failed, if it did.
+async fn failed_start(snapshots: &mut watch::Receiver<Arc<Snapshot>>) -> Option<String> {
+    let decided = |snapshot: &Arc<Snapshot>| {
+        let mut phases = snapshot.backends.iter().map(|backend| backend.phase);
+        phases.any(|phase| !matches!(phase, Phase::Starting | Phase::Failing))
+    };
+    let snapshot = Arc::clone(&*snapshots.wait_for(decided).await.ok()?);
+    let failed = |phase| matches!(phase, Phase::NoDriver | Phase::DriverFailed);
+    let mut backends = snapshot.backends.iter();
+    let backend = backends.find(|backend| failed(backend.phase))?;
+    Some(backend.message.clone())
 }

@@ -1,5 +1,6 @@
 //! How this program starts itself again as a probe.
 
+use config::Discovery;
 use probe::supervisor::{Children, Limits, Program, Settings};
 
 /// The NVIDIA probe of this program, with a place where its processes are written down.
@@ -15,6 +16,21 @@ pub(crate) fn own_probe(config: &config::Probe, children: Children) -> Settings 
     if let Some(path) = &config.nvml_library {
         flag("--nvml-library", path);
     }
+    if let Some(path) = &config.dev_path {
+        flag("--dev-path", path);
+    }
+    if let Some(path) = &config.mps_path {
+        flag("--mps-path", path);
+    }
+    if config.loader_fallback {
+        args.push("--loader-fallback".to_owned());
+    }
+    let discovery = match config.discovery {
+        Discovery::Auto => "auto",
+        Discovery::Nvml => "nvml",
+        Discovery::Tegra => "tegra",
+    };
+    args.push(format!("--discovery={discovery}"));
     args.push(format!("--period={}ms", config.period.as_millis().max(1)));
     Settings {
         name: "nvidia".to_owned(),

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use kubelet::Resource;
 use serde::Serialize;
 
+use super::offers::Made;
+
 /// What `/v1/status` says.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Status {
@@ -15,6 +17,9 @@ pub(super) struct Status {
     pub(super) config: ConfigStatus,
     /// One row for each resource, filled in when it is asked for.
     pub(super) resources: Vec<Resource>,
+    /// What is not offered and why, and the like; filled in when it is asked for.
+    #[serde(flatten)]
+    pub(super) offers: Made,
 }
 
 /// Which config is at work.
@@ -44,6 +49,7 @@ impl Status {
                 problem: None,
             },
             resources: Vec::new(),
+            offers: Made::default(),
         }
     }
 }

@@ -5,12 +5,17 @@
 mod process;
 mod rig;
 
+mod broken;
 mod commands;
 mod driver;
+mod dropin;
 mod hangs;
 mod health;
 mod ids;
+mod layout;
+mod load;
 mod overlap;
+mod pools;
 mod probes;
 mod registration;
 mod reload;

@@ -28,7 +28,7 @@ const STATUS: &str = "/v1/status";
 const STEP: Duration = Duration::from_millis(20);
 
 /// Everything that the agent itself has to say.
-const LOG: &str = "info,ostler=debug,probe=debug,kubelet=debug,web=debug";
+pub(crate) const LOG: &str = "info,ostler=debug,probe=debug,kubelet=debug,web=debug";
 
 /// The time that the agent has to end.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -50,27 +50,29 @@ impl Agent {
 
     /// Starts a command that is, or becomes, `ostler`, with the flags of the rig.
     pub(crate) fn spawn(rig: &Rig, name: &str, mut command: Command) -> Self {
-        let (control, log) = (
-            rig.path(&format!("{name}.sock")),
-            rig.path(&format!("{name}.log")),
-        );
-        let file = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .unwrap();
         let flags: [(&str, PathBuf); 6] = [
             ("--config", rig.path(&format!("{name}.yaml"))),
             ("--kubelet-dir", rig.kubelet_dir()),
             ("--pod-resources-socket", rig.pod_resources()),
             ("--host-root", rig.node.root()),
             ("--nvml-library", rig.node.library()),
-            ("--control-socket", control.clone()),
+            ("--control-socket", control(rig, name)),
         ];
         command.args(["run", "--log", LOG]);
         for (flag, path) in flags {
             command.arg(flag).arg(path);
         }
+        Self::launch(rig, name, command)
+    }
+
+    /// Starts a command that is, or becomes, the agent and knows its [`control`] socket.
+    pub(crate) fn launch(rig: &Rig, name: &str, mut command: Command) -> Self {
+        let log = rig.path(&format!("{name}.log"));
+        let file = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .unwrap();
         // A group of its own, so that a test can send it signals without hearing them itself.
         let child = command
             .process_group(0)
@@ -81,7 +83,7 @@ impl Agent {
             .unwrap();
         Self {
             child,
-            control,
+            control: control(rig, name),
             log,
         }
     }
@@ -216,6 +218,11 @@ impl Drop for Agent {
             }
         }
     }
+}
+
+/// The control socket of the agent of that name.
+pub(crate) fn control(rig: &Rig, name: &str) -> PathBuf {
+    rig.path(&format!("{name}.sock"))
 }
 
 /// The program, without what the environment says of other agents.

@@ -108,7 +108,7 @@ async fn a_broken_config_leaves_the_last_good_one_at_work_and_is_shown() {
     let status = agent.says("the problem", |s| problem(s).is_some()).await;
     let text = problem(&status).unwrap();
     assert!(text.contains("ostler.yaml"), "{text}");
-    assert!(text.contains("line 2 column 11"), "{text}");
+    assert!(text.contains("ostler.yaml:2:11: probe.period"), "{text}");
     warm(&running, 66);
     feels(&running, 66).await;
     assert_eq!(kubelet.registrations().len(), 1);
@@ -144,8 +144,8 @@ async fn a_broken_config_at_the_start_ends_with_78_and_says_where() {
     assert_eq!(status.code(), Some(78));
     let log = agent.log();
     assert!(log.contains("ostler.yaml"), "{log}");
-    assert!(log.contains("line 2 column 3"), "{log}");
-    assert!(log.contains("`perod`"), "{log}");
+    assert!(log.contains("ostler.yaml:2:3: probe.perod"), "{log}");
+    assert!(log.contains("`period`"), "{log}");
 }
 
 #[test]

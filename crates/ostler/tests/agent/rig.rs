@@ -1,14 +1,14 @@
 //! A node to test on: a simulated driver, a simulated kubelet, and a folder for everything.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use sim::{
     Node, Profile, Target,
-    kubelet::{Admitted, Devices, Era, Kubelet, Pod, Settings},
+    kubelet::{AdmissionError, Admitted, Devices, Era, Granted, Kubelet, Pod, Settings},
 };
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -94,11 +94,17 @@ impl Rig {
         self.node.gpus().unwrap()[index].uuid.clone()
     }
 
-    /// How often each call but the wait for events was made.
+    /// How many calls were made, but for those that a probe makes all the time: it waits for
+    /// events, and glances at how the cards are cut.
     pub(crate) fn calls(&self) -> usize {
+        const ALWAYS: [&str; 3] = [
+            "nvmlEventSetWait",
+            "nvmlDeviceGetHandleBy",
+            "nvmlDeviceGetMigMode",
+        ];
         let calls = self.node.calls().unwrap();
-        let waits = |call: &String| call.starts_with("nvmlEventSetWait");
-        calls.iter().filter(|call| !waits(call)).count()
+        let always = |call: &&String| ALWAYS.iter().any(|name| call.starts_with(name));
+        calls.iter().filter(|call| !always(call)).count()
     }
 
     /// Waits until a probe listens to the events of all cards.
@@ -148,12 +154,46 @@ impl Running {
         self.kubelet.wait_until(&wanted, full, limit).await.unwrap();
     }
 
+    /// Waits until the kubelet may hand out exactly so many of these resources and no others.
+    pub(crate) async fn offers(&self, wanted: &[(&str, usize)]) {
+        let wanted: BTreeMap<String, usize> = wanted
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
+        let so = |kubelet: &Kubelet| allocatable(kubelet) == wanted;
+        let what = format!("exactly {wanted:?}");
+        self.kubelet.wait_until(&what, so, LONG).await.unwrap();
+    }
+
+    /// Replaces the config file at once, as a ConfigMap's is. The agent notices it by itself.
+    pub(crate) fn rewrite(&self, config: &str) {
+        let (file, draft) = (self.rig.path("ostler.yaml"), self.rig.path("draft"));
+        fs_err::write(&draft, config).unwrap();
+        fs_err::rename(draft, file).unwrap();
+    }
+
+    /// The ids of a resource at the kubelet.
+    pub(crate) fn ids(&self, resource: &str) -> BTreeSet<String> {
+        self.kubelet.devices(resource).into_keys().collect()
+    }
+
+    /// Admits a pod that wants `count` devices, removes it again, and says what its container was
+    /// given.
+    pub(crate) async fn admit(
+        &self,
+        resource: &str,
+        count: usize,
+    ) -> Result<Granted, AdmissionError> {
+        let pod = Pod::new("default", "guest").container("main", [(resource, count)]);
+        let mut admitted: Admitted = self.kubelet.admit(pod).await?;
+        self.kubelet.remove(&admitted.pod);
+        Ok(admitted.containers.remove("main").unwrap())
+    }
+
     /// Admits a pod that wants `count` devices, removes it again, and says what it got.
     pub(crate) async fn borrow(&self, resource: &str, count: usize) -> BTreeSet<String> {
-        let pod = Pod::new("default", "guest").container("main", [(resource, count)]);
-        let admitted: Admitted = self.kubelet.admit(pod).await.unwrap();
-        self.kubelet.remove(&admitted.pod);
-        admitted.containers["main"].devices[resource].clone()
+        let granted = self.admit(resource, count).await.unwrap();
+        granted.devices[resource].clone()
     }
 
     /// Waits until exactly these devices of a resource are unhealthy at the kubelet.
@@ -175,10 +215,25 @@ pub(crate) fn breaches(kubelet: &Kubelet) -> Vec<String> {
     violations.iter().map(ToString::to_string).collect()
 }
 
+/// How many of each resource may be handed out; without those of which there is nothing.
+pub(crate) fn allocatable(kubelet: &Kubelet) -> BTreeMap<String, usize> {
+    let rows = kubelet.node().into_iter();
+    let counts = rows.map(|(name, row)| (name, row.allocatable));
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
 /// The ids of the unhealthy devices.
 pub(crate) fn unhealthy(devices: &Devices) -> Vec<&str> {
     let sick = devices.iter().filter(|(_, device)| !device.healthy);
     sick.map(|(id, _)| id.as_str()).collect()
+}
+
+/// Tells a person how long something took; nothing depends on it.
+pub(crate) fn took(what: &str, since: Instant) {
+    #[expect(clippy::print_stderr, reason = "a measurement for a person")]
+    {
+        eprintln!("{what}: {:.1?}", since.elapsed());
+    }
 }
 
 /// The card at an index.

@@ -1,149 +1,216 @@
-use std::sync::Arc;
+mod arrivals;
+mod known;
+mod policies;
+mod shared;
 
-use model::{Entry, Kind, Link, Snapshot, State, Verdict};
+use std::collections::BTreeSet;
+
+use config::{Placement, Policy, Pool, Sharing, Weights};
 use proptest::prelude::*;
 
 use super::*;
+use crate::machines;
 
-/// The NVLink lanes of a DGX-1 with V100s, each pair once.
-const VOLTA: [(usize, usize, u32); 16] = [
-    (0, 1, 1),
-    (0, 2, 1),
-    (0, 3, 2),
-    (0, 4, 2),
-    (1, 2, 2),
-    (1, 3, 1),
-    (1, 5, 2),
-    (2, 3, 2),
-    (2, 6, 1),
-    (3, 7, 1),
-    (4, 5, 1),
-    (4, 6, 1),
-    (4, 7, 2),
-    (5, 6, 2),
-    (5, 7, 1),
-    (6, 7, 2),
+const POLICIES: [Policy; 7] = [
+    Policy::Topology,
+    Policy::Packed,
+    Policy::Spread,
+    Policy::FirstFit,
+    Policy::BestFit,
+    Policy::RoundRobin,
+    Policy::Weighted,
 ];
 
-fn device(n: usize) -> Device {
-    Device {
-        id: format!("GPU-{n}").as_str().into(),
-        vendor: "nvidia".to_owned(),
-        kind: Kind::Card { partitioned: false },
-        model: "V100".to_owned(),
-        index: None,
-        pci: None,
-        numa: None,
-        memory_bytes: None,
-        compute_capability: None,
-        nodes: Vec::new(),
-        links: Vec::new(),
-        failures: Vec::new(),
+const DISTINCT: [Distinct; 3] = [Distinct::Require, Distinct::Prefer, Distinct::Off];
+
+fn pool(policy: Policy, distinct: Distinct) -> Pool {
+    Pool {
+        placement: Placement {
+            policy,
+            weights: Weights {
+                link: 3,
+                numa: 2,
+                load: 2,
+                temperature: 1,
+                power: 1,
+            },
+        },
+        sharing: Sharing {
+            distinct,
+            ..Sharing::default()
+        },
+        ..Pool::all("gpu", "nvidia.com/gpu")
     }
 }
 
-fn offer(devices: impl IntoIterator<Item = (Device, State)>) -> Arc<Offer> {
-    let entry = |(device, state)| Entry {
-        device,
-        verdict: Verdict {
-            state,
-            causes: Vec::new(),
-        },
-        telemetry: None,
-    };
-    let snapshot = Snapshot {
-        devices: devices.into_iter().map(entry).collect(),
-        ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
-    };
-    Arc::clone(&pool::offers(&Arc::new(snapshot))[0])
-}
-
-fn volta() -> Arc<Offer> {
-    let ancestor = |a: usize, b: usize| match (a / 2 == b / 2, a / 4 == b / 4) {
-        (true, _) => Ancestor::Switch,
-        (_, true) => Ancestor::HostBridge,
-        _ => Ancestor::System,
-    };
-    offer((0..8).map(|a| {
-        let mut gpu = device(a);
-        gpu.links = (0..8)
-            .filter(|b| *b != a)
-            .map(|b| Link {
-                peer: format!("GPU-{b}").as_str().into(),
-                ancestor: Some(ancestor(a, b)),
-                lanes: VOLTA
-                    .iter()
-                    .find(|(x, y, _)| (*x, *y) == (a.min(b), a.max(b)))
-                    .map_or(0, |(_, _, lanes)| *lanes),
-                fabric: false,
-            })
-            .collect();
-        (gpu, State::Healthy)
-    }))
+/// An offer of whole cards.
+fn whole(cards: Vec<model::Device>) -> Offer {
+    machines::offer(cards, 1, pool(Policy::Topology, Distinct::Prefer))
 }
 
 fn ids(numbers: &[usize]) -> Vec<String> {
-    numbers.iter().map(|n| format!("GPU-{n}")).collect()
+    numbers.iter().map(|n| machines::id(*n)).collect()
 }
 
-#[rstest::rstest]
-#[case(&[0, 2, 4, 5], &[], 2, &[0, 4])]
-#[case(&[0, 4, 5, 6], &[], 2, &[5, 6])]
-#[case(&[0, 3, 1], &[], 2, &[0, 3])]
-#[case(&[0, 1, 2, 3, 4, 5, 6, 7], &[4], 1, &[4])]
-#[case(&[0, 1, 2, 3, 4, 5, 6, 7], &[4], 2, &[4, 7])]
-#[case(&[0, 1, 2, 3, 4, 5, 6, 7], &[0, 2, 4, 6], 4, &[0, 2, 4, 6])]
-#[case(&[0, 1, 2, 3, 4, 5, 6, 7], &[], 8, &[0, 1, 2, 3, 4, 5, 6, 7])]
-#[case(&[3], &[], 0, &[])]
-fn keeps_close_cards_together(
-    #[case] available: &[usize],
-    #[case] required: &[usize],
-    #[case] size: usize,
-    #[case] expected: &[usize],
-) {
-    let chosen = prefer(&volta(), &ids(available), &ids(required), size).unwrap();
-    let chosen: Vec<&str> = chosen.iter().map(UnitId::as_str).collect();
-    assert_eq!(chosen, ids(expected));
+fn texts(ids: &[UnitId]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn refuses_only_what_cannot_be_met_and_says_why() {
+    let offer = whole(machines::volta());
     let refusal = |available: &[usize], required: &[usize], size| {
-        prefer(&volta(), &ids(available), &ids(required), size)
+        prefer(&offer, &ids(available), &ids(required), size)
             .unwrap_err()
             .to_string()
     };
     insta::assert_snapshot!(refusal(&[0, 1], &[], 3), @"3 of nvidia.com/gpu requested, but only 2 of them are available");
     insta::assert_snapshot!(refusal(&[0, 1], &[0, 1], 1), @"1 of nvidia.com/gpu requested, but 2 ids must be included");
-    insta::assert_snapshot!(refusal(&[0, 1], &[2], 1), @"GPU-2 must be included and is not among the available nvidia.com/gpu");
+    insta::assert_snapshot!(refusal(&[0, 1], &[2], 1), @"GPU-02 must be included and is not among the available nvidia.com/gpu");
+}
+
+#[test]
+fn the_answer_does_not_depend_on_the_order_of_the_question() {
+    let offer = whole(machines::volta());
+    let mut available = ids(&[0, 1, 2, 4, 5, 7]);
+    let first = prefer(&offer, &available, &[], 3).unwrap();
+    for _ in 0..available.len() {
+        available.rotate_left(1);
+        assert_eq!(prefer(&offer, &available, &[], 3).unwrap(), first);
+    }
+}
+
+#[test]
+fn cards_of_which_nothing_is_known_are_still_chosen() {
+    let mut cards = machines::volta();
+    for card in &mut cards[2..] {
+        card.links.clear();
+        card.index = None;
+    }
+    cards[0].links.truncate(1);
+    let offer = whole(cards);
+    for size in 0..=8 {
+        let chosen = prefer(&offer, &ids(&[0, 1, 2, 3, 4, 5, 6, 7]), &[], size).unwrap();
+        assert_eq!(chosen.len(), size);
+    }
+    let two = prefer(&offer, &ids(&[0, 1, 4, 6]), &[], 2).unwrap();
+    assert_eq!(texts(&two), ids(&[0, 1]), "what is known still counts");
+}
+
+/// A machine, which of its units are sick, what is asked for and how.
+#[derive(Debug)]
+struct Case {
+    cards: usize,
+    replicas: usize,
+    sick: BTreeSet<usize>,
+    silent: BTreeSet<usize>,
+    available: BTreeSet<usize>,
+    required: BTreeSet<usize>,
+    size: usize,
+    policy: Policy,
+    distinct: Distinct,
+}
+
+// === impl Case ===
+
+impl Case {
+    fn offer(&self) -> Offer {
+        let mut cards = machines::hgx2();
+        cards.truncate(self.cards);
+        for at in &self.silent {
+            if let Some(card) = cards.get_mut(*at) {
+                (card.links, card.numa, card.index) = (Vec::new(), None, None);
+            }
+        }
+        let mut offer = machines::offer(cards, self.replicas, pool(self.policy, self.distinct));
+        for at in &self.sick {
+            if let Some(unit) = offer.units.get_mut(*at) {
+                unit.healthy = false;
+            }
+        }
+        offer
+    }
+
+    /// The id of a unit; beyond those of the offer, one that it does not know.
+    fn id(offer: &Offer, at: usize) -> String {
+        let unit = offer.units.get(at);
+        unit.map_or_else(
+            || format!("ghost-{}::{}", at / 2, at % 2),
+            |unit| unit.id.to_string(),
+        )
+    }
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let some = |most: usize| prop::collection::btree_set(0usize..56, 0..most);
+    let shape = (1usize..=16, prop::sample::select(vec![1usize, 1, 2, 3]));
+    let how = (
+        prop::sample::select(POLICIES.to_vec()),
+        prop::sample::select(DISTINCT.to_vec()),
+    );
+    (shape, some(20), some(8), some(40), some(5), 0usize..24, how).prop_map(
+        |((cards, replicas), sick, silent, available, required, size, (policy, distinct))| Case {
+            cards,
+            replicas,
+            sick,
+            silent,
+            required: required.intersection(&available).copied().collect(),
+            available,
+            size,
+            policy,
+            distinct,
+        },
+    )
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
     #[test]
-    fn meets_every_request_that_can_be_met(
-        states in prop::collection::vec(prop::sample::select(vec![State::Healthy, State::Unhealthy, State::Unknown]), 1..12),
-        listed in prop::collection::btree_set(0usize..16, 1..16),
-        must in prop::collection::btree_set(0usize..16, 0..4),
-        size in 0usize..16,
-    ) {
-        let offer = offer(states.iter().enumerate().map(|(n, state)| (device(n), *state)));
-        let available: Vec<usize> = listed.iter().copied().collect();
-        let required: Vec<usize> = must.intersection(&listed).copied().collect();
-        prop_assume!(required.len() <= size && size <= available.len());
-
-        let chosen = prefer(&offer, &ids(&available), &ids(&required), size).unwrap();
-        let set: BTreeSet<&str> = chosen.iter().map(UnitId::as_str).collect();
-        prop_assert_eq!(set.len(), size);
-        prop_assert!(ids(&required).iter().all(|id| set.contains(id.as_str())));
-        let names = ids(&available);
-        prop_assert!(set.iter().all(|id| names.iter().any(|name| name == id)));
-
-        let good = |n: &usize| states.get(*n).is_some_and(|s| *s != State::Unhealthy);
-        let healthy_left = available.iter().filter(|n| good(n) && !required.contains(n)).count();
-        let bad_chosen = set.iter().filter(|id| {
-            let n: usize = id.trim_start_matches("GPU-").parse().unwrap();
-            !good(&n) && !required.contains(&n)
-        }).count();
-        prop_assert!(bad_chosen <= (size - required.len()).saturating_sub(healthy_left));
+    fn meets_every_request_that_can_be_met_and_refuses_the_others_with_the_reason(case in cases()) {
+        let offer = case.offer();
+        let name = |at: &usize| Case::id(&offer, *at);
+        let available: Vec<String> = case.available.iter().map(name).collect();
+        let required: Vec<String> = case.required.iter().map(name).collect();
+        let card = |id: &str| id.split("::").next().unwrap_or_default().to_owned();
+        let on = |ids: &[String]| ids.iter().map(|id| card(id)).collect::<BTreeSet<_>>().len();
+        match prefer(&offer, &available, &required, case.size) {
+            Ok(chosen) => {
+                let chosen = texts(&chosen);
+                let set: BTreeSet<&String> = chosen.iter().collect();
+                prop_assert_eq!(set.len(), case.size);
+                prop_assert!(required.iter().all(|id| set.contains(id)));
+                prop_assert!(chosen.iter().all(|id| available.contains(id)));
+                if case.distinct == Distinct::Require {
+                    prop_assert_eq!(on(&chosen), case.size);
+                }
+                if case.distinct == Distinct::Prefer && case.sick.is_empty() {
+                    let known: Vec<String> = available
+                        .iter()
+                        .filter(|id| required.contains(id) || offer.unit(id).is_some())
+                        .cloned()
+                        .collect();
+                    let most = case.size.min(on(&required) + case.size - required.len());
+                    prop_assert!(on(&chosen) >= most.min(on(&known)));
+                }
+                let good = |id: &&String| offer.unit(id).is_some_and(|unit| unit.healthy);
+                let free = |id: &&String| !required.contains(id);
+                let bad = chosen.iter().filter(free).filter(|id| !good(id)).count();
+                if case.distinct != Distinct::Require {
+                    let healthy = available.iter().filter(free).filter(good).count();
+                    prop_assert_eq!(bad, (case.size - required.len()).saturating_sub(healthy));
+                }
+            }
+            Err(Error::TooFew { .. }) => prop_assert!(available.len() < case.size),
+            Err(Error::TooManyRequired { .. }) => prop_assert!(required.len() > case.size),
+            Err(Error::TooFewCards { cards, .. }) => {
+                prop_assert!(case.distinct == Distinct::Require && cards < case.size);
+                prop_assert_eq!(cards, on(&available));
+            }
+            Err(Error::RequiredTogether { first, second, .. }) => {
+                prop_assert_eq!(card(&first), card(&second));
+            }
+            Err(error @ Error::RequiredNotAvailable { .. }) => prop_assert!(false, "{}", error),
+        }
     }
 }

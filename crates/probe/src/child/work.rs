@@ -23,7 +23,7 @@ use super::{
 };
 use crate::protocol::{Message, Report};
 
-/// How soon to look again while there is no driver.
+/// How soon to look again while there is no driver, and between two glances while there is one.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The driver's own code runs on these stacks.
@@ -173,7 +173,7 @@ impl<B: Backend> Survey<B> {
             return Ok(());
         }
         self.last = Some(report.clone());
-        self.send(Message::Report(report))
+        self.send(Message::Report(Box::new(report)))
     }
 
     fn send(&self, message: Message) -> Result<(), Gone> {
@@ -181,20 +181,22 @@ impl<B: Backend> Survey<B> {
     }
 
     /// Waits for the next order. Several that came together are one.
-    fn next(&self) -> Order {
+    fn next(&mut self) -> Order {
         let has_problem = self
             .last
             .as_ref()
             .is_some_and(|last| last.problem.is_some());
-        let pause = if has_problem {
-            LOOK_AGAIN.min(self.period)
-        } else {
-            self.period
-        };
-        let mut order = match self.orders.recv_timeout(pause) {
-            Ok(order) => order,
-            Err(RecvTimeoutError::Timeout) => Order::Look,
-            Err(RecvTimeoutError::Disconnected) => Order::Stop,
+        let due = Instant::now() + self.period;
+        let mut order = loop {
+            let left = due.saturating_duration_since(Instant::now());
+            match self.orders.recv_timeout(LOOK_AGAIN.min(left)) {
+                Ok(order) => break order,
+                Err(RecvTimeoutError::Disconnected) => break Order::Stop,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if has_problem || Instant::now() >= due || self.backend.glance() {
+                break Order::Look;
+            }
         };
         while let Ok(next) = self.orders.try_recv() {
             order = match (order, next) {

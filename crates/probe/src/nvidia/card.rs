@@ -96,6 +96,8 @@ impl Reader {
             compute_capability: interview
                 .ask(|| card.compute_capability())
                 .map(|(major, minor)| format!("{major}.{minor}")),
+            // Nice to know, and no reason to doubt a card that does not tell.
+            display: interview.ask(|| Ok(card.has_display().ok())).flatten(),
             nodes: self.nodes.card(card.at(), minor),
             links: Vec::new(),
             failures: Vec::new(),

@@ -56,7 +56,7 @@ impl Connection {
         let looked = self.watch("find the driver library", || self.search.find());
         let mut found = looked.map_err(|places| self.no_library(&places))?;
         let library = Library::open(&found.path, Arc::clone(&self.calls))
-            .map_err(|error| self.not_loadable(&error))?;
+            .map_err(|error| self.not_loadable(&found, &error))?;
         if !self.watch("find the loaded driver library", || found.resolve()) {
             return Err(self.no_library(&[found.path]));
         }
@@ -122,10 +122,10 @@ impl Connection {
         }
     }
 
-    fn not_loadable(&self, error: &Error) -> Problem {
+    fn not_loadable(&self, found: &Found, error: &Error) -> Problem {
         // A library that was found and does not load is a broken driver; one that the loader does
         // not find is none.
-        let kind = match self.search.is_by_name() {
+        let kind = match found.is_by_name() {
             true => ProblemKind::NoDriver,
             false => ProblemKind::DriverFailed,
         };

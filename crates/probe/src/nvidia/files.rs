@@ -12,6 +12,8 @@ use nvml::{Calls, Locator};
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     root: PathBuf,
+    /// A second place for what is below `/dev`.
+    dev: Option<PathBuf>,
     calls: Arc<Calls>,
 }
 
@@ -22,8 +24,15 @@ impl Files {
     pub(super) fn new(root: impl Into<PathBuf>, calls: Arc<Calls>) -> Self {
         Self {
             root: root.into(),
+            dev: None,
             calls,
         }
+    }
+
+    /// Looks for device nodes below `root` too.
+    pub(super) fn with_dev(mut self, root: Option<PathBuf>) -> Self {
+        self.dev = root;
+        self
     }
 
     /// Where the host's `/` is for us.
@@ -43,7 +52,9 @@ impl Files {
     /// Whether there is something at `path`.
     pub(super) fn has(&self, path: &str, card: Option<Locator>) -> bool {
         let call = format!("stat {path}");
-        self.calls.watch(call, card, || self.place(path).exists())
+        self.calls.watch(call, card, || {
+            self.places(path).iter().any(|place| place.exists())
+        })
     }
 
     /// The last part of what a link points to.
@@ -58,12 +69,28 @@ impl Files {
     /// The names in a folder; none where it is absent.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         self.calls.watch(format!("list {path}"), None, || {
-            let entries = fs_err::read_dir(self.place(path)).ok();
-            let names = entries.into_iter().flatten().flatten();
-            names
+            let places = self.places(path);
+            let folders = places
+                .iter()
+                .filter_map(|place| fs_err::read_dir(place).ok());
+            folders
+                .flatten()
+                .flatten()
                 .filter_map(|entry| entry.file_name().into_string().ok())
                 .collect()
         })
+    }
+
+    /// Does something else with the host's files that may hang.
+    pub(super) fn watch<T>(&self, call: String, work: impl FnOnce() -> T) -> T {
+        self.calls.watch(call, None, work)
+    }
+
+    /// Every place where the host's absolute `path` may be for us.
+    fn places(&self, path: &str) -> Vec<PathBuf> {
+        let below = |root: &PathBuf| root.join(path.trim_start_matches('/'));
+        let dev = self.dev.iter().filter(|_| path.starts_with("/dev/"));
+        std::iter::once(&self.root).chain(dev).map(below).collect()
     }
 
     /// Where the host's absolute `path` is for us.

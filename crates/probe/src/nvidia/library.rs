@@ -33,6 +33,8 @@ pub(super) struct Search {
     pub(super) file: Option<PathBuf>,
     /// Below this folder.
     pub(super) driver_path: Option<PathBuf>,
+    /// Where it is not there, wherever the loader finds it.
+    pub(super) or_loader: bool,
 }
 
 /// A library to load.
@@ -61,10 +63,7 @@ impl Search {
             (Some(file), _) => vec![file.clone()],
             (None, Some(root)) => FOLDERS.iter().map(|f| root.join(f).join(NAME)).collect(),
             (None, None) => {
-                return Ok(Found {
-                    path: NAME.into(),
-                    identity: None,
-                });
+                return Ok(Found::by_name());
             }
         };
         let found = places.iter().find_map(|path| {
@@ -73,12 +72,10 @@ impl Search {
                 identity: Some(identity),
             })
         });
-        found.ok_or(places)
-    }
-
-    /// Whether the loader finds the library by its name.
-    pub(super) fn is_by_name(&self) -> bool {
-        self.file.is_none() && self.driver_path.is_none()
+        match found {
+            None if self.or_loader => Ok(Found::by_name()),
+            found => found.ok_or(places),
+        }
     }
 
     /// What a person can do about it.
@@ -100,17 +97,29 @@ impl Search {
 // === impl Found ===
 
 impl Found {
+    /// Whatever the loader finds.
+    fn by_name() -> Self {
+        Self {
+            path: NAME.into(),
+            identity: None,
+        }
+    }
+
+    /// Whether the loader finds it by its name.
+    pub(super) fn is_by_name(&self) -> bool {
+        self.identity.is_none()
+    }
+
     /// Notes which file the loader took, where it was found by name; `false` where that file is
     /// gone. Call it once it is loaded.
     ///
     /// The loader gives a library that it could not unload again under its name, even if the file
     /// was removed long ago.
     pub(super) fn resolve(&mut self) -> bool {
-        if self.identity.is_none()
-            && let Some(path) = mapped()
-        {
-            self.identity = Identity::of(&path);
-            self.path = path;
+        if self.identity.is_none() {
+            let path = mapped();
+            self.identity = path.as_deref().and_then(Identity::of);
+            self.path = path.unwrap_or_else(|| NAME.into());
             return self.identity.is_some();
         }
         true
@@ -150,8 +159,8 @@ mod tests {
 
     fn below(root: &Path) -> Search {
         Search {
-            file: None,
             driver_path: Some(root.to_owned()),
+            ..Search::default()
         }
     }
 
@@ -173,9 +182,14 @@ mod tests {
         let file = root.path().join("no/such/file.so");
         let named = Search {
             file: Some(file.clone()),
-            driver_path: Some(root.path().to_owned()),
+            ..below(root.path())
         };
         assert_eq!(named.find().unwrap_err(), [file]);
+        let lenient = Search {
+            or_loader: true,
+            ..below(root.path())
+        };
+        assert!(lenient.find().unwrap().is_by_name());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{CallFailure, DeviceNode, NodeRole};
 use nvml::Locator;
 
-use super::files::Files;
+use super::{files::Files, platform::DXG};
 
 /// The node without which no card can be used. Where it is not visible either, the host's nodes are
 /// not visible at all.
@@ -18,9 +18,6 @@ const CONTROL: [&str; 4] = [
     "/dev/nvidia-uvm-tools",
     "/dev/nvidia-modeset",
 ];
-
-/// The one node there is under WSL.
-const WSL: &str = "/dev/dxg";
 
 /// Finds device nodes. Nodes that are not there are left out, and named once in the log.
 #[derive(Debug)]
@@ -60,8 +57,8 @@ impl Nodes {
             .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
             .into_iter()
             .collect();
-        if nodes.is_empty() && self.files.has(WSL, None) {
-            nodes.extend(self.node(WSL.to_owned(), NodeRole::Own, None));
+        if nodes.is_empty() && self.files.has(DXG, None) {
+            nodes.extend(self.node(DXG.to_owned(), NodeRole::Own, None));
             return nodes;
         }
         for path in CONTROL {

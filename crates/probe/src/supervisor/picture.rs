@@ -143,6 +143,12 @@ impl Picture {
             driver: reports().find_map(|report| report.driver.clone()),
             unreadable: reports().flat_map(|r| r.unreadable.clone()).collect(),
             stuck,
+            extras: self
+                .main
+                .iter()
+                .map(|r| r.extras.clone())
+                .next()
+                .unwrap_or_default(),
         }
     }
 }

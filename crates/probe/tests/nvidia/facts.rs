@@ -1,5 +1,7 @@
 //! What is read of cards, partitions and links when all is well.
 
+use rstest::rstest;
+
 use super::*;
 
 #[test]
@@ -84,9 +86,11 @@ fn counts_the_lanes_between_two_cards_the_same_from_both_ends() {
     assert_eq!(most, 2);
 }
 
-#[test]
-fn partitions_have_their_shape_and_capability_nodes() {
-    let rig = Rig::new("a100-mig");
+#[rstest]
+#[case("a100-mig")]
+#[case("a100-mig-odd")]
+fn partitions_have_their_shape_and_capability_nodes(#[case] profile: &str) {
+    let rig = Rig::new(profile);
     let report = rig.backend().survey();
     let expected = rig.node.migs().unwrap();
     assert!(!expected.is_empty());

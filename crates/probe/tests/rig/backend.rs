@@ -33,8 +33,8 @@ impl Rig {
         Settings {
             host_root: self.node.root(),
             nvml_library: Some(self.node.library()),
-            driver_path: None,
             scope,
+            ..Settings::default()
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
 use probe::{
     child::{self, Settings},
     nvidia::Nvidia,
-    protocol::{Beat, Message, Report, Scope},
+    protocol::{Beat, Message, Report},
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -59,8 +59,7 @@ pub(crate) fn run_if_asked() {
     let settings = probe::nvidia::Settings {
         host_root: node.root(),
         nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
-        driver_path: None,
-        scope: Scope::All,
+        ..probe::nvidia::Settings::default()
     };
     let backend = Nvidia::new(settings, Arc::clone(&calls));
     let settings = Settings {
@@ -134,7 +133,7 @@ impl Process {
     /// The next report.
     pub(crate) fn report(&mut self) -> Report {
         self.wait(|message| match message {
-            Message::Report(report) => Some(report.clone()),
+            Message::Report(report) => Some(Report::clone(report)),
             _ => None,
         })
     }

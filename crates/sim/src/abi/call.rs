@@ -2,18 +2,19 @@
 //! the device its handle stands for.
 
 use std::{
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
 use super::{
-    code::{Answer, GPU_IS_LOST, GPU_NOT_FOUND, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, UNKNOWN},
+    code::{Answer, GPU_IS_LOST, INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED, SUCCESS, UNKNOWN},
     session::{self, Key},
     watch::{Deadline, Watch},
     wire::Handle,
 };
 use crate::{
+    node::{self, Node},
     state::{Effect, Fault, Gpu, Mig, MigProfile, Model, State},
     store,
     target::{Place, by_uuid},
@@ -35,7 +36,7 @@ pub(super) struct Unit<'a> {
 impl<'a> Unit<'a> {
     /// The device at a place of the state.
     pub(super) fn at(state: &'a State, (index, mig): Place) -> Answer<Self> {
-        let gpu = state.gpus.get(index).ok_or(GPU_NOT_FOUND)?;
+        let gpu = state.gpus.get(index).ok_or(GPU_IS_LOST)?;
         let model = state.models.get(&gpu.model).ok_or(UNKNOWN)?;
         let mig = mig.map(|position| {
             let mig = gpu.migs.get(position).ok_or(INVALID_ARGUMENT)?;
@@ -54,6 +55,24 @@ impl<'a> Unit<'a> {
     /// Fails for a MIG device: what is asked for belongs to the whole card.
     pub(super) fn whole(&self) -> Answer {
         self.mig.is_none().then_some(()).ok_or(NOT_SUPPORTED)
+    }
+}
+
+/// The code of a change that was not made.
+struct Refusal(u32);
+
+// === impl Refusal ===
+
+impl From<node::Error> for Refusal {
+    fn from(error: node::Error) -> Self {
+        let io = match &error {
+            node::Error::Io(io) | node::Error::Store(store::Error::Io(io)) => Some(io.kind()),
+            _ => None,
+        };
+        Self(match io {
+            Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => NO_PERMISSION,
+            _ => UNKNOWN,
+        })
     }
 }
 
@@ -99,7 +118,7 @@ pub(super) fn resolve(state: &State, handle: Handle) -> Answer<Place> {
     by_uuid(state, &uuid).ok_or(if uuid.starts_with("MIG-") {
         INVALID_ARGUMENT
     } else {
-        GPU_NOT_FOUND
+        GPU_IS_LOST
     })
 }
 
@@ -123,6 +142,21 @@ pub(super) fn begin_early(name: &str) -> Answer {
     record(name, &state, &Err(UNKNOWN));
     let reload = |session: &mut session::Session| session.load().map_err(|_| UNKNOWN);
     obey(name, state, Err(UNKNOWN), reload, nowhere).map(|_| ())
+}
+
+/// Changes a card in the node's folder, so that every process sees it.
+pub(super) fn change<T>(
+    unit: &Unit<'_>,
+    edit: impl FnOnce(&mut Gpu, &Model) -> Answer<T>,
+) -> Answer<T> {
+    let node = Node::at(session::folder());
+    let changed = node.revise(|state| {
+        let place = state.gpus.iter().position(|gpu| gpu.uuid == unit.gpu.uuid);
+        let gpu = &mut state.gpus[place.ok_or(Refusal(GPU_IS_LOST))?];
+        let model = state.models.get(&gpu.model).ok_or(Refusal(UNKNOWN))?;
+        edit(gpu, model).map_err(Refusal)
+    });
+    changed.map_err(|Refusal(code)| code)
 }
 
 /// Hangs until no fault says so any more; fails if one says so.

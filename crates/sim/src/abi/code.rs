@@ -15,5 +15,8 @@ pub(super) const DRIVER_NOT_LOADED: u32 = sys::nvmlReturn_enum_NVML_ERROR_DRIVER
 pub(super) const TIMEOUT: u32 = sys::nvmlReturn_enum_NVML_ERROR_TIMEOUT;
 pub(super) const GPU_IS_LOST: u32 = sys::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST;
 pub(super) const VERSION_MISMATCH: u32 = sys::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-pub(super) const GPU_NOT_FOUND: u32 = sys::nvmlReturn_enum_NVML_ERROR_GPU_NOT_FOUND;
+pub(super) const NO_PERMISSION: u32 = sys::nvmlReturn_enum_NVML_ERROR_NO_PERMISSION;
+pub(super) const IN_USE: u32 = sys::nvmlReturn_enum_NVML_ERROR_IN_USE;
+pub(super) const INSUFFICIENT_RESOURCES: u32 =
+    sys::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_RESOURCES;
 pub(super) const UNKNOWN: u32 = sys::nvmlReturn_enum_NVML_ERROR_UNKNOWN;

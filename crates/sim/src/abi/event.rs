@@ -10,7 +10,6 @@ use std::{
 use nvml_wrapper_sys::bindings::nvmlEventData_t;
 
 use super::{
-    call,
     code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, TIMEOUT, UNKNOWN},
     nvml,
     session::{self, Key},
@@ -81,8 +80,8 @@ nvml! {
         wanted.or_insert(Wanted { kinds: 0, since }).kinds |= kinds;
         Ok(())
     };
-    plain nvmlEventSetWait_v2: (set: Handle, data: Out<nvmlEventData_t>, millis: c_uint) |name| {
-        let event = wait(name, set, millis)?;
+    system nvmlEventSetWait_v2: (set: Handle, data: Out<nvmlEventData_t>, millis: c_uint) |_state| {
+        let event = wait(set, millis)?;
         data.set(nvmlEventData_t {
             device: std::ptr::without_provenance_mut(card(&event).0),
             eventType: event.kind,
@@ -91,15 +90,14 @@ nvml! {
             computeInstanceId: event.ci.unwrap_or(WHOLE),
         })
     };
-    plain nvmlEventSetWait: (set: Handle, data: Out<ShortEvent>, millis: c_uint) |name| {
-        let event = wait(name, set, millis)?;
+    system nvmlEventSetWait: (set: Handle, data: Out<ShortEvent>, millis: c_uint) |_state| {
+        let event = wait(set, millis)?;
         data.set(ShortEvent { device: card(&event), kind: event.kind, data: event.data })
     };
 }
 
 /// Waits for the next event that a set wants.
-fn wait(name: &str, set: Handle, millis: c_uint) -> Answer<Event> {
-    let _ = call::begin(name, |_| Err(UNKNOWN))?;
+fn wait(set: Handle, millis: c_uint) -> Answer<Event> {
     let set = find(set)?;
     let watch = Watch::new(session::folder());
     let deadline = Deadline::after(Some(u64::from(millis)));

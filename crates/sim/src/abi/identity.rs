@@ -1,15 +1,15 @@
 //! Finding a device, and what it is.
 
-use std::ffi::{c_int, c_uint, c_ulong};
+use std::ffi::{c_char, c_int, c_uint};
 
 use model::PciAddress;
-use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlPciInfoExt_v1_t};
+use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlUUID_v1_t};
 
 use super::{
     call::{self, Unit},
-    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    code::{Answer, INVALID_ARGUMENT, NOT_FOUND},
     nvml, session,
-    wire::{Given, Handle, Out, Text, chars, mark_of},
+    wire::{Arg as _, Given, Handle, Out, Text, chars, mark_of},
 };
 use crate::{
     state::{Model, State},
@@ -20,12 +20,28 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ShortPci {
-    bus_id: [std::ffi::c_char; 16],
+    bus_id: [c_char; 16],
     domain: c_uint,
     bus: c_uint,
     device: c_uint,
     device_id: c_uint,
     subsystem_id: c_uint,
+}
+
+/// A UUID struct with a text in it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct UuidText {
+    _head: [c_uint; 2],
+    text: [c_char; 41],
+}
+
+/// A UUID struct with bytes in it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct UuidBytes {
+    _head: [c_uint; 2],
+    bytes: [u8; 16],
 }
 
 nvml! {
@@ -34,18 +50,20 @@ nvml! {
             let place = usize::try_from(index).map_err(|_| INVALID_ARGUMENT)?;
             (place < state.gpus.len()).then_some((place, None)).ok_or(INVALID_ARGUMENT)
         });
-    plain nvmlDeviceGetHandleByPciBusId_v2, nvmlDeviceGetHandleByPciBusId: (address: Given, device: Out<Handle>) |name| {
-        let pci: PciAddress = address.read()?.parse().map_err(|_| INVALID_ARGUMENT)?;
-        open(name, &device, |state| at(state, |gpu| gpu.pci == pci))
-    };
-    plain nvmlDeviceGetHandleByUUID: (uuid: Given, device: Out<Handle>) |name| {
-        let uuid = uuid.read()?;
-        open(name, &device, |state| by_uuid(state, uuid).ok_or(NOT_FOUND))
-    };
-    plain nvmlDeviceGetHandleBySerial: (serial: Given, device: Out<Handle>) |name| {
-        let serial = serial.read()?;
-        open(name, &device, |state| at(state, |gpu| gpu.serial == serial))
-    };
+    plain nvmlDeviceGetHandleByPciBusId_v2, nvmlDeviceGetHandleByPciBusId: (address: Given, device: Out<Handle>) |name|
+        open(name, &device, |state| {
+            let pci: PciAddress = address.read()?.parse().map_err(|_| INVALID_ARGUMENT)?;
+            at(state, |gpu| gpu.pci == pci)
+        });
+    plain nvmlDeviceGetHandleByUUID: (uuid: Given, device: Out<Handle>) |name|
+        open(name, &device, |state| by_uuid(state, uuid.read()?).ok_or(NOT_FOUND));
+    plain nvmlDeviceGetHandleByUUIDV: (uuid: Out<nvmlUUID_v1_t>, device: Out<Handle>) |name|
+        open(name, &device, |state| by_uuid(state, &uuid_of(&uuid)?).ok_or(NOT_FOUND));
+    plain nvmlDeviceGetHandleBySerial: (serial: Given, device: Out<Handle>) |name|
+        open(name, &device, |state| {
+            let serial = serial.read()?;
+            at(state, |gpu| gpu.serial == serial)
+        });
     device nvmlDeviceGetName: (name: Text, length: c_uint) |unit| match unit.mig {
         None => name.set(length, &unit.model.name),
         Some((_, mig, shape)) => {
@@ -67,12 +85,6 @@ nvml! {
     device nvmlDeviceGetBrand: (brand: Out<c_uint>) |unit| brand.set(unit.model.brand);
     device nvmlDeviceGetArchitecture: (architecture: Out<c_uint>) |unit|
         architecture.set(unit.model.architecture);
-    device nvmlDeviceGetVbiosVersion: (version: Text, length: c_uint) |_unit|
-        version.set(length, "92.00.45.00.03");
-    device nvmlDeviceGetBoardId: (board: Out<c_uint>) |unit| board.set(unit.gpu.minor);
-    device nvmlDeviceGetMultiGpuBoard: (multiple: Out<c_uint>) |_unit| multiple.set(0);
-    device nvmlDeviceGetComputeMode: (mode: Out<c_uint>) |_unit| mode.set(0);
-    device nvmlDeviceGetVirtualizationMode: (mode: Out<c_uint>) |_unit| mode.set(0);
     device nvmlDeviceGetCudaComputeCapability: (major: Out<c_int>, minor: Out<c_int>) |unit| {
         major.set(unit.model.compute_capability.0)?;
         minor.set(unit.model.compute_capability.1)
@@ -88,22 +100,45 @@ nvml! {
     device nvmlDeviceGetPciInfoExt: (info: Out<nvmlPciInfoExt_v1_t>) |unit| {
         info.check(1)?;
         unit.whole()?;
-        info.set(extended(&pci(unit.gpu.pci, unit.model)))
+        info.set(extended(&pci(unit.gpu.pci, unit.model), &unit.model.class))
     };
-    // The node that a card's own memory forms; only coherent platforms have such, none of ours.
-    device nvmlDeviceGetNumaNodeId: (_node: Out<c_uint>) |_unit| Err(NOT_SUPPORTED);
-    device nvmlDeviceGetMemoryAffinity: (words: c_uint, set: Out<c_ulong>, _scope: c_uint) |unit| {
-        let node = unit.gpu.numa.ok_or(NOT_SUPPORTED)?;
-        fill(words, &set, std::iter::once(node))
-    };
-    device nvmlDeviceGetCpuAffinity: (words: c_uint, set: Out<c_ulong>) |unit|
-        fill(words, &set, cpus(unit));
-    device nvmlDeviceGetCpuAffinityWithinScope: (words: c_uint, set: Out<c_ulong>, _scope: c_uint) |unit| fill(words, &set, cpus(unit));
 }
 
 /// Gives the handle of a device, and holds its card's file open.
 fn open(name: &str, out: &Out<Handle>, find: impl Fn(&State) -> Answer<Place>) -> Answer {
+    let find = |state: &State| {
+        out.present()?;
+        find(state)
+    };
     call::on(name, find, |unit| out.set(handle(unit)))
+}
+
+/// The UUID in a struct: as a text, or as the bytes of a card's.
+fn uuid_of(uuid: &Out<nvmlUUID_v1_t>) -> Answer<String> {
+    uuid.check(1)?;
+    match uuid.get()?.type_ {
+        1 => Ok(text(&uuid.cast::<UuidText>().get()?.text)),
+        2 => {
+            let bytes = uuid.cast::<UuidBytes>().get()?.bytes;
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let parts = [
+                &hex[..8],
+                &hex[8..12],
+                &hex[12..16],
+                &hex[16..20],
+                &hex[20..],
+            ];
+            Ok(format!("GPU-{}", parts.join("-")))
+        }
+        _ => Err(INVALID_ARGUMENT),
+    }
+}
+
+/// The text of a C array, up to its end or its NUL.
+fn text(array: &[c_char]) -> String {
+    let bytes = array.iter().map(|c| c.to_ne_bytes()[0]);
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The handle of a device.
@@ -164,7 +199,9 @@ pub(super) fn short(info: &nvmlPciInfo_t) -> ShortPci {
     }
 }
 
-fn extended(info: &nvmlPciInfo_t) -> nvmlPciInfoExt_v1_t {
+fn extended(info: &nvmlPciInfo_t, class: &str) -> nvmlPciInfoExt_v1_t {
+    // Base class, class and interface, of eight bits each.
+    let class = c_uint::from_str_radix(class, 16).unwrap_or(0x03_02_00);
     nvmlPciInfoExt_v1_t {
         version: mark_of::<nvmlPciInfoExt_v1_t>(1),
         domain: info.domain,
@@ -172,40 +209,8 @@ fn extended(info: &nvmlPciInfo_t) -> nvmlPciInfoExt_v1_t {
         device: info.device,
         pciDeviceId: info.pciDeviceId,
         pciSubSystemId: info.pciSubSystemId,
-        baseClass: 3,
-        subClass: 2,
+        baseClass: class >> 16 & 0xff,
+        subClass: class >> 8 & 0xff,
         busId: info.busId,
     }
-}
-
-/// The CPUs near a card.
-fn cpus(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
-    let list = unit.state.cpus(unit.gpu.numa);
-    let ranges: Vec<_> = list.split(',').filter_map(range).collect();
-    ranges.into_iter().flatten()
-}
-
-fn range(text: &str) -> Option<std::ops::RangeInclusive<c_uint>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (
-        first.trim().parse().ok()?,
-        last.trim().parse::<c_uint>().ok()?,
-    );
-    // A hand-written state may name any number; there are no machines with more CPUs than this.
-    (last < 1 << 20).then_some(first..=last)
-}
-
-/// Sets the bits of a mask as wide as the caller has room for.
-fn fill(words: c_uint, set: &Out<c_ulong>, bits: impl Iterator<Item = c_uint>) -> Answer {
-    let words = usize::try_from(words)
-        .map_err(|_| INVALID_ARGUMENT)?
-        .min(1 << 15);
-    let mut mask: Vec<c_ulong> = vec![0; words];
-    for bit in bits {
-        let (word, bit) = ((bit / c_ulong::BITS) as usize, bit % c_ulong::BITS);
-        if let Some(word) = mask.get_mut(word) {
-            *word |= 1 << bit;
-        }
-    }
-    set.set_all(&mask)
 }

@@ -4,7 +4,8 @@ use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{
     NVML_GPU_FABRIC_STATE_COMPLETED, NVML_NVLINK_MAX_LINKS, nvmlGpuFabricInfo_t,
-    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlPciInfo_t,
+    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v1_t, nvmlNvLinkInfo_v2_t,
+    nvmlNvLinkUtilizationControl_t, nvmlPciInfo_t,
 };
 
 use super::{
@@ -18,6 +19,8 @@ use crate::state::NvLink;
 
 /// The first architecture whose fabric has an identity of its own: Hopper.
 const NAMED_FABRIC: u32 = 9;
+/// The first architecture whose links have no counters that a program can set up: Ampere.
+const NO_COUNTERS: u32 = 7;
 
 nvml! {
     device nvmlDeviceGetNvLinkState: (link: c_uint, active: Out<c_uint>) |unit|
@@ -47,6 +50,35 @@ nvml! {
             return Err(INVALID_ARGUMENT);
         }
         value.set(0)
+    };
+    device nvmlDeviceResetNvLinkErrorCounters: (link: c_uint) |unit| find(unit, link).map(|_| ());
+    device nvmlDeviceGetNvLinkUtilizationCounter: (link: c_uint, counter: c_uint, received: Out<u64>, sent: Out<u64>) |unit| {
+        counted(unit, link, counter)?;
+        received.set(0)?;
+        sent.set(0)
+    };
+    device nvmlDeviceGetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, control: Out<nvmlNvLinkUtilizationControl_t>) |unit| {
+        counted(unit, link, counter)?;
+        // Bytes, of all packets.
+        control.set(nvmlNvLinkUtilizationControl_t { units: 2, pktfilter: 0xff })
+    };
+    device nvmlDeviceSetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, _control: Out<nvmlNvLinkUtilizationControl_t>, _reset: c_uint) |unit|
+        counted(unit, link, counter);
+    device nvmlDeviceFreezeNvLinkUtilizationCounter: (link: c_uint, counter: c_uint, _freeze: c_uint) |unit|
+        counted(unit, link, counter);
+    device nvmlDeviceResetNvLinkUtilizationCounter: (link: c_uint, counter: c_uint) |unit|
+        counted(unit, link, counter);
+    device nvmlDeviceGetNvLinkInfo: (info: Out<nvmlNvLinkInfo_v1_t>) |unit| {
+        let newer = info.cast::<nvmlNvLinkInfo_v2_t>();
+        let is_newer = newer.check(2).is_ok();
+        if !is_newer && info.check(1).is_err() {
+            return Err(VERSION_MISMATCH);
+        }
+        unit.whole()?;
+        (unit.model.nvlink_version > 0).then_some(()).ok_or(NOT_SUPPORTED)?;
+        // Both versions tell first whether the links are encrypted; the firmware has no version.
+        info.set(nvmlNvLinkInfo_v1_t { version: info.get()?.version, isNvleEnabled: 0 })?;
+        if is_newer { newer.set_end(0_u32) } else { Ok(()) }
     };
     device nvmlDeviceGetGpuFabricInfo: (info: Out<nvmlGpuFabricInfo_t>) |unit| {
         let (cluster, clique) = fabric(unit)?;
@@ -87,7 +119,7 @@ nvml! {
 }
 
 /// A link of a card. A card without NVLink supports none; one with it has no others.
-fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
+pub(super) fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
     unit.whole()?;
     if link >= NVML_NVLINK_MAX_LINKS {
         return Err(INVALID_ARGUMENT);
@@ -97,6 +129,16 @@ fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
     }
     let position = usize::try_from(link).map_err(|_| INVALID_ARGUMENT)?;
     unit.gpu.links.get(position).ok_or(INVALID_ARGUMENT)
+}
+
+/// Fails unless a link has this counter. Newer cards have none: there are fields for it.
+fn counted(unit: &Unit<'_>, link: c_uint, counter: c_uint) -> Answer {
+    find(unit, link)?;
+    match counter {
+        0 | 1 if unit.model.architecture < NO_COUNTERS => Ok(()),
+        0 | 1 => Err(NOT_SUPPORTED),
+        _ => Err(INVALID_ARGUMENT),
+    }
 }
 
 /// A link that is up: one that is down has no other end.
@@ -112,8 +154,10 @@ fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
     if unit.model.architecture < NAMED_FABRIC || !switched {
         return Err(NOT_SUPPORTED);
     }
-    // One machine is a cluster of its own; such clusters have no identity.
-    Ok(([0; 16], 0))
+    // One machine is a cluster of its own, and such clusters have no identity.
+    let named = unit.state.machine.fabric.as_ref();
+    let named = named.and_then(|fabric| Some((fabric.cluster_bytes()?, fabric.clique)));
+    Ok(named.unwrap_or(([0; 16], 0)))
 }
 
 fn state() -> u8 {

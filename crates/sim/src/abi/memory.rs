@@ -3,20 +3,26 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{
-    nvmlBAR1Memory_t, nvmlEccErrorCounts_t, nvmlMemory_t, nvmlMemory_v2_t,
+    nvmlBAR1Memory_t, nvmlEccErrorCounts_t, nvmlEccSramErrorStatus_v1_t, nvmlMemory_t,
+    nvmlMemory_v2_t, nvmlRepairStatus_v1_t, nvmlRowRemapperHistogramValues_t,
 };
 
 use super::{
     call::Unit,
     code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
     nvml,
-    wire::{Out, mark_of},
+    setting::corrects,
+    wire::{Maybe, Out, mark_of},
 };
 
 /// The first architecture that replaces rows instead of retiring pages: Ampere.
 const REPLACES_ROWS: u32 = 7;
 /// NVML's place of device memory.
 const DEVICE_MEMORY: u32 = 2;
+/// The banks of memory that have spare rows.
+const BANKS: c_uint = 640;
+/// A card with more retired pages is to be replaced; it has no room to note them.
+const MAX_PAGES: u64 = 64;
 
 nvml! {
     device nvmlDeviceGetMemoryInfo: (info: Out<nvmlMemory_t>) |unit| {
@@ -33,18 +39,9 @@ nvml! {
     };
     device nvmlDeviceGetBAR1MemoryInfo: (info: Out<nvmlBAR1Memory_t>) |unit| {
         unit.whole()?;
-        let total = bytes(unit.model.memory_mib).checked_next_power_of_two().unwrap_or(0);
+        let total = unit.model.bar1_bytes();
         let used = total.min(1 << 20);
         info.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used })
-    };
-    device nvmlDeviceGetEccMode: (current: Out<c_uint>, pending: Out<c_uint>) |unit| {
-        unit.whole()?;
-        current.set(1)?;
-        pending.set(1)
-    };
-    device nvmlDeviceGetDefaultEccMode: (mode: Out<c_uint>) |unit| {
-        unit.whole()?;
-        mode.set(1)
     };
     device nvmlDeviceGetTotalEccErrors: (kind: c_uint, counter: c_uint, count: Out<c_ulonglong>) |unit|
         count.set(errors(unit, kind, counter)?);
@@ -80,18 +77,47 @@ nvml! {
         retires(unit)?;
         pending.set(c_uint::from(unit.gpu.sensors.retired_pending != 0))
     };
-    device nvmlDeviceGetRetiredPages: (_cause: c_uint, count: Out<c_uint>, _addresses: Out<c_ulonglong>) |unit| {
-        retires(unit)?;
-        count.set(0)
+    device nvmlDeviceGetRetiredPages: (cause: c_uint, count: Out<c_uint>, addresses: Maybe<c_ulonglong>) |unit|
+        addresses.list(&count, &pages(unit, cause)?);
+    device nvmlDeviceGetRetiredPages_v2: (cause: c_uint, count: Out<c_uint>, addresses: Maybe<c_ulonglong>, times: Maybe<c_ulonglong>) |unit| {
+        let pages = pages(unit, cause)?;
+        let room = count.get()?;
+        addresses.list(&count, &pages)?;
+        times.place().map_or(Ok(()), |_| times.fill(room, &vec![0; pages.len()]))
     };
-    device nvmlDeviceGetRetiredPages_v2: (
-        _cause: c_uint,
-        count: Out<c_uint>,
-        _addresses: Out<c_ulonglong>,
-        _times: Out<c_ulonglong>,
-    ) |unit| {
-        retires(unit)?;
-        count.set(0)
+    device nvmlDeviceGetRowRemapperHistogram: (values: Out<nvmlRowRemapperHistogramValues_t>) |unit| {
+        replaces(unit)?;
+        let sensors = &unit.gpu.sensors;
+        // Each replaced row is in a bank of its own, as long as there are banks.
+        let replaced = sensors.remapped_corrected.saturating_add(sensors.remapped_uncorrected);
+        let (high, none) = (small(replaced).min(BANKS), c_uint::from(sensors.remap_failed != 0));
+        values.set(nvmlRowRemapperHistogramValues_t { max: BANKS - high.max(none), high: high.saturating_sub(none), partial: 0, low: 0, none })
+    };
+    device nvmlDeviceGetSramEccErrorStatus: (status: Out<nvmlEccSramErrorStatus_v1_t>) |unit| {
+        status.check(1)?;
+        corrects(unit)?;
+        replaces(unit)?;
+        // All errors are of the device memory.
+        status.set(nvmlEccSramErrorStatus_v1_t {
+            version: mark_of::<nvmlEccSramErrorStatus_v1_t>(1),
+            aggregateUncParity: 0,
+            aggregateUncSecDed: 0,
+            aggregateCor: 0,
+            volatileUncParity: 0,
+            volatileUncSecDed: 0,
+            volatileCor: 0,
+            aggregateUncBucketL2: 0,
+            aggregateUncBucketSm: 0,
+            aggregateUncBucketPcie: 0,
+            aggregateUncBucketMcu: 0,
+            aggregateUncBucketOther: 0,
+            bThresholdExceeded: 0,
+        })
+    };
+    device nvmlDeviceGetRepairStatus: (status: Out<nvmlRepairStatus_v1_t>) |unit| {
+        status.check(1)?;
+        replaces(unit)?;
+        status.set(nvmlRepairStatus_v1_t { version: mark_of::<nvmlRepairStatus_v1_t>(1), bChannelRepairPending: 0, bTpcRepairPending: 0 })
     };
 }
 
@@ -115,7 +141,8 @@ fn memory(unit: &Unit<'_>) -> nvmlMemory_v2_t {
     }
 }
 
-fn bytes(mib: u64) -> u64 {
+/// Bytes, of what the state keeps in MiB.
+pub(super) fn bytes(mib: u64) -> u64 {
     mib.saturating_mul(1 << 20)
 }
 
@@ -127,12 +154,23 @@ pub(super) fn small(value: u64) -> c_uint {
 /// The count of one kind of memory errors. The simulated driver was never reloaded, so both
 /// counters, volatile and aggregate, are the same.
 fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
-    unit.whole()?;
+    corrects(unit)?;
     match (kind, counter) {
         (0, 0 | 1) => Ok(unit.gpu.sensors.ecc_corrected),
         (1, 0 | 1) => Ok(unit.gpu.sensors.ecc_uncorrected),
         _ => Err(INVALID_ARGUMENT),
     }
+}
+
+/// The addresses of the retired pages; all of them had uncorrected errors.
+fn pages(unit: &Unit<'_>, cause: c_uint) -> Answer<Vec<c_ulonglong>> {
+    retires(unit)?;
+    let count = match cause {
+        0 => 0,
+        1 => unit.gpu.sensors.retired_pages.min(MAX_PAGES),
+        _ => return Err(INVALID_ARGUMENT),
+    };
+    Ok((1..=count).map(|page| page << 16).collect())
 }
 
 fn replaces(unit: &Unit<'_>) -> Answer {
@@ -143,6 +181,6 @@ fn replaces(unit: &Unit<'_>) -> Answer {
 
 fn retires(unit: &Unit<'_>) -> Answer {
     unit.whole()?;
-    let able = unit.model.architecture < REPLACES_ROWS;
+    let able = unit.model.ecc && unit.model.architecture < REPLACES_ROWS;
     able.then_some(()).ok_or(NOT_SUPPORTED)
 }

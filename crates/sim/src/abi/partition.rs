@@ -5,8 +5,8 @@ use std::ffi::c_uint;
 use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
 
 use super::{
-    call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    call::{self, Unit},
+    code::{Answer, IN_USE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, SUCCESS},
     identity::handle,
     nvml,
     wire::{Handle, Out},
@@ -42,7 +42,26 @@ nvml! {
     };
     device nvmlDeviceGetGpuInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.gi);
     device nvmlDeviceGetComputeInstanceId: (id: Out<c_uint>) |unit| id.set(part(unit)?.0.ci);
-    device nvmlDeviceGetAttributes_v2, nvmlDeviceGetAttributes: (attributes: Out<nvmlDeviceAttributes_t>) |unit| {
+    device nvmlDeviceSetMigMode: (mode: c_uint, status: Out<c_uint>) |unit| {
+        capable(unit)?;
+        if mode > 1 {
+            return Err(INVALID_ARGUMENT);
+        }
+        call::change(unit, |gpu, _| {
+            if mode == 0 && !(gpu.migs.is_empty() && gpu.instances.is_empty()) {
+                return Err(IN_USE);
+            }
+            gpu.mig_enabled = mode == 1;
+            Ok(())
+        })?;
+        status.set(SUCCESS)
+    };
+    device nvmlDeviceGetAttributes: (attributes: Out<[c_uint; 6]>) |unit| {
+        let (mig, shape) = part(unit).map_err(|_| NOT_SUPPORTED)?;
+        let processors = multiprocessors(shape, mig.slices);
+        attributes.set([processors, shape.copy, shape.decoders, 0, shape.jpeg, shape.ofa])
+    };
+    device nvmlDeviceGetAttributes_v2: (attributes: Out<nvmlDeviceAttributes_t>) |unit| {
         let (mig, shape) = part(unit).map_err(|_| NOT_SUPPORTED)?;
         attributes.set(nvmlDeviceAttributes_t {
             multiprocessorCount: multiprocessors(shape, mig.slices),
@@ -62,6 +81,12 @@ nvml! {
 pub(super) fn multiprocessors(shape: &MigProfile, slices: u32) -> c_uint {
     let all = u64::from(shape.multiprocessors) * u64::from(slices);
     c_uint::try_from(all / u64::from(shape.slices.max(1))).unwrap_or(c_uint::MAX)
+}
+
+/// Fails unless the card's MIG mode is on.
+pub(super) fn enabled(unit: &Unit<'_>) -> Answer {
+    capable(unit)?;
+    unit.gpu.mig_enabled.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
 /// Fails for a card that has no MIG, and for what is a part already.

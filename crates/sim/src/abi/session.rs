@@ -27,7 +27,7 @@ const FIRST_HANDLE: usize = 0x0517_1e70_0000;
 const HANDLE_STEP: usize = 0x100;
 
 /// What a handle stands for. It stays valid as a value for ever; what it names may go away.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// A card or MIG device, by UUID.
     Device(String),
@@ -52,6 +52,7 @@ struct Cache {
 pub(super) struct Session {
     inits: u32,
     keys: Vec<Key>,
+    places: BTreeMap<Key, usize>,
     held: BTreeMap<String, fs_err::File>,
     cache: Option<Cache>,
     /// The event sets, by number.
@@ -121,10 +122,11 @@ impl Session {
 
     /// The handle of a thing, the same each time.
     pub(super) fn handle(&mut self, key: Key) -> Handle {
-        let known = self.keys.iter().position(|k| *k == key);
-        let position = known.unwrap_or_else(|| {
-            self.keys.push(key);
-            self.keys.len() - 1
+        let keys = &mut self.keys;
+        let place = self.places.entry(key.clone());
+        let position = *place.or_insert_with(|| {
+            keys.push(key);
+            keys.len() - 1
         });
         Handle(FIRST_HANDLE + position * HANDLE_STEP)
     }
@@ -157,32 +159,50 @@ impl Session {
 
 /// The node's folder: the one named in the environment, or the one this library lies in.
 pub(super) fn folder() -> &'static Path {
-    FOLDER.get_or_init(|| match std::env::var_os(VARIABLE) {
-        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-        _ => own_folder().unwrap_or_else(|| PathBuf::from(".")),
+    FOLDER.get_or_init(|| {
+        let own = own_name();
+        if let Some(name) = own {
+            stay(name);
+        }
+        match std::env::var_os(VARIABLE) {
+            Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+            _ => own.map_or_else(|| PathBuf::from("."), folder_of),
+        }
     })
 }
 
-/// The folder of the path that this library was loaded by; symlinks to the file are not followed.
-fn own_folder() -> Option<PathBuf> {
+/// Keeps this library loaded for as long as its process. Threads that called it run code of it
+/// when they end, which may be after the caller has closed it.
+fn stay(name: &CStr) {
+    let how = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    // SAFETY: the name is a C string; nothing is loaded, so no foreign code runs.
+    unsafe { libc::dlopen(name.as_ptr(), how) };
+}
+
+/// The folder of a library's path; symlinks to the file are not followed.
+fn folder_of(name: &CStr) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The path that this library was loaded by.
+fn own_name() -> Option<&'static CStr> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),
         dli_fbase: std::ptr::null_mut(),
         dli_sname: std::ptr::null(),
         dli_saddr: std::ptr::null_mut(),
     };
-    let inside = own_folder as fn() -> Option<PathBuf> as *const c_void;
+    let inside = own_name as fn() -> Option<&'static CStr> as *const c_void;
     // SAFETY: the address is that of a function of this library, and `info` is ours to fill.
     let found = unsafe { libc::dladdr(inside, &raw mut info) };
     if found == 0 || info.dli_fname.is_null() {
         return None;
     }
     // SAFETY: dladdr succeeded, so the name is a C string that lives as long as the library.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    Some(fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()))
+    Some(unsafe { CStr::from_ptr(info.dli_fname) })
 }

@@ -2,11 +2,17 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use nvml_wrapper_sys::bindings::nvmlReturn_t;
+use nvml_wrapper_sys::bindings::{
+    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlExcludedDeviceInfo_t,
+    nvmlHwbcEntry_t, nvmlReturn_t, nvmlSystemConfComputeSettings_v1_t,
+    nvmlSystemDriverBranchInfo_v1_t,
+};
 
 use super::{
-    call, code, nvml, session,
-    wire::{Out, Text},
+    call,
+    code::{self, INSUFFICIENT_SIZE, INVALID_ARGUMENT},
+    nvml, session,
+    wire::{Handle, Maybe, Out, Text, chars, mark_of},
 };
 
 nvml! {
@@ -30,13 +36,41 @@ nvml! {
     system nvmlDeviceGetCount_v2, nvmlDeviceGetCount: (count: Out<c_uint>) |state|
         count.set(c_uint::try_from(state.gpus.len()).map_err(|_| code::UNKNOWN)?);
     system nvmlUnitGetCount: (count: Out<c_uint>) |_state| count.set(0);
-    system nvmlGetExcludedDeviceCount: (count: Out<c_uint>) |_state| count.set(0);
+    system nvmlGetExcludedDeviceCount, nvmlGetBlacklistDeviceCount: (count: Out<c_uint>) |_state| count.set(0);
+    // There are no excluded cards, no S-class units and no host interface cards.
+    system nvmlGetExcludedDeviceInfoByIndex, nvmlGetBlacklistDeviceInfoByIndex: (_index: c_uint, _info: Out<nvmlExcludedDeviceInfo_t>) |_state| Err(INVALID_ARGUMENT);
+    system nvmlUnitGetHandleByIndex: (_index: c_uint, _unit: Out<Handle>) |_state| Err(INVALID_ARGUMENT);
+    system nvmlSystemGetHicVersion: (count: Out<c_uint>, _entries: Maybe<nvmlHwbcEntry_t>) |_state| count.set(0);
+    system nvmlSystemGetDriverBranch: (info: Out<nvmlSystemDriverBranchInfo_v1_t>, length: c_uint) |state| {
+        info.check(1)?;
+        let branch = branch(&state.driver.version);
+        let room = usize::try_from(length).map_err(|_| INVALID_ARGUMENT)?;
+        (branch.len() < room).then_some(()).ok_or(INSUFFICIENT_SIZE)?;
+        let version = mark_of::<nvmlSystemDriverBranchInfo_v1_t>(1);
+        info.set(nvmlSystemDriverBranchInfo_v1_t { version, branch: chars(&branch) })
+    };
+    // Confidential computing is off, and neither processor nor cards could do it.
+    system nvmlSystemGetConfComputeCapabilities: (caps: Out<nvmlConfComputeSystemCaps_t>) |_state|
+        caps.set(nvmlConfComputeSystemCaps_t { cpuCaps: 0, gpusCaps: 0 });
+    system nvmlSystemGetConfComputeState: (found: Out<nvmlConfComputeSystemState_t>) |_state|
+        found.set(nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 });
+    system nvmlSystemGetConfComputeSettings: (settings: Out<nvmlSystemConfComputeSettings_v1_t>) |_state| {
+        settings.check(1)?;
+        let version = mark_of::<nvmlSystemConfComputeSettings_v1_t>(1);
+        settings.set(nvmlSystemConfComputeSettings_v1_t { version, environment: 0, ccFeature: 0, devToolsMode: 0, multiGpuMode: 0 })
+    };
 }
 
 /// The text of a code, as a C string that lives for ever.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
     describe(result).as_ptr()
+}
+
+/// The branch that a driver's version comes from: `r580_00` for `580.95.05`.
+fn branch(version: &str) -> String {
+    let (major, _) = version.split_once('.').unwrap_or((version, ""));
+    format!("r{major}_00")
 }
 
 fn describe(result: nvmlReturn_t) -> &'static CStr {

@@ -5,10 +5,12 @@ use std::ffi::c_uint;
 use nvml_wrapper_sys::bindings as sys;
 
 use super::{
+    affinity::cpus,
     call::{Unit, resolve},
     code::{Answer, GPU_IS_LOST, INVALID_ARGUMENT},
-    nvml,
-    wire::{Handle, Out},
+    instance::number,
+    nvml, session,
+    wire::{Handle, Maybe, Out},
 };
 use crate::state::Gpu;
 
@@ -24,19 +26,17 @@ nvml! {
         let peer = peer(unit, other)?;
         level.set(ancestor(unit.gpu, peer))
     };
-    device nvmlDeviceGetTopologyNearestGpus: (level: c_uint, count: Out<c_uint>, devices: Out<Handle>) |unit| {
+    device nvmlDeviceGetTopologyNearestGpus: (level: c_uint, count: Out<c_uint>, devices: Maybe<Handle>) |unit| {
         unit.whole()?;
         let near = |gpu: &&Gpu| gpu.uuid != unit.gpu.uuid && ancestor(unit.gpu, gpu) <= level;
         let found: Vec<_> = unit.state.gpus.iter().filter(near).collect();
-        let room = usize::try_from(count.get()?).map_err(|_| INVALID_ARGUMENT)?;
-        count.set(c_uint::try_from(found.len()).map_err(|_| INVALID_ARGUMENT)?)?;
-        if devices.is_null() {
-            return Ok(());
-        }
-        let handles = super::session::with(|session| {
-            found.iter().take(room).map(|gpu| session.card(gpu)).collect::<Vec<_>>()
-        });
-        devices.set_all(&handles)
+        hand(&found, &count, &devices)
+    };
+    system nvmlSystemGetTopologyGpuSet: (cpu: c_uint, count: Out<c_uint>, devices: Maybe<Handle>) |state| {
+        let near = |index: usize| Unit::at(state, (index, None)).is_ok_and(|unit| cpus(&unit).any(|one| one == cpu));
+        let cards = state.gpus.iter().enumerate();
+        let found: Vec<_> = cards.filter(|(index, _)| near(*index)).map(|(_, gpu)| gpu).collect();
+        hand(&found, &count, &devices)
     };
     device nvmlDeviceGetP2PStatus: (other: Handle, what: c_uint, status: Out<c_uint>) |unit| {
         let peer = peer(unit, other)?;
@@ -58,8 +58,23 @@ nvml! {
     };
 }
 
+/// Hands cards over, as many as there is room for; `count` gets how many there are.
+fn hand(cards: &[&Gpu], count: &Out<c_uint>, devices: &Maybe<Handle>) -> Answer {
+    let room = usize::try_from(count.get()?).map_err(|_| INVALID_ARGUMENT)?;
+    count.set(number(cards.len())?)?;
+    if room == 0 || cards.is_empty() {
+        return Ok(());
+    }
+    let devices = devices.place().ok_or(INVALID_ARGUMENT)?;
+    let handles = session::with(|session| {
+        let some = cards.iter().take(room);
+        some.map(|gpu| session.card(gpu)).collect::<Vec<_>>()
+    });
+    devices.set_all(&handles)
+}
+
 /// The second card of a pair; as with the first, a lost one answers nothing.
-fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
+pub(super) fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
     unit.whole()?;
     let peer = Unit::at(unit.state, resolve(unit.state, other)?)?;
     peer.whole()?;

@@ -2,7 +2,7 @@
 //! promises (NULL, or a pointer to what the function's contract says) holds for every value.
 
 use std::{
-    ffi::{CStr, c_char, c_uint},
+    ffi::{CStr, c_char, c_int, c_uint, c_ulonglong},
     mem::size_of,
 };
 
@@ -17,6 +17,25 @@ pub(crate) struct Handle(pub(super) usize);
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);
+
+/// Where the caller wants values, or NULL if it does not.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Maybe<T>(Out<T>);
+
+/// A struct of so many bytes that begins with NVML's mark of this version, of which nothing else
+/// is looked at.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct Marked<const SIZE: u32, const VERSION: u32>(*mut c_uint);
+
+/// What a function is given. Pointers must point somewhere before anything else is looked at.
+pub(crate) trait Arg {
+    /// Fails if there is nothing where the function needs something.
+    fn present(&self) -> Answer {
+        Ok(())
+    }
+}
 
 /// Where the caller wants a text.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +74,12 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
+    /// Hands the last part of a large struct over.
+    pub(super) fn set_end<U: Copy>(&self, value: U) -> Answer {
+        let parts = size_of::<T>() / size_of::<U>().max(1);
+        self.cast::<U>().set_at(parts.saturating_sub(1), value)
+    }
+
     /// What the caller put there for the function to read.
     pub(super) fn get(&self) -> Answer<T> {
         self.get_at(0)
@@ -75,17 +100,94 @@ impl<T: Copy> Out<T> {
         Out(self.0.cast())
     }
 
-    /// Whether the caller gave no place.
-    pub(super) fn is_null(&self) -> bool {
-        self.0.is_null()
-    }
-
     /// Fails unless the struct's first field has NVML's mark of this version: `size | version`.
     pub(super) fn check(&self, version: u32) -> Answer {
         let mark = self.cast::<c_uint>().get()?;
         (mark == mark_of::<T>(version))
             .then_some(())
             .ok_or(VERSION_MISMATCH)
+    }
+}
+
+impl<T> Arg for Out<T> {
+    fn present(&self) -> Answer {
+        if self.0.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        Ok(())
+    }
+}
+
+// === impl Maybe ===
+
+impl<T> Arg for Maybe<T> {}
+
+impl<T: Copy> Maybe<T> {
+    /// The place that a pointer in a struct of the caller's names.
+    pub(super) fn inside(pointer: *mut T) -> Self {
+        Self(Out(pointer))
+    }
+
+    /// The place, if the caller gave one.
+    pub(super) fn place(&self) -> Option<&Out<T>> {
+        (!self.0.0.is_null()).then_some(&self.0)
+    }
+
+    /// Hands a list over in NVML's way: `count` has the room and gets the number of values, and
+    /// too little room is an error.
+    pub(super) fn list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
+        let room = count.get()?;
+        count.set(c_uint::try_from(values.len()).map_err(|_| INVALID_ARGUMENT)?)?;
+        self.fill(room, values)
+    }
+
+    /// Hands values over if there is room for all of them.
+    pub(super) fn fill(&self, room: c_uint, values: &[T]) -> Answer {
+        if usize::try_from(room).map_err(|_| INVALID_ARGUMENT)? < values.len() {
+            return Err(INSUFFICIENT_SIZE);
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.0.set_all(values)
+    }
+
+    /// As [`Maybe::list`]; who has no room at all asks for the number only.
+    pub(super) fn count_or_list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
+        match self.list(count, values) {
+            Err(INSUFFICIENT_SIZE) if self.place().is_none() => Ok(()),
+            answer => answer,
+        }
+    }
+}
+
+// === impl Marked ===
+
+impl<const SIZE: u32, const VERSION: u32> Arg for Marked<SIZE, VERSION> {
+    fn present(&self) -> Answer {
+        let mark = Out(self.0).get()?;
+        (mark == SIZE | VERSION << 24)
+            .then_some(())
+            .ok_or(VERSION_MISMATCH)
+    }
+}
+
+// === impl Arg ===
+
+impl Arg for c_uint {}
+impl Arg for c_int {}
+impl Arg for c_ulonglong {}
+impl Arg for Handle {}
+
+impl Arg for Text {
+    fn present(&self) -> Answer {
+        Out(self.0).present()
+    }
+}
+
+impl Arg for Given {
+    fn present(&self) -> Answer {
+        Out(self.0.cast_mut()).present()
     }
 }
 

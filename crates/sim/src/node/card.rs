@@ -5,7 +5,7 @@ use model::PciAddress;
 use super::{Error, Result};
 use crate::{
     profile,
-    state::{Gpu, State},
+    state::{Gpu, Settings, State},
 };
 
 /// A card to put in. What is not said is taken from the card that was taken out last, or else
@@ -68,12 +68,16 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         pci,
         under: "pci0000:e0/0000:e0:01.1".to_owned(),
         numa: new.numa.or(first.and_then(|gpu| gpu.numa)),
+        memory_numa: None,
         serial: profile::serial(&state.profile, pci),
         lost: false,
         mig_enabled: false,
         migs: Vec::new(),
         links: Vec::new(),
         sensors: model.idle.clone(),
+        settings: Settings::default(),
+        instances: Vec::new(),
+        processes: Vec::new(),
     };
     state.models.insert(key, model.clone());
     Ok(gpu)

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     profile::{self, mig},
-    state::{Effect, Event, Fault, Gpu, Sensors, State},
+    state::{Effect, Event, Fault, Gpu, Process, Sensors, State},
     store,
     target::{Place, Target},
 };
@@ -192,6 +192,8 @@ impl Node {
             for place in places.into_iter().rev() {
                 let mut gpu = state.gpus.remove(place);
                 gpu.migs.clear();
+                gpu.instances.clear();
+                gpu.processes.clear();
                 gpu.lost = false;
                 state.removed.push(gpu);
             }
@@ -215,6 +217,7 @@ impl Node {
                 gpu.mig_enabled = enabled;
                 if !enabled {
                     gpu.migs.clear();
+                    gpu.instances.clear();
                 }
             }
             Ok(())
@@ -251,10 +254,23 @@ impl Node {
                         wanted: "only a MIG device can be removed like this",
                     });
                 };
-                state.gpus[gpu].migs.remove(mig);
+                let gpu = &mut state.gpus[gpu];
+                let gone = gpu.migs.remove(mig);
+                // The GPU instance goes with its last MIG device.
+                if gpu.migs.iter().all(|mig| mig.gi != gone.gi) {
+                    gpu.instances.retain(|instance| instance.id != gone.gi);
+                }
             }
             Ok(())
         })
+    }
+
+    /// Says which processes use a card.
+    ///
+    /// # Errors
+    /// If the target is not there, or is a MIG device.
+    pub fn set_processes(&self, target: &Target, processes: &[Process]) -> Result<()> {
+        self.each(target, |gpu| gpu.processes = processes.to_vec())
     }
 
     /// Takes one NVLink of a card down or brings it up.

@@ -4,22 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::PciAddress;
 
-use super::{Card, Error, Profile, mig, models, sort};
-use crate::state::{Gpu, Model, NvLink, Other, State};
+use super::{Card, Problems, Profile, check, join, mig, models, sort};
+use crate::state::{Gpu, Machine, Model, Other, Settings, State};
 
-/// NVML's `NVML_NVLINK_MAX_LINKS`.
-const MAX_LINKS: usize = 18;
-
-/// The state of a new node.
-pub(super) fn state(profile: &Profile) -> Result<State, Error> {
+/// The state of a new node, or everything that is wrong.
+pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
+    let mut problems = Problems::default();
     let mut known = models();
     known.extend(profile.models.clone());
+    known.values_mut().for_each(complete);
+    check::machine(profile, &mut problems);
+    check::models(&profile.models, &mut problems);
     let mut gpus = Vec::with_capacity(profile.gpus.len());
     for (position, card) in profile.gpus.iter().enumerate() {
-        gpus.push(gpu(profile, &known, position, card)?);
+        gpus.extend(gpu(profile, &known, position, card, &mut problems));
     }
-    unique(&gpus)?;
-    join(profile, &known, &mut gpus)?;
+    check::unique(profile, &mut problems);
+    // Links name cards by their positions, so all cards must be there.
+    if gpus.len() == profile.gpus.len() {
+        check::identities(&gpus, &mut problems);
+        join::lay(profile, &known, &mut gpus, &mut problems);
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     sort(&mut gpus);
     let used: BTreeSet<_> = gpus.iter().map(|gpu| gpu.model.clone()).collect();
     known.retain(|name, _| used.contains(name) || profile.models.contains_key(name));
@@ -27,6 +35,7 @@ pub(super) fn state(profile: &Profile) -> Result<State, Error> {
         generation: 1,
         profile: profile.name.clone(),
         driver: profile.driver.clone(),
+        machine: machine(profile),
         numa: profile.numa.clone(),
         models: known,
         gpus,
@@ -36,90 +45,110 @@ pub(super) fn state(profile: &Profile) -> Result<State, Error> {
     })
 }
 
+fn machine(profile: &Profile) -> Machine {
+    Machine {
+        product: profile.machine.clone().unwrap_or_default(),
+        platform: profile.platform,
+        fabric: profile.fabric.clone(),
+        vgpu: profile.vgpu.clone(),
+        tegra: profile.tegra.clone(),
+    }
+}
+
+/// Fills in what follows from the rest.
+fn complete(model: &mut Model) {
+    if model.architecture == 0 {
+        model.architecture = match model.compute_capability {
+            (3, _) => 2,
+            (5, _) => 3,
+            (6, _) => 4,
+            (7, 5) => 6,
+            (7, _) => 5,
+            (8, 9) => 8,
+            (8, _) => 7,
+            (9, _) => 9,
+            (10.., _) => 10,
+            _ => 0,
+        };
+    }
+}
+
 fn gpu(
     profile: &Profile,
     known: &BTreeMap<String, Model>,
     position: usize,
     card: &Card,
-) -> Result<Gpu, Error> {
+    problems: &mut Problems,
+) -> Option<Gpu> {
     let name = card.model.as_ref().or(profile.model.as_ref());
     let name = name.cloned().unwrap_or_default();
-    let model = known.get(&name).ok_or_else(|| Error::Model {
-        pci: card.pci,
-        model: name.clone(),
-        known: known.keys().cloned().collect::<Vec<_>>().join(", "),
-    })?;
+    let Some(model) = known.get(&name) else {
+        let there = known.keys().cloned().collect::<Vec<_>>().join(", ");
+        let what = if name.is_empty() {
+            format!(
+                "card {} has no model; set `model` to one of: {there}",
+                card.pci
+            )
+        } else {
+            let pci = card.pci;
+            format!("card {pci} has the unknown model `{name}`; there are: {there}")
+        };
+        problems.add(&format!("gpus/{position}/model"), what);
+        return None;
+    };
     let derived = || uuid("GPU", &[&profile.name, &card.pci.to_string()]);
     let mut gpu = Gpu {
         uuid: card.uuid.clone().unwrap_or_else(derived),
         model: name,
-        minor: u32::try_from(position).unwrap_or(u32::MAX),
+        minor: card
+            .minor
+            .unwrap_or_else(|| u32::try_from(position).unwrap_or(u32::MAX)),
         pci: card.pci,
         under: card.under.clone(),
         numa: card.numa,
-        serial: serial(&profile.name, card.pci),
+        memory_numa: card.memory_numa,
+        serial: card
+            .serial
+            .clone()
+            .unwrap_or_else(|| serial(&profile.name, card.pci)),
         lost: false,
         mig_enabled: card.mig.is_some(),
         migs: Vec::new(),
         links: Vec::new(),
         sensors: model.idle.clone(),
+        settings: Settings::default(),
+        instances: Vec::new(),
+        processes: Vec::new(),
     };
-    for shape in card.mig.iter().flatten() {
-        mig::add(&mut gpu, model, shape).map_err(|source| Error::Mig {
-            pci: card.pci,
-            source,
-        })?;
-    }
-    Ok(gpu)
+    cut(&mut gpu, model, (position, card), problems);
+    Some(gpu)
 }
 
-fn unique(gpus: &[Gpu]) -> Result<(), Error> {
-    let mut seen = BTreeSet::new();
-    for gpu in gpus {
-        let new = seen.insert(gpu.pci.to_string()) && seen.insert(gpu.uuid.clone());
-        if !new {
-            return Err(Error::Twice { pci: gpu.pci });
+/// Makes the MIG devices of a card.
+fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems: &mut Problems) {
+    let shapes = card.mig.as_deref().unwrap_or_default();
+    let uuids = card.mig_uuids.as_deref().unwrap_or_default();
+    if card.mig_uuids.is_some() && uuids.len() != shapes.len() {
+        let (pci, here, wanted) = (card.pci, uuids.len(), shapes.len());
+        let what = format!(
+            "card {pci} has {here} mig_uuids for {wanted} MIG devices; give one for each, or none"
+        );
+        problems.add(&format!("gpus/{position}/mig_uuids"), what);
+    }
+    for (at, shape) in shapes.iter().enumerate() {
+        match mig::add(gpu, model, shape) {
+            Ok(made) => {
+                let mig = gpu.migs.iter_mut().find(|mig| mig.uuid == made);
+                if let (Some(mig), Some(uuid)) = (mig, uuids.get(at)) {
+                    mig.uuid.clone_from(uuid);
+                }
+            }
+            Err(why) => {
+                let what = format!("card {} cannot be partitioned: {why}", card.pci);
+                problems.add(&format!("gpus/{position}/mig/{at}"), what);
+            }
         }
     }
-    Ok(())
-}
-
-/// Lays the NVLinks: first those between cards, then those to the switches.
-fn join(profile: &Profile, known: &BTreeMap<String, Model>, gpus: &mut [Gpu]) -> Result<(), Error> {
-    for (key, count) in &profile.nvlinks {
-        let (a, b) = ends(key, gpus.len()).ok_or_else(|| Error::Link { key: key.clone() })?;
-        for _ in 0..(*count).min(u32::try_from(MAX_LINKS + 1).unwrap_or(u32::MAX)) {
-            let (left, right) = (gpus[a].pci, gpus[b].pci);
-            gpus[a].links.push(link(right, false));
-            gpus[b].links.push(link(left, false));
-        }
-    }
-    for (card, gpu) in profile.gpus.iter().zip(gpus.iter_mut()) {
-        let lanes = known.get(&gpu.model).map_or(0, |m| m.links_per_switch);
-        for switch in profile.nvswitches.iter().filter(|s| s.group == card.group) {
-            gpu.links.extend((0..lanes).map(|_| link(switch.pci, true)));
-        }
-        if gpu.links.len() > MAX_LINKS {
-            let (pci, count) = (gpu.pci, gpu.links.len());
-            return Err(Error::Links { pci, count });
-        }
-    }
-    Ok(())
-}
-
-fn link(remote: PciAddress, switch: bool) -> NvLink {
-    NvLink {
-        remote,
-        switch,
-        active: true,
-    }
-}
-
-/// The two different cards that a key such as `0-3` names.
-fn ends(key: &str, count: usize) -> Option<(usize, usize)> {
-    let (a, b) = key.split_once('-')?;
-    let (a, b) = (a.trim().parse().ok()?, b.trim().parse().ok()?);
-    (a != b && a < count && b < count).then_some((a, b))
 }
 
 /// NVSwitches are PCI functions too.

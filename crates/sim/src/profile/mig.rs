@@ -51,7 +51,7 @@ pub enum Error {
 }
 
 /// Makes one MIG device of a shape such as `3g.20gb`, or `1c.3g.20gb` for a part of the compute
-/// slices. Gives its UUID.
+/// slices; `3g.20gb@4` puts it at the memory slice 4. Gives its UUID.
 pub(crate) fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
     if model.mig.is_empty() {
         return Err(Error::Unsupported {
@@ -64,13 +64,13 @@ pub(crate) fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String,
             gpu: gpu.uuid.clone(),
         });
     }
-    let (shape, slices) = parse(model, profile).ok_or_else(|| Error::Profile {
+    let (shape, slices, wanted) = parse(model, profile).ok_or_else(|| Error::Profile {
         gpu: gpu.uuid.clone(),
         profile: profile.to_owned(),
         known: names(model),
     })?;
-    let mig = share(gpu, shape, slices)
-        .or_else(|| place(gpu, model, shape, slices))
+    let mig = share(gpu, shape, slices, wanted)
+        .or_else(|| place(gpu, model, shape, (slices, wanted)))
         .ok_or_else(|| Error::Full {
             gpu: gpu.uuid.clone(),
             profile: profile.to_owned(),
@@ -81,16 +81,20 @@ pub(crate) fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String,
     Ok(uuid)
 }
 
-/// The shape and the compute slices that a name asks for.
-fn parse<'a>(model: &'a Model, profile: &str) -> Option<(&'a MigProfile, u32)> {
-    if let Some(shape) = model.shape(profile) {
-        return Some((shape, shape.slices));
+/// The shape, the compute slices and the first memory slice that a name asks for.
+fn parse<'a>(model: &'a Model, profile: &str) -> Option<(&'a MigProfile, u32, Option<u32>)> {
+    let (name, wanted) = match profile.split_once('@') {
+        Some((name, start)) => (name, Some(start.parse().ok()?)),
+        None => (profile, None),
+    };
+    if let Some(shape) = model.shape(name) {
+        return Some((shape, shape.slices, wanted));
     }
-    let (slices, rest) = profile.split_once("c.")?;
+    let (slices, rest) = name.split_once("c.")?;
     let (slices, shape) = (slices.parse().ok()?, model.shape(rest)?);
     (1..shape.slices)
         .contains(&slices)
-        .then_some((shape, slices))
+        .then_some((shape, slices, wanted))
 }
 
 fn names(model: &Model) -> String {
@@ -99,12 +103,13 @@ fn names(model: &Model) -> String {
 }
 
 /// Puts a part of a GPU instance beside the other parts of one that has room.
-fn share(gpu: &Gpu, shape: &MigProfile, slices: u32) -> Option<Mig> {
+fn share(gpu: &Gpu, shape: &MigProfile, slices: u32, wanted: Option<u32>) -> Option<Mig> {
     if slices == shape.slices {
         return None;
     }
     let same = gpu.migs.iter().filter(|mig| mig.profile == shape.name);
     let (first, ci) = same
+        .filter(|first| wanted.is_none_or(|wanted| wanted == first.start))
         .filter_map(|first| {
             let inside = || gpu.migs.iter().filter(|mig| mig.gi == first.gi);
             let used = inside().map(|mig| mig.slices).fold(0, u32::saturating_add);
@@ -116,7 +121,24 @@ fn share(gpu: &Gpu, shape: &MigProfile, slices: u32) -> Option<Mig> {
 }
 
 /// Makes a new GPU instance where one fits.
-fn place(gpu: &Gpu, model: &Model, shape: &MigProfile, slices: u32) -> Option<Mig> {
+fn place(
+    gpu: &Gpu,
+    model: &Model,
+    shape: &MigProfile,
+    (slices, wanted): (u32, Option<u32>),
+) -> Option<Mig> {
+    let (id, start) = room(gpu, model, shape, wanted)?;
+    Some(mig(gpu, shape, (id, 0, start), slices))
+}
+
+/// The id and the first memory slice that a new GPU instance gets, at a wanted place or where
+/// one fits.
+pub(crate) fn room(
+    gpu: &Gpu,
+    model: &Model,
+    shape: &MigProfile,
+    wanted: Option<u32>,
+) -> Option<(u32, u32)> {
     let taken = instances(gpu, model);
     let compute = taken.iter().map(|(_, other)| other.slices);
     let compute = compute.fold(0, u32::saturating_add);
@@ -125,11 +147,17 @@ fn place(gpu: &Gpu, model: &Model, shape: &MigProfile, slices: u32) -> Option<Mi
     if compute.saturating_add(shape.slices) > COMPUTE_SLICES || same >= shape.count {
         return None;
     }
-    let start = free(&taken, shape)?;
-    Some(mig(gpu, shape, (id(shape, start), 0, start), slices))
+    let start = free(&taken, shape, wanted)?;
+    Some((id(shape, start), start))
 }
 
-fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slices: u32) -> Mig {
+/// A new MIG device in a GPU instance, by its instance ids and its first memory slice.
+pub(crate) fn mig(
+    gpu: &Gpu,
+    shape: &MigProfile,
+    (gi, ci, start): (u32, u32, u32),
+    slices: u32,
+) -> Mig {
     Mig {
         uuid: uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
         gi,
@@ -154,6 +182,13 @@ pub(crate) fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigPro
             found.push((mig.start, shape));
         }
     }
+    for instance in &gpu.instances {
+        if let Some(shape) = model.shape(&instance.profile)
+            && !seen.contains(&instance.id)
+        {
+            found.push((instance.start, shape));
+        }
+    }
     found
 }
 
@@ -165,9 +200,12 @@ pub(crate) fn starts(shape: &MigProfile) -> Vec<u32> {
     fits.take(shape.count as usize).collect()
 }
 
-/// The memory slice at which the driver puts a shape: the last one that is free.
-fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile) -> Option<u32> {
+/// The memory slice at which the driver puts a shape: the last one that is free, or the wanted.
+fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile, wanted: Option<u32>) -> Option<u32> {
     let fits = |start: &u32| {
+        if wanted.is_some_and(|wanted| wanted != *start) {
+            return false;
+        }
         let end = start + shape.memory_slices;
         let apart = |(at, other): &(u32, &MigProfile)| {
             end <= *at || at.saturating_add(other.memory_slices) <= *start

@@ -46,13 +46,26 @@ pub struct Sensors {
     pub pcie_width: u64,
     /// PCIe replays.
     pub pcie_replays: u64,
+    /// Pages retired after uncorrected errors.
+    pub retired_pages: u64,
+    /// Busy encoders in per cent.
+    pub encoder_utilization: u64,
+    /// Busy decoders in per cent.
+    pub decoder_utilization: u64,
+    /// Fans, in per cent of their highest speed.
+    pub fan_speed: u64,
+    /// Energy used since the driver was loaded, in millijoules.
+    pub energy: u64,
+    /// What NVML says must be done to recover the card, as its number: 1 is a reset, 2 a reboot,
+    /// 4 draining and a reset.
+    pub recovery_action: u64,
 }
 
 /// A sensor's name and where it is kept.
 type Sensor = (&'static str, fn(&mut Sensors) -> &mut u64);
 
 /// The names that [`Sensors::field`] knows.
-const SENSORS: [Sensor; 20] = [
+const SENSORS: [Sensor; 26] = [
     ("temperature", |s| &mut s.temperature),
     ("memory-temperature", |s| &mut s.memory_temperature),
     ("power", |s| &mut s.power),
@@ -73,6 +86,12 @@ const SENSORS: [Sensor; 20] = [
     ("pcie-generation", |s| &mut s.pcie_generation),
     ("pcie-width", |s| &mut s.pcie_width),
     ("pcie-replays", |s| &mut s.pcie_replays),
+    ("retired-pages", |s| &mut s.retired_pages),
+    ("encoder-utilization", |s| &mut s.encoder_utilization),
+    ("decoder-utilization", |s| &mut s.decoder_utilization),
+    ("fan-speed", |s| &mut s.fan_speed),
+    ("energy", |s| &mut s.energy),
+    ("recovery-action", |s| &mut s.recovery_action),
 ];
 
 // === impl Sensors ===

@@ -16,12 +16,17 @@ const SHARED: [&str; 4] = [
 
 /// Adds everything below `/dev`.
 pub(super) fn add(tree: &mut Tree, state: &State) {
+    if !state.machine.platform.has_bus() {
+        return;
+    }
     for name in SHARED {
         tree.file(format!("dev/{name}"), "");
     }
     let mut rights = vec![1, 2];
     for gpu in &state.gpus {
         tree.file(format!("dev/nvidia{}", gpu.minor), "");
+        let alone = gpu.instances.iter();
+        rights.extend(alone.map(|instance| right(gpu.minor, instance.id, None)));
         for mig in &gpu.migs {
             rights.push(right(gpu.minor, mig.gi, None));
             rights.push(right(gpu.minor, mig.gi, Some(mig.ci)));

@@ -11,6 +11,10 @@ use crate::{
 
 /// Adds everything below `/proc`.
 pub(super) fn add(tree: &mut Tree, state: &State) {
+    boot(tree, state);
+    if !state.machine.platform.has_bus() {
+        return;
+    }
     let version = &state.driver.version;
     let version = format!(
         "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  \
@@ -20,15 +24,18 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
     let majors = "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n\
                   234 nvidia-nvswitch\n235 nvidia-caps\n511 nvidia-uvm\n\nBlock devices:\n259 blkext\n";
     tree.file("proc/devices", majors);
-    let boot = uuid("boot", &[&state.profile]);
-    let boot = boot.trim_start_matches("boot-");
-    tree.file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
     for gpu in &state.gpus {
         let name = state.models.get(&gpu.model).map_or("", |m| m.name.as_str());
         let path = format!("proc/driver/nvidia/gpus/{}/information", gpu.pci);
         tree.file(path, information(gpu, name));
     }
     rights(tree, state);
+}
+
+fn boot(tree: &mut Tree, state: &State) {
+    let boot = uuid("boot", &[&state.profile]);
+    let boot = boot.trim_start_matches("boot-");
+    tree.file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
 }
 
 fn information(gpu: &Gpu, name: &str) -> String {
@@ -66,6 +73,10 @@ fn rights(tree: &mut Tree, state: &State) {
     capability("mig/config", 1);
     capability("mig/monitor", 2);
     for gpu in &state.gpus {
+        for gi in gpu.instances.iter().map(|instance| instance.id) {
+            let path = format!("gpu{}/mig/gi{gi}/access", gpu.minor);
+            capability(&path, dev::right(gpu.minor, gi, None));
+        }
         for mig in &gpu.migs {
             let (minor, gi, ci) = (gpu.minor, mig.gi, mig.ci);
             let at = format!("gpu{minor}/mig/gi{gi}");

@@ -1,62 +1,65 @@
 //! `/sys`: PCI functions below their bridges, and NUMA nodes.
 
-use super::Tree;
+use super::{
+    Tree,
+    config::{self, Function},
+};
 use crate::state::{Gpu, Model, NumaNode, Other, State};
 
-/// Adds everything below `/sys`.
+/// Adds everything below `/sys` that machines with a PCI bus have in common.
 pub(super) fn add(tree: &mut Tree, state: &State) {
-    for gpu in &state.gpus {
-        if let Some(model) = state.models.get(&gpu.model) {
-            card(tree, state, gpu, model);
+    if state.machine.platform.has_bus() {
+        for (position, gpu) in state.gpus.iter().enumerate() {
+            if let Some(model) = state.models.get(&gpu.model) {
+                card(tree, state, (position, gpu), model);
+            }
         }
     }
-    for other in &state.others {
-        function(tree, state, other);
+    for (position, other) in state.others.iter().enumerate() {
+        device(tree, state, state.gpus.len() + position, other);
     }
     nodes(tree, &state.numa);
 }
 
-fn card(tree: &mut Tree, state: &State, gpu: &Gpu, model: &Model) {
-    let address = gpu.pci.to_string();
-    let at = place(tree, &gpu.under, &address);
-    let (vendor, device) = model.subsystem.split_once(':').unwrap_or(("10de", "0000"));
+fn card(tree: &mut Tree, state: &State, (position, gpu): (usize, &Gpu), model: &Model) {
+    let at = place(tree, &gpu.under, &gpu.pci.to_string());
+    let function = config::card(position, gpu, model, state.machine.vgpu.as_ref());
+    function.add(tree, &at);
     let files = [
-        ("vendor", "0x10de".to_owned()),
-        ("device", format!("0x{}", model.device_id)),
-        ("class", "0x030200".to_owned()),
-        ("subsystem_vendor", format!("0x{vendor}")),
-        ("subsystem_device", format!("0x{device}")),
         ("current_link_speed", speed(gpu.sensors.pcie_generation)),
         ("current_link_width", gpu.sensors.pcie_width.to_string()),
         ("max_link_speed", speed(u64::from(model.pcie_generation))),
         ("max_link_width", "16".to_owned()),
-        (
-            "uevent",
-            uevent(&address, "nvidia", &format!("10DE:{}", model.device_id)),
-        ),
     ];
     for (name, value) in files {
         tree.file(format!("{at}/{name}"), format!("{value}\n"));
     }
-    near(tree, state, &at, gpu.numa);
-    bind(tree, &at, "nvidia", &address);
+    finish(tree, state, (&at, gpu.numa), ("nvidia", &function));
 }
 
-fn function(tree: &mut Tree, state: &State, other: &Other) {
-    let address = other.pci.to_string();
-    let at = place(tree, &other.under, &address);
-    let (vendor, device) = other.id.split_once(':').unwrap_or(("ffff", "ffff"));
-    let files = [
-        ("vendor", format!("0x{vendor}")),
-        ("device", format!("0x{device}")),
-        ("class", format!("0x{}", other.class)),
-        ("uevent", uevent(&address, &other.driver, &other.id)),
-    ];
-    for (name, value) in files {
-        tree.file(format!("{at}/{name}"), format!("{value}\n"));
-    }
-    near(tree, state, &at, other.numa);
-    bind(tree, &at, &other.driver, &address);
+fn device(tree: &mut Tree, state: &State, position: usize, other: &Other) {
+    let at = place(tree, &other.under, &other.pci.to_string());
+    let function = config::other(position, other);
+    function.add(tree, &at);
+    finish(tree, state, (&at, other.numa), (&other.driver, &function));
+}
+
+/// What is told of a function besides its own registers.
+fn finish(
+    tree: &mut Tree,
+    state: &State,
+    (at, numa): (&str, Option<u32>),
+    (driver, function): (&str, &Function),
+) {
+    let address = function.pci.to_string();
+    let id = format!("{:04x}:{:04x}", function.vendor, function.device);
+    let uevent = uevent(&address, driver, &id);
+    tree.file(format!("{at}/uevent"), format!("{uevent}\n"));
+    near(tree, state, at, numa);
+    bind(tree, at, driver, &address);
+    let group = format!("sys/kernel/iommu_groups/{}", function.position);
+    tree.link(format!("{group}/devices/{address}"), at);
+    tree.link(format!("{at}/iommu_group"), &group);
 }
 
 /// Where a function lies below `/sys/devices`; its bridges are functions themselves.
@@ -64,10 +67,8 @@ fn place(tree: &mut Tree, under: &str, address: &str) -> String {
     let mut at = "sys/devices".to_owned();
     for part in under.split('/').filter(|part| usable(part)) {
         at = format!("{at}/{part}");
-        if part.parse::<model::PciAddress>().is_ok() {
-            tree.file(format!("{at}/vendor"), "0x10b5\n");
-            tree.file(format!("{at}/device"), "0x9797\n");
-            tree.file(format!("{at}/class"), "0x060400\n");
+        if let Ok(pci) = part.parse::<model::PciAddress>() {
+            config::bridge(pci).add(tree, &at);
             tree.file(format!("{at}/numa_node"), "-1\n");
             tree.link(format!("sys/bus/pci/devices/{part}"), &at);
         }

@@ -110,3 +110,117 @@ fn a_path_from_a_profile_stays_in_the_tree() {
         );
     }
 }
+
+/// The capability of an id in a configuration space, found by its list.
+fn capability(config: &[u8], wanted: u8) -> Option<Vec<u8>> {
+    assert_eq!(config.len(), 256);
+    assert_eq!(config[0x06] & 0x10, 0x10);
+    let mut at = usize::from(config[0x34]);
+    for _ in 0..48 {
+        match at {
+            0 => return None,
+            _ if config[at] == wanted => {
+                let length = usize::from(config[at + 2]);
+                return Some(config[at..at + length].to_vec());
+            }
+            _ => at = usize::from(config[at + 1]),
+        }
+    }
+    panic!("the list does not end");
+}
+
+#[test]
+fn functions_tell_the_same_in_bytes_and_in_text() {
+    for name in crate::profile::names() {
+        let (dir, _) = written(name);
+        let Ok(entries) = fs_err::read_dir(dir.path().join("sys/bus/pci/devices")) else {
+            assert_eq!(name, "tegra");
+            continue;
+        };
+        for entry in entries {
+            let at = entry.unwrap().path();
+            let text = |file: &str| fs_err::read_to_string(at.join(file)).unwrap();
+            let config = fs_err::read(at.join("config")).unwrap();
+            let number = |from: usize| u16::from_le_bytes([config[from], config[from + 1]]);
+            assert_eq!(text("vendor"), format!("0x{:04x}\n", number(0)));
+            assert_eq!(text("device"), format!("0x{:04x}\n", number(2)));
+            let class = u32::from_le_bytes([config[9], config[10], config[11], 0]);
+            assert_eq!(text("class"), format!("0x{class:06x}\n"));
+            assert_eq!(text("resource").lines().count(), 13);
+            assert!(capability(&config, 0x10).is_some());
+        }
+    }
+}
+
+#[test]
+fn a_card_has_a_window_of_its_memory_and_no_two_overlap() {
+    let (dir, state) = written("hgx-h100");
+    let mut ranges = Vec::new();
+    for gpu in &state.gpus {
+        let file = format!("sys/bus/pci/devices/{}/resource", gpu.pci);
+        let resource = fs_err::read_to_string(dir.path().join(file)).unwrap();
+        let number = |text: &str| u64::from_str_radix(&text[2..], 16).unwrap();
+        let line: Vec<_> = resource
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .map(number)
+            .collect();
+        assert_eq!(line[1] - line[0] + 1, 128 << 30);
+        assert_eq!(line[0] % (128 << 30), 0);
+        ranges.push((line[0], line[1]));
+    }
+    ranges.sort_unstable();
+    assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
+}
+
+#[test]
+fn a_vgpu_tells_its_host_and_a_whole_card_none() {
+    let (dir, _) = written("vgpu");
+    let file = "sys/bus/pci/devices/0000:06:00.0/config";
+    let own = capability(&fs_err::read(dir.path().join(file)).unwrap(), 0x09).unwrap();
+    assert_eq!(&own[3..7], b"VF\0\x16");
+    assert_eq!(&own[7..17], b"570.133.10");
+    assert_eq!(&own[17..27], b"r570_00\0\0\0");
+    let (dir, _) = written("t4");
+    let file = "sys/bus/pci/devices/0000:00:1e.0/config";
+    let own = capability(&fs_err::read(dir.path().join(file)).unwrap(), 0x09).unwrap();
+    assert!(!own.windows(2).any(|bytes| bytes == b"VF"));
+}
+
+#[test]
+fn a_machine_tells_its_product() {
+    let (dir, _) = written("dgx-a100");
+    let file = dir.path().join("sys/class/dmi/id/product_name");
+    assert_eq!(fs_err::read_to_string(file).unwrap(), "DGXA100\n");
+    let (dir, _) = written("tegra");
+    let file = dir.path().join("proc/device-tree/model");
+    let model = fs_err::read_to_string(file).unwrap();
+    assert_eq!(model, "NVIDIA Jetson AGX Orin Developer Kit\0");
+}
+
+#[test]
+fn platforms_are_told_by_their_files() {
+    let there = |dir: &tempfile::TempDir, path: &str| {
+        let found = dir.path().join(path).symlink_metadata();
+        found.is_ok()
+    };
+    let (wsl, _) = written("wsl");
+    for path in ["dev/dxg", "usr/lib/wsl/lib/libdxcore.so"] {
+        assert!(there(&wsl, path), "{path}");
+    }
+    let (tegra, _) = written("tegra");
+    for path in [
+        "etc/nv_tegra_release",
+        "sys/devices/soc0/family",
+        "dev/nvmap",
+    ] {
+        assert!(there(&tegra, path), "{path}");
+    }
+    for dir in [&wsl, &tegra] {
+        for path in ["dev/nvidia0", "dev/nvidiactl", "proc/driver"] {
+            assert!(!there(dir, path), "{path}");
+        }
+    }
+}

@@ -42,7 +42,7 @@ fn a_removed_card_is_gone_and_may_come_back() {
         number(|o| code!(rig.lib.nvmlDeviceGetCount_v2(o))),
         Ok(7_u32)
     );
-    assert_eq!(rig.temperature(device), Err(GPU_NOT_FOUND));
+    assert_eq!(rig.temperature(device), Err(GPU_IS_LOST));
     assert_eq!(rig.by_uuid(&gpu.uuid).0, NOT_FOUND);
     let back = rig.node.add_gpu(&sim::NewGpu::default()).unwrap();
     assert_eq!((&back.uuid, back.index, back.minor), (&gpu.uuid, 2, 2));

@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod cards;
+mod chaos;
+mod drive;
 mod events;
 mod faults;
 mod files;
@@ -13,3 +15,5 @@ mod partitions;
 mod processes;
 mod rig;
 mod robust;
+mod settings;
+mod table;

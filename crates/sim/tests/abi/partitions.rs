@@ -82,9 +82,18 @@ fn a_mig_device_says_what_it_is() {
     assert_eq!(rig.temperature(mig), Err(NOT_SUPPORTED));
 }
 
+/// A node whose seventh card has a GPU instance that two compute instances share.
+fn shared() -> Rig {
+    let rig = Rig::new("a100-mig");
+    for profile in ["4g.20gb", "1c.3g.20gb", "2c.3g.20gb"] {
+        rig.node.add_mig(&target("6"), profile).unwrap();
+    }
+    rig
+}
+
 #[test]
 fn attributes_give_the_slices() {
-    let rig = Rig::new("a100-mig");
+    let rig = shared();
     let attributes = |gpu, index| {
         // SAFETY: a struct of numbers.
         let mut found: nvmlDeviceAttributes_t = unsafe { zeroed() };
@@ -98,8 +107,8 @@ fn attributes_give_the_slices() {
         )
     };
     assert_eq!(attributes(1, 0), (3, 3, 20096));
-    assert_eq!(attributes(5, 1), (3, 1, 20096));
-    assert_eq!(attributes(5, 2), (3, 2, 20096));
+    assert_eq!(attributes(6, 1), (3, 1, 20096));
+    assert_eq!(attributes(6, 2), (3, 2, 20096));
     // SAFETY: a struct of numbers.
     let mut found: nvmlDeviceAttributes_t = unsafe { zeroed() };
     let card = code!(
@@ -141,8 +150,8 @@ fn shapes_are_offered_in_each_version() {
 
 #[test]
 fn instances_lead_from_the_card_to_the_compute_instance() {
-    let rig = Rig::new("a100-mig");
-    let (lib, device) = (&rig.lib, rig.device(5));
+    let rig = shared();
+    let (lib, device) = (&rig.lib, rig.device(6));
     let (mut list, mut count) = ([std::ptr::null_mut(); 7], 0);
     ok!(lib.nvmlDeviceGetGpuInstances(device, 9, list.as_mut_ptr(), &raw mut count));
     assert_eq!(count, 1);

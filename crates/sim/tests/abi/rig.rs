@@ -15,7 +15,6 @@ pub(crate) const DRIVER_NOT_LOADED: u32 = 9;
 pub(crate) const TIMEOUT: u32 = 10;
 pub(crate) const GPU_IS_LOST: u32 = 15;
 pub(crate) const VERSION_MISMATCH: u32 = 25;
-pub(crate) const GPU_NOT_FOUND: u32 = 28;
 pub(crate) const UNKNOWN: u32 = 999;
 
 pub(crate) struct Rig {

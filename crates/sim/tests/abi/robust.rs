@@ -1,11 +1,15 @@
 //! Whatever lies in the node's folder, and whatever a program passes, the library gives a code.
 
-use std::{ffi::c_uint, sync::LazyLock};
+use std::{
+    ffi::c_uint,
+    path::PathBuf,
+    sync::{LazyLock, Mutex},
+};
 
 use nvml_wrapper_sys::bindings::*;
 use proptest::prelude::*;
 
-use crate::rig::*;
+use crate::{chaos, drive::Driver, rig::*};
 
 #[test]
 fn without_a_state_there_is_no_driver() {
@@ -54,6 +58,25 @@ fn handles_that_were_never_given_are_refused() {
             "{wrong:x}"
         );
     }
+}
+
+#[test]
+fn threads_may_outlive_a_library_that_is_closed() {
+    let rig = Rig::cold("t4");
+    let path = rig.node.library();
+    drop(rig.lib);
+    std::thread::spawn(move || {
+        // SAFETY: the library's initialisers do nothing.
+        let lib = unsafe { NvmlLib::new(path) }.unwrap();
+        let mut device = std::ptr::null_mut();
+        ok!(lib.nvmlInit_v2());
+        ok!(lib.nvmlDeviceGetHandleByIndex_v2(0, &raw mut device));
+        ok!(lib.nvmlDeviceSetComputeMode(device, 3));
+        ok!(lib.nvmlShutdown());
+    })
+    .join()
+    .unwrap();
+    assert_eq!(rig.node.state().unwrap().gpus[0].settings.compute_mode, 3);
 }
 
 /// One rig for all cases: making a node costs more than asking it.
@@ -133,6 +156,28 @@ proptest! {
         prop_assert_eq!(number_of(rig), Ok(8));
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_calls_in_any_order_break_the_library(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
+        let (driver, state, good) = &mut *DRIVER.lock().unwrap();
+        fs_err::write(state, good).unwrap();
+        chaos::run(driver, &bytes);
+    }
+}
+
+/// A library of its own, its node's state, and what that was at first.
+static DRIVER: LazyLock<Mutex<(Driver, PathBuf, Vec<u8>)>> = LazyLock::new(|| {
+    let rig = Rig::cold("a100-mig");
+    let driver = Driver::new(&rig.node.library(), include_str!("../symbols.txt"));
+    let state = rig.node.dir().join("node.json");
+    let good = fs_err::read(&state).unwrap();
+    // The node stays for as long as the test's process.
+    std::mem::forget(rig);
+    Mutex::new((driver, state, good))
+});
 
 fn number_of(rig: &Rig) -> Result<c_uint, u32> {
     number(|o| code!(rig.lib.nvmlDeviceGetCount_v2(o)))

@@ -79,18 +79,9 @@ mod tests {
 
     fn card(id: &str, numa: u32, links: Vec<Link>) -> Device {
         Device {
-            id: id.into(),
-            vendor: "nvidia".to_owned(),
-            kind: Kind::Card { partitioned: false },
-            model: "A100".to_owned(),
-            index: None,
-            pci: None,
             numa: Some(numa),
-            memory_bytes: None,
-            compute_capability: None,
-            nodes: Vec::new(),
             links,
-            failures: Vec::new(),
+            ..Device::card_of("nvidia", id, "A100")
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use sim::{Error, Node, Profile, profile::names};
+use sim::{Error, Node, Profile, profile::names, state::Platform};
 
 use super::super::table::table;
 
@@ -71,7 +71,9 @@ pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
         );
     }
     let yaml = fs_err::read_to_string(file)?;
-    Profile::parse(&yaml).with_context(|| format!("{name} is no profile"))
+    Profile::parse(&yaml).with_context(|| {
+        format!("{name} is no profile; docs/simulator-profiles.md says what one has")
+    })
 }
 
 /// How a new node is used.
@@ -89,13 +91,32 @@ the agent on it:
     --kubelet-dir {dir}/kubelet --control-socket {dir}/control.sock
 what the agent knows:
   {ostler} devices --control-socket {dir}/control.sock
-another program that uses NVML:
-  LD_LIBRARY_PATH={dir} PROGRAM
-what is on it, and a change:
+{others}what is on it, and a change:
   {ostler} sim --node {dir} show
   {ostler} sim --node {dir} lose 0
 ",
         description = profile.description,
+        others = others(&dir, &root, profile.platform),
+    )
+}
+
+/// How programs that are not Ostler see a node.
+fn others(dir: &str, root: &str, platform: Platform) -> String {
+    let note = match platform {
+        Platform::BareMetal => "",
+        Platform::Vgpu => "; its PCI functions say that they are vGPUs",
+        Platform::Wsl => "; libdxcore.so beside the library and /dev/dxg say that it is WSL",
+        Platform::Tegra => {
+            return format!(
+                "another program, which finds no NVML and the files of a Tegra system, as root:\n  \
+                 unshare -m sh -c 'mount --rbind {root}/sys /sys; PROGRAM'\n"
+            );
+        }
+    };
+    format!(
+        "another program that uses NVML{note}:\n  LD_LIBRARY_PATH={dir} PROGRAM\n\
+         ... and looks at /sys too, as root:\n  unshare -m sh -c \
+         'mount --rbind {root}/sys /sys; LD_LIBRARY_PATH={dir} PROGRAM'\n"
     )
 }
 

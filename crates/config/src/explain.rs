@@ -1,0 +1,227 @@
+//! The effective config for people: every value and where it came from, in the shape of
+//! `ostler.yaml`, whichever way the agent was started.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Config, Origin, Period, Policy, Pool, Resolved};
+
+/// One effective value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// Its key in `ostler.yaml`.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+// === impl Resolved ===
+
+impl Resolved {
+    /// Every value and where it came from.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        self.collect("", &self.config.to_value(), &mut rows);
+        rows
+    }
+
+    /// The config as an `ostler.yaml` that says the same, with a comment for each value that is
+    /// not a default.
+    pub fn to_yaml(&self) -> String {
+        let mut text = String::new();
+        self.write("", &self.config.to_value(), 0, &mut text);
+        text
+    }
+
+    fn collect(&self, path: &str, value: &Value, rows: &mut Vec<Row>) {
+        for (key, value) in children(path, value) {
+            match children(&key, value).is_empty() {
+                true => rows.push(Row {
+                    origin: self.origins.of(&key),
+                    value: value.clone(),
+                    key,
+                }),
+                false => self.collect(&key, value, rows),
+            }
+        }
+    }
+
+    fn write(&self, path: &str, value: &Value, depth: usize, text: &mut String) {
+        let indent = "  ".repeat(depth);
+        for (n, (key, value)) in children(path, value).into_iter().enumerate() {
+            let name = key.rsplit('.').next().unwrap_or(&key);
+            let in_list = path.ends_with(']') && n == 0;
+            let lead = match in_list {
+                true => format!("{}- ", "  ".repeat(depth.saturating_sub(1))),
+                false => indent.clone(),
+            };
+            if key.ends_with(']') {
+                self.write(&key, value, depth + 1, text);
+            } else if children(&key, value).is_empty() {
+                *text += &format!("{lead}{name}: {}", inline(value));
+                match self.origins.of(&key) {
+                    Origin::Default => {}
+                    origin => *text += &format!("  # {origin}"),
+                }
+                text.push('\n');
+            } else {
+                *text += &format!("{lead}{name}:\n");
+                self.write(&key, value, depth + 1, text);
+            }
+        }
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The value in one line.
+    pub fn text(&self) -> String {
+        match &self.value {
+            Value::Null => "-".to_owned(),
+            value => inline(value),
+        }
+    }
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The config in the shape of `ostler.yaml`.
+    pub fn to_value(&self) -> Value {
+        let time = |length| Period::from(length).to_string();
+        let (probe, pools) = (&self.probe, &self.pools);
+        let pools_value: Vec<Value> = pools.pools.iter().map(pool).collect();
+        json!({
+            "failOnInitError": self.fail_on_init_error,
+            "hostRoot": probe.host_root,
+            "controlSocket": self.control_socket,
+            "kubelet": {
+                "dir": self.kubelet.dir,
+                "podResourcesSocket": self.kubelet.pod_resources_socket,
+                "register": self.kubelet.register,
+            },
+            "probe": {
+                "period": time(probe.period),
+                "callLimit": time(probe.call_limit),
+                "driverCallLimit": time(probe.driver_call_limit),
+                "retryPause": time(probe.retry_pause),
+            },
+            "backends": {
+                "nvidia": {
+                    "driverPath": probe.driver_path,
+                    "loaderFallback": probe.loader_fallback,
+                    "nvmlLibrary": probe.nvml_library,
+                    "devPath": probe.dev_path,
+                    "mpsPath": probe.mps_path,
+                    "discovery": probe.discovery,
+                },
+            },
+            "health": {
+                "unansweredGrace": time(self.health.unanswered_grace),
+                "goneGrace": time(self.health.gone_grace),
+                "ignoreXids": self.xids.ignore,
+                "heedXids": self.xids.heed,
+            },
+            "cdi": {
+                "driverRoot": self.cdi.driver_root,
+                "hookPath": self.cdi.hook_path,
+                "featureFlags": self.cdi.feature_flags,
+                "disableHooks": self.cdi.disable_hooks,
+            },
+            "imexRequired": self.imex_required,
+            "mig": pools.mig,
+            "include": pools.include,
+            "exclude": pools.exclude,
+            "pools": pools_value,
+        })
+    }
+}
+
+fn pool(pool: &Pool) -> Value {
+    let mut placement = json!({"policy": pool.placement.policy});
+    if pool.placement.policy == Policy::Weighted {
+        placement["weights"] = json!(pool.placement.weights);
+    }
+    json!({
+        "name": pool.name,
+        "select": pool.selectors,
+        "reserved": pool.reserved,
+        "limit": pool.limit,
+        "resource": pool.resource,
+        "sharing": pool.sharing,
+        "placement": placement,
+        "handover": pool.handover,
+    })
+}
+
+/// What is shown on lines of its own: the keys of a map, the pools of the list of pools.
+fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
+    match value {
+        Value::Object(map) => {
+            let key = |name: &String| match path.is_empty() {
+                true => name.clone(),
+                false => format!("{path}.{name}"),
+            };
+            map.iter().map(|(name, value)| (key(name), value)).collect()
+        }
+        Value::Array(list) if path == "pools" => {
+            let key = |n| format!("{path}[{n}]");
+            list.iter()
+                .enumerate()
+                .map(|(n, value)| (key(n), value))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A value in one line that YAML reads as the same.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) if is_plain(text) => text.clone(),
+        Value::String(text) => quote(text),
+        Value::Array(list) => {
+            let items: Vec<String> = list.iter().map(inline).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let item = |(key, value)| format!("{key}: {}", inline(value));
+            let items: Vec<String> = map.iter().map(item).collect();
+            format!("{{{}}}", items.join(", "))
+        }
+        value => value.to_string(),
+    }
+}
+
+/// A text in quotes; what might be taken for a line break or is not seen is escaped.
+fn quote(text: &str) -> String {
+    let mut quoted = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            ' '..='~' => quoted.push(c),
+            c if c.is_alphanumeric() => quoted.push(c),
+            c => quoted += &format!("\\U{:08x}", u32::from(c)),
+        }
+    }
+    quoted + "\""
+}
+
+/// Whether YAML reads a text as itself without quotes, in a list too.
+fn is_plain(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let start = |c: char| c.is_ascii_alphanumeric() || "/.".contains(c);
+    let word = |word: &str| text.eq_ignore_ascii_case(word);
+    text.starts_with(start)
+        && text.chars().all(inner)
+        && text.chars().any(|c| c.is_ascii_alphabetic() || c == '/')
+        && !["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
+            .into_iter()
+            .any(word)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The effective config, and that it is a config itself.
+
+use super::*;
+use crate::{Origin, Overrides, parse};
+
+const FILE: &str = "\
+probe: {period: 3s}
+health: {ignoreXids: [13, 31]}
+exclude: [{display: true}, {pci: '0000:3b:00.0', minMemory: 40Gi}]
+handover: {lists: [cdi-cri], gds: true, capabilities: 'compute,utility'}
+pools:
+  - name: shared
+    select: {model: NVIDIA A100*}
+    resource: nvidia.com/gpu.shared
+    limit: 2
+    sharing: {replicas: 4}
+    placement: {weights: {link: 2}}
+  - {name: 'true', resource: nvidia.com/gpu, handover: {gds: false}}
+";
+
+fn explained(text: &str) -> Resolved {
+    let overrides = Overrides {
+        kubelet_dir: Some("/kubelet".into()),
+        driver_path: Some("/driver".into()),
+        ..Overrides::default()
+    };
+    let from = |flag: &str| match flag {
+        "driver-path" => Origin::variable("OSTLER_DRIVER_PATH"),
+        flag => Origin::flag(flag),
+    };
+    Resolved::new(overrides, parse("ostler.yaml", text).unwrap(), &from)
+}
+
+#[test]
+fn every_value_is_shown_with_where_it_came_from() {
+    let rows = explained(FILE).rows();
+    let rows: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} = {} ({})", row.key, row.text(), row.origin))
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"));
+}
+
+#[test]
+fn the_effective_config_is_a_config_that_says_the_same() {
+    for text in ["", FILE] {
+        let resolved = explained(text);
+        let yaml = resolved.to_yaml();
+        let again = parse("again.yaml", &yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+        let again = Config::resolve(Overrides::default(), again);
+        assert_eq!(again, resolved.config, "{yaml}");
+    }
+}
+
+#[test]
+fn as_yaml_it_carries_comments() {
+    insta::assert_snapshot!(explained(FILE).to_yaml());
+}
+
+#[test]
+fn odd_texts_survive_being_shown() {
+    for text in [
+        "",
+        "a b",
+        "a: b",
+        "# a",
+        "~",
+        "1",
+        "true",
+        "é",
+        "a\"b\\c",
+        "\u{85}\u{2028}",
+        "😀",
+        "-a",
+        "*a",
+    ] {
+        let shown = inline(&json!(text));
+        let yaml = format!("handover: {{capabilities: {shown}}}");
+        let file = parse("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            file.handover.capabilities.map(|said| said.value).as_deref(),
+            Some(text),
+            "{shown}"
+        );
+    }
+}

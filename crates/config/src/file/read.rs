@@ -1,0 +1,224 @@
+//! A tree → [`File`]. Everything that is wrong is noted; what is right is taken.
+
+mod pool;
+
+use super::{
+    BackendsFile, CdiFile, File, HandoverFile, HealthFile, KubeletFile, NvidiaBackendFile,
+    ProbeFile,
+};
+use crate::{
+    Discovery, IdStrategy, ListStrategy, Mig, Period, XidSet,
+    source::{Fields, Item, Notes, Said},
+};
+
+const LISTS: [(&str, ListStrategy); 5] = [
+    ("auto", ListStrategy::Auto),
+    ("envvar", ListStrategy::Envvar),
+    ("volume-mounts", ListStrategy::VolumeMounts),
+    ("cdi-annotations", ListStrategy::CdiAnnotations),
+    ("cdi-cri", ListStrategy::CdiCri),
+];
+
+/// Reads the whole file.
+pub(super) fn file(notes: &mut Notes) -> File {
+    let Some(tree) = notes.tree() else {
+        return File::default();
+    };
+    let Some(mut fields) = Item::root(&tree).fields(notes) else {
+        return File::default();
+    };
+    let at = &mut fields;
+    let file = File {
+        fail_on_init_error: boolean(at, notes, "failOnInitError"),
+        kubelet: section(at, notes, "kubelet", kubelet),
+        host_root: path(at, notes, "hostRoot"),
+        driver_path: path(at, notes, "driverPath"),
+        nvml_library: path(at, notes, "nvmlLibrary"),
+        control_socket: path(at, notes, "controlSocket"),
+        probe: section(at, notes, "probe", probe),
+        backends: section(at, notes, "backends", backends),
+        health: section(at, notes, "health", health),
+        cdi: section(at, notes, "cdi", cdi),
+        imex_required: boolean(at, notes, "imexRequired"),
+        mig: choice(
+            at,
+            notes,
+            "mig",
+            &[
+                ("none", Mig::None),
+                ("single", Mig::Single),
+                ("mixed", Mig::Mixed),
+            ],
+        ),
+        include: pool::selectors(at, notes, "include"),
+        exclude: pool::selectors(at, notes, "exclude"),
+        handover: section(at, notes, "handover", handover),
+        pools: pool::all(at, notes),
+        ..File::default()
+    };
+    fields.finish(notes);
+    file
+}
+
+fn kubelet(at: &mut Fields<'_>, notes: &mut Notes) -> KubeletFile {
+    KubeletFile {
+        dir: path(at, notes, "dir"),
+        pod_resources_socket: path(at, notes, "podResourcesSocket"),
+        register: boolean(at, notes, "register"),
+    }
+}
+
+fn probe(at: &mut Fields<'_>, notes: &mut Notes) -> ProbeFile {
+    ProbeFile {
+        period: period(at, notes, "period"),
+        call_limit: period(at, notes, "callLimit"),
+        driver_call_limit: period(at, notes, "driverCallLimit"),
+        retry_pause: period(at, notes, "retryPause"),
+    }
+}
+
+fn backends(at: &mut Fields<'_>, notes: &mut Notes) -> BackendsFile {
+    BackendsFile {
+        nvidia: section(at, notes, "nvidia", |at, notes| NvidiaBackendFile {
+            driver_path: path(at, notes, "driverPath"),
+            loader_fallback: boolean(at, notes, "loaderFallback"),
+            nvml_library: path(at, notes, "nvmlLibrary"),
+            dev_path: path(at, notes, "devPath"),
+            mps_path: path(at, notes, "mpsPath"),
+            discovery: choice(at, notes, "discovery", &Discovery::WORDS),
+        }),
+    }
+}
+
+fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
+    HealthFile {
+        unanswered_grace: period(at, notes, "unansweredGrace"),
+        gone_grace: period(at, notes, "goneGrace"),
+        ignore_xids: xids(at, notes, "ignoreXids"),
+        heed_xids: xids(at, notes, "heedXids"),
+    }
+}
+
+fn cdi(at: &mut Fields<'_>, notes: &mut Notes) -> CdiFile {
+    CdiFile {
+        driver_root: path(at, notes, "driverRoot"),
+        hook_path: path(at, notes, "hookPath"),
+        feature_flags: texts(at, notes, "featureFlags"),
+        disable_hooks: texts(at, notes, "disableHooks"),
+    }
+}
+
+fn handover(at: &mut Fields<'_>, notes: &mut Notes) -> HandoverFile {
+    let ids = [("uuid", IdStrategy::Uuid), ("index", IdStrategy::Index)];
+    HandoverFile {
+        lists: lists(at, notes),
+        ids: choice(at, notes, "ids", &ids),
+        device_nodes: boolean(at, notes, "deviceNodes"),
+        dev_root: path(at, notes, "devRoot"),
+        annotation_prefix: text(at, notes, "annotationPrefix"),
+        capabilities: text(at, notes, "capabilities"),
+        gds: boolean(at, notes, "gds"),
+        gdrcopy: boolean(at, notes, "gdrcopy"),
+        mofed: boolean(at, notes, "mofed"),
+        imex: many(at, notes, "imex", |item, notes| {
+            item.number(notes, 0..=2047).map(|said| said.value)
+        }),
+        mps_root: path(at, notes, "mpsRoot"),
+    }
+}
+
+fn lists(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<Vec<ListStrategy>>> {
+    let lists = many(at, notes, "lists", |item, notes| {
+        item.choice(notes, &LISTS).map(|said| said.value)
+    })?;
+    Some(lists.map(|mut lists| {
+        lists.sort();
+        lists.dedup();
+        lists
+    }))
+}
+
+fn xids(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<XidSet>> {
+    let item = at.take(notes, name)?;
+    if item.scalar() == Some(("all", true)) {
+        return Some(item.said(XidSet::All));
+    }
+    let read = |one: &Item<'_>| Some(one.number(notes, 0..=u32::MAX)?.value);
+    let codes = item.one_or_many().iter().filter_map(read).collect();
+    Some(item.said(XidSet::Some(codes)))
+}
+
+fn many<T>(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    name: &'static str,
+    read: impl Fn(&Item<'_>, &mut Notes) -> Option<T>,
+) -> Option<Said<Vec<T>>> {
+    let item = at.take(notes, name)?;
+    let values = item.one_or_many();
+    let values = values.iter().filter_map(|item| read(item, notes)).collect();
+    Some(item.said(values))
+}
+
+fn texts(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<Vec<String>>> {
+    many(at, notes, name, |item, notes| {
+        item.text(notes).map(|said| said.value)
+    })
+}
+
+fn text(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<String>> {
+    at.take(notes, name)?.text(notes)
+}
+
+fn path(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    name: &'static str,
+) -> Option<Said<std::path::PathBuf>> {
+    at.take(notes, name)?.path(notes)
+}
+
+fn boolean(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<bool>> {
+    at.take(notes, name)?.boolean(notes)
+}
+
+fn period(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<Period>> {
+    let help = "write a number and a unit, e.g. 500ms, 10s, 5m";
+    at.take(notes, name)?.parsed(notes, help)
+}
+
+fn choice<T: Copy>(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    name: &'static str,
+    words: &[(&'static str, T)],
+) -> Option<Said<T>> {
+    at.take(notes, name)?.choice(notes, words)
+}
+
+/// Reads a map that may be left out.
+fn section<T: Default>(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    name: &'static str,
+    read: impl FnOnce(&mut Fields<'_>, &mut Notes) -> T,
+) -> T {
+    match at.take(notes, name) {
+        Some(item) => inside(&item, notes, read),
+        None => T::default(),
+    }
+}
+
+/// Reads the keys of a map, and notes those that are unknown.
+fn inside<T: Default>(
+    item: &Item<'_>,
+    notes: &mut Notes,
+    read: impl FnOnce(&mut Fields<'_>, &mut Notes) -> T,
+) -> T {
+    let Some(mut fields) = item.fields(notes) else {
+        return T::default();
+    };
+    let value = read(&mut fields, notes);
+    fields.finish(notes);
+    value
+}

@@ -1,0 +1,233 @@
+//! Reading `ostler.yaml`.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::{Config, Distinct, Method, Overrides, Policy};
+
+fn config(text: &str) -> Config {
+    Config::resolve(Overrides::default(), parse("ostler.yaml", text).unwrap())
+}
+
+#[test]
+fn an_empty_file_is_all_defaults() {
+    assert_eq!(config(""), Config::default());
+    assert_eq!(config("# nothing yet\n\n"), Config::default());
+    assert_eq!(config("probe:\npools:\nkubelet: {}\n"), Config::default());
+}
+
+#[test]
+fn reads_every_key() {
+    insta::assert_debug_snapshot!(config(
+        "
+failOnInitError: true
+kubelet: {dir: /a, podResourcesSocket: /b, register: false}
+hostRoot: /c
+driverPath: /d
+nvmlLibrary: /e
+controlSocket: /f
+probe: {period: 3s, callLimit: 4s, driverCallLimit: 5s, retryPause: 6s}
+backends:
+  nvidia: {loaderFallback: true, devPath: /g, mpsPath: /h, discovery: tegra}
+health: {unansweredGrace: 7s, goneGrace: 8s, ignoreXids: all, heedXids: [79, 13]}
+cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
+imexRequired: true
+mig: single
+include: {vendor: nvidia}
+exclude:
+  - {model: ['NVIDIA T*', 'Quadro*'], uuid: GPU-1, index: 3, pci: '0000:3b:00.0'}
+  - {minMemory: 40Gi, maxMemory: 80G, migProfile: 1g.*, kind: partition, display: true}
+handover: {lists: [cdi-cri, envvar, envvar], ids: index, mpsRoot: /k, imex: 0}
+pools:
+  - name: p
+    select: {index: ['0', '1:0']}
+    reserved: [{index: 1}]
+    limit: 2
+    resource: nvidia.com/{model}
+    sharing: {method: mps, replicas: 4, onePerRequest: true, distinct: require}
+    placement: {policy: weighted, weights: {link: 2, numa: 1, load: 3, temperature: 4, power: 5}}
+    handover:
+      deviceNodes: false
+      devRoot: /l
+      annotationPrefix: m/
+      capabilities: compute
+      gds: true
+      gdrcopy: true
+      mofed: true
+"
+    ));
+}
+
+#[test]
+fn short_forms_mean_the_same_as_maps() {
+    let pool = |rest: &str| {
+        let text = format!("pools:\n  - name: a\n    resource: a.io/b\n    {rest}\n");
+        config(&text).pools.pools.remove(0)
+    };
+    assert_eq!(
+        pool("placement: packed"),
+        pool("placement: {policy: packed}")
+    );
+    assert_eq!(pool("sharing: none"), pool("sharing: {method: none}"));
+    let shared = pool("sharing: {replicas: 4}").sharing;
+    assert_eq!((shared.method, shared.replicas), (Method::TimeSlicing, 4));
+    assert_eq!(shared.distinct, Distinct::Prefer);
+    let weighted = pool("placement: {weights: {link: 1}}").placement;
+    assert_eq!(weighted.policy, Policy::Weighted);
+    assert_eq!(pool("select: {index: 0}"), pool("select: [{index: ['0']}]"));
+}
+
+#[test]
+fn the_handover_of_the_file_holds_for_every_pool_that_does_not_say_otherwise() {
+    let text = "handover: {gds: true, ids: index}\npools:\n  - {name: a, select: {index: 0}, \
+                resource: a.io/a}\n  - {name: b, resource: a.io/b, handover: {gds: false}}\n";
+    let pools = config(text).pools.pools;
+    assert_eq!(
+        pools.iter().map(|p| p.handover.gds).collect::<Vec<_>>(),
+        [true, false]
+    );
+    assert!(
+        pools
+            .iter()
+            .all(|p| p.handover.ids == crate::IdStrategy::Index)
+    );
+    let defaults = config("handover: {gds: true}\n").pools.pools;
+    assert!(defaults.iter().all(|p| p.handover.gds));
+}
+
+#[test]
+fn two_pools_may_have_one_name_if_all_else_is_alike() {
+    let alike = "pools:\n  - {name: a, select: {index: 0}, resource: a.io/b, handover: {gds: false}}\n  \
+                 - {name: b, resource: a.io/b}\n";
+    assert_eq!(config(alike).pools.pools.len(), 2);
+    assert!(parse("x", &format!("handover: {{gds: true}}\n{alike}")).is_err());
+}
+
+#[test]
+fn an_alias_and_json_are_read_too() {
+    let yaml = "exclude: [&card {index: 0}]\ninclude: [*card]\n";
+    let pools = config(yaml).pools;
+    assert_eq!(pools.include, pools.exclude);
+    assert_eq!(
+        config(r#"{"probe": {"period": "3s"}}"#),
+        config("probe: {period: 3s}")
+    );
+}
+
+#[test]
+fn what_is_no_plain_file_no_text_or_too_large_is_refused() {
+    let error = load(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert_eq!(error, "/dev/zero is not a plain file");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ostler.yaml");
+    fs_err::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
+    let error = load(&path).unwrap_err().to_string();
+    assert!(error.contains("more than 1048576 bytes"), "{error}");
+    fs_err::write(&path, [b'a', 0xff]).unwrap();
+    let error = load(&path).unwrap_err().to_string();
+    assert!(error.contains("ostler.yaml is not a text"), "{error}");
+    assert_eq!(load(Path::new("/dev/null")).unwrap().pools, None);
+}
+
+#[test]
+fn an_absent_file_is_named() {
+    let error = load(Path::new("/nowhere/ostler.yaml")).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("/nowhere/ostler.yaml"), "{source}");
+}
+
+/// The keys that the reader knows in the map at `path`: it names them when it meets none of them.
+fn known(path: &str, list: bool) -> BTreeSet<String> {
+    let mut text = "{\"0123456789012345\": 1}".to_owned();
+    if list {
+        text = format!("[{text}]");
+    }
+    for key in path.split('/').rev().filter(|key| !key.is_empty()) {
+        text = match key.strip_suffix("[]") {
+            Some(key) => format!("{{\"{key}\": [{text}]}}"),
+            None => format!("{{\"{key}\": {text}}}"),
+        };
+    }
+    let error = parse("x", &text).unwrap_err();
+    let helps = error.problems().iter().map(|problem| &problem.help);
+    let prefix = "the keys here are: ";
+    let help = helps
+        .filter_map(|help| help.strip_prefix(prefix))
+        .next()
+        .unwrap();
+    help.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_has_exactly_the_keys_that_are_read() {
+    let schema = schema();
+    let keys = |name: &str| -> BTreeSet<String> {
+        let object = match name {
+            "" => &schema,
+            name => &schema["$defs"][name],
+        };
+        object["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    };
+    for (name, path) in [
+        ("", ""),
+        ("KubeletFile", "kubelet"),
+        ("ProbeFile", "probe"),
+        ("BackendsFile", "backends"),
+        ("NvidiaBackendFile", "backends/nvidia"),
+        ("HealthFile", "health"),
+        ("CdiFile", "cdi"),
+        ("HandoverFile", "handover"),
+        ("PoolFile", "pools[]"),
+        ("SharingFile", "pools[]/sharing"),
+        ("PlacementFile", "pools[]/placement"),
+        ("Weights", "pools[]/placement/weights"),
+        ("Selector", "include[]"),
+    ] {
+        assert_eq!(keys(name), known(path, false), "{name}");
+    }
+    let defs = schema["$defs"].as_object().unwrap();
+    let objects = defs.values().filter(|def| def.get("properties").is_some());
+    assert_eq!(objects.count(), 12, "a new section needs a row above");
+}
+
+#[test]
+fn a_property_of_the_schema_has_a_description() {
+    fn check(path: &str, value: &Value) {
+        if let Some(properties) = value.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties {
+                assert!(property.get("description").is_some(), "{path}/{name}");
+            }
+        }
+        if let Some(map) = value.as_object() {
+            for (name, value) in map {
+                check(&format!("{path}/{name}"), value);
+            }
+        }
+    }
+    check("", &schema());
+}
+
+proptest! {
+    #[test]
+    fn never_panics(text in ".*") {
+        let _ = parse("x", &text);
+    }
+
+    #[test]
+    fn never_panics_near_what_is_right(
+        key in "pools|include|mig|probe|handover|kubelet",
+        value in "[-a-z0-9:{}\\[\\], \n\"*&]{0,60}",
+    ) {
+        if let Err(error) = parse("x", &format!("{key}: {value}")) {
+            prop_assert!(!error.to_string().is_empty());
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Go's way to read a command line, and urfave/cli's way to read variables.
+
+use super::{Call, FLAGS, FlagError, Flags, Given, Kind, Spec, Value, spec};
+use crate::{Origin, source::among};
+
+/// What a switch of urfave/cli itself asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Help,
+    Version,
+}
+
+struct Line<'a, S> {
+    args: &'a [S],
+    flags: Flags,
+    /// The name that each flag was given by.
+    names: Vec<(&'static str, &'static str)>,
+    own: Vec<Own>,
+}
+
+pub(super) fn parse<S: AsRef<str>>(
+    args: &[S],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Call, FlagError> {
+    let mut flags = Flags::default();
+    for spec in FLAGS {
+        if let Some(given) = variable(spec, env)? {
+            flags.given.insert(spec.name, given);
+        }
+    }
+    flags.disable_xids = env("DP_DISABLE_HEALTHCHECKS");
+    flags.enable_xids = env("DP_ENABLE_HEALTHCHECKS");
+    let mut line = Line {
+        args,
+        flags,
+        names: Vec::new(),
+        own: Vec::new(),
+    };
+    let rest = line.read()?;
+    if matches!(rest.first().map(AsRef::as_ref), Some("help" | "h")) {
+        line.own.push(Own::Help);
+    }
+    if line.own.contains(&Own::Help) {
+        return Ok(Call::Help);
+    }
+    if line.own.contains(&Own::Version) {
+        return Ok(Call::Version);
+    }
+    if let Some(first) = rest.first() {
+        let first = first.as_ref();
+        let message = format!("`{first}` and what follows on the command line is not read");
+        let help = "flags come first; a bool is written --name=false";
+        line.flags.warn(Origin::Default, message, help);
+    }
+    Ok(Call::Run(line.flags))
+}
+
+/// The first variable that exists.
+fn variable(spec: &Spec, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Given>, FlagError> {
+    let mut found = spec.env.iter().filter_map(|name| Some((name, env(name)?)));
+    let Some((name, text)) = found.next() else {
+        return Ok(None);
+    };
+    let origin = Origin::variable(*name);
+    let value = match (spec.kind, text.as_str()) {
+        (Kind::Bool, "") => Value::Bool(false),
+        (Kind::Ints, "") => return Ok(None),
+        _ => value(spec, &text, &origin)?,
+    };
+    Ok(Some(Given { value, origin }))
+}
+
+// === impl Line ===
+
+impl<'a, S: AsRef<str>> Line<'a, S> {
+    /// Reads flags up to the first word that is none, and gives the rest back.
+    fn read(&mut self) -> Result<&'a [S], FlagError> {
+        let mut args = self.args;
+        while let Some((first, rest)) = args.split_first() {
+            let arg = first.as_ref();
+            if arg.len() < 2 || !arg.starts_with('-') {
+                break;
+            }
+            args = rest;
+            if arg == "--" {
+                break;
+            }
+            let text = arg.strip_prefix("--").or(arg.strip_prefix('-'));
+            let text = text.unwrap_or_default();
+            if text.is_empty() || text.starts_with(['-', '=']) {
+                let text = arg.to_owned();
+                return Err(FlagError::Syntax { text });
+            }
+            let (name, inline) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (text, None),
+            };
+            if self.own(name, inline, arg)? {
+                continue;
+            }
+            let spec = known(name)?;
+            let flag = format!("--{name}");
+            let text = match (inline, spec.kind) {
+                (Some(value), _) => value,
+                (None, Kind::Bool) => "true",
+                (None, _) => {
+                    let (next, rest) = args.split_first().ok_or(FlagError::NoValue { flag })?;
+                    args = rest;
+                    next.as_ref()
+                }
+            };
+            self.give(spec, name, text)?;
+        }
+        Ok(args)
+    }
+
+    /// `--help` and `--version`.
+    fn own(&mut self, name: &str, inline: Option<&str>, arg: &str) -> Result<bool, FlagError> {
+        let own = match name {
+            "help" | "h" => Own::Help,
+            "version" | "v" => Own::Version,
+            _ => return Ok(false),
+        };
+        let origin = Origin::Flag {
+            name: arg.split('=').next().unwrap_or_default().to_owned(),
+        };
+        if boolean(inline.unwrap_or("true"), &origin)? {
+            self.own.push(own);
+        }
+        Ok(true)
+    }
+
+    fn give(&mut self, spec: &'static Spec, name: &str, text: &str) -> Result<(), FlagError> {
+        let name = if name == spec.name {
+            spec.name
+        } else {
+            spec.alias.unwrap_or(spec.name)
+        };
+        let earlier = self.names.iter().find(|(flag, _)| *flag == spec.name);
+        if let Some((_, first)) = earlier.filter(|(_, by)| *by != name) {
+            return Err(FlagError::TwoForms {
+                first,
+                second: name,
+            });
+        }
+        let again = earlier.is_some();
+        self.names.push((spec.name, name));
+        let origin = Origin::flag(name);
+        let mut value = value(spec, text, &origin)?;
+        // A list that is given again grows; one from a variable is replaced.
+        if again && let Some(before) = self.flags.given.remove(spec.name) {
+            match (&mut value, before.value) {
+                (Value::Texts(new), Value::Texts(old)) => drop(new.splice(0..0, old)),
+                (Value::Ints(new), Value::Ints(old)) => drop(new.splice(0..0, old)),
+                _ => {}
+            }
+        }
+        self.flags.given.insert(spec.name, Given { value, origin });
+        Ok(())
+    }
+}
+
+fn known(name: &str) -> Result<&'static Spec, FlagError> {
+    spec(name).ok_or_else(|| {
+        let names = FLAGS.iter().flat_map(|spec| [Some(spec.name), spec.alias]);
+        let names: Vec<&str> = names.flatten().collect();
+        let help = match crate::source::nearest(name, &names) {
+            Some(_) => among(name, "", &names)
+                .replace('`', "")
+                .replace("mean ", "mean --"),
+            None => "--help lists all flags".to_owned(),
+        };
+        FlagError::Unknown {
+            flag: format!("--{name}"),
+            help,
+        }
+    })
+}
+
+fn value(spec: &Spec, text: &str, origin: &Origin) -> Result<Value, FlagError> {
+    let parts = || text.split(',').map(str::trim);
+    Ok(match spec.kind {
+        Kind::Text => Value::Text(text.to_owned()),
+        Kind::Bool => Value::Bool(boolean(text, origin)?),
+        Kind::Texts => Value::Texts(parts().map(str::to_owned).collect()),
+        Kind::Ints => {
+            let int = |part| integer(part, origin);
+            Value::Ints(parts().map(int).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// Go's `strconv.ParseBool`.
+fn boolean(text: &str, origin: &Origin) -> Result<bool, FlagError> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(FlagError::BadValue {
+            origin: origin.clone(),
+            value: text.to_owned(),
+            expected: "a bool; write true or false",
+        }),
+    }
+}
+
+/// Go's `strconv.ParseInt` with base 0: decimal, `0x`, `0o`, `0b`, and a leading `0` is octal.
+fn integer(text: &str, origin: &Origin) -> Result<i64, FlagError> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (radix, digits) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (16, &lower[2..]),
+        [b'0', b'o', ..] => (8, &lower[2..]),
+        [b'0', b'b', ..] => (2, &lower[2..]),
+        [b'0', _, ..] => (8, &lower[1..]),
+        _ => (10, lower.as_str()),
+    };
+    let plain = digits.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let number = i64::from_str_radix(&format!("{sign}{digits}"), radix).ok();
+    number.filter(|_| plain).ok_or_else(|| FlagError::BadValue {
+        origin: origin.clone(),
+        value: text.to_owned(),
+        expected: "a whole number",
+    })
+}

@@ -1,0 +1,300 @@
+//! Names and sharing of NVIDIA's file → pools.
+//!
+//! Every name is a base: cards or MIG devices of a pattern, the first that matches wins, and the
+//! default names come last. What is shared of a base is a pool of its own, before the rest of it.
+
+mod base;
+
+use self::base::{Base, PARTITIONS, bases, by_ref};
+use super::{
+    File,
+    merge::Merge,
+    sharing::{Devices, Replicated},
+};
+use crate::{
+    Distinct, Handover, Method, Mig, Origin, Placement, Policy, Pool, Selector, Severity, Sharing,
+    Template, Weights, source::Place,
+};
+
+/// What holds for every pool.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    pub(super) mig: Mig,
+    pub(super) shared_policy: Policy,
+    pub(super) handover: Handover,
+}
+
+/// A pool, and where the file speaks of it.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) pool: Pool,
+    name: Option<Origin>,
+    sharing: Option<Origin>,
+    /// Where a problem with it is shown.
+    place: Option<Place>,
+}
+
+/// The section of sharing that counts.
+#[derive(Debug)]
+struct Active<'f> {
+    method: Method,
+    key: &'static str,
+    section: &'f Replicated,
+}
+
+/// The pools, in order.
+pub(super) fn build(merge: &mut Merge<'_>, wishes: &Wishes) -> Vec<Built> {
+    let file = merge.file;
+    let active = Active::of(file);
+    let bases = bases(file, wishes.mig);
+    let mut built = Vec::new();
+    let mut builder = Builder {
+        merge,
+        wishes,
+        built: &mut built,
+    };
+    for base in &bases {
+        builder.base(base, active.as_ref());
+    }
+    if let Some(active) = &active {
+        builder.absent(&bases, active);
+    }
+    builder.conflicts();
+    built
+}
+
+struct Builder<'b, 'm> {
+    merge: &'b mut Merge<'m>,
+    wishes: &'b Wishes,
+    built: &'b mut Vec<Built>,
+}
+
+// === impl Builder ===
+
+impl Builder<'_, '_> {
+    /// The pools of one base: what is shared of it, then the rest.
+    fn base(&mut self, base: &Base, active: Option<&Active<'_>>) {
+        let mut rest = true;
+        let entries = active.map_or(&[][..], |active| &active.section.resources);
+        for (n, entry) in entries.iter().enumerate() {
+            let Some(profiles) = base.covers(entry) else {
+                continue;
+            };
+            let Some(active) = active else { continue };
+            if !rest {
+                let key = active.entry(n);
+                let message = format!("nothing of `{}` is left for it", entry.name.value);
+                let help = "name its devices in an entry further up, or remove this one";
+                self.warn(entry.name.place, &key, message, help);
+                continue;
+            }
+            self.shared(base, active, n, profiles.clone());
+            // A name with a profile takes only a part of all MIG devices.
+            rest = entry.devices.value != Devices::All || profiles.is_some();
+        }
+        if rest {
+            let selectors = vec![base.selector(None)];
+            let placement = Placement::default();
+            let resource = base.resource.clone();
+            let pool = self.pool(selectors, resource, Sharing::default(), placement);
+            self.built.push(Built {
+                pool,
+                name: base.place.map(|place| self.merge.file.source.origin(place)),
+                sharing: None,
+                place: base.place,
+            });
+        }
+    }
+
+    fn shared(
+        &mut self,
+        base: &Base,
+        active: &Active<'_>,
+        n: usize,
+        profiles: Option<Vec<String>>,
+    ) {
+        let entry = &active.section.resources[n];
+        let whole = base.selector(profiles);
+        let selectors = match &entry.devices.value {
+            Devices::List(list) => by_ref(&whole, list),
+            Devices::All | Devices::Count(_) => vec![whole],
+        };
+        let resource = self.name(active, n);
+        let distinct = match self.wishes.shared_policy {
+            Policy::Packed => Distinct::Off,
+            _ => Distinct::Prefer,
+        };
+        let sharing = Sharing {
+            method: active.method,
+            replicas: entry.replicas.value,
+            one_per_request: active.one_per_request(),
+            distinct,
+        };
+        let placement = Placement {
+            policy: self.wishes.shared_policy,
+            weights: Weights::default(),
+        };
+        let mut pool = self.pool(selectors, resource, sharing, placement);
+        if let Devices::Count(count) = entry.devices.value {
+            pool.limit = Some(count);
+        }
+        let source = &self.merge.file.source;
+        let name = entry
+            .rename
+            .as_ref()
+            .map_or(entry.name.place, |said| said.place);
+        self.built.push(Built {
+            pool,
+            name: Some(source.origin(name)),
+            sharing: Some(source.origin(entry.replicas.place)),
+            place: Some(entry.name.place),
+        });
+    }
+
+    /// The name that an entry's devices have when they are shared.
+    fn name(&mut self, active: &Active<'_>, n: usize) -> String {
+        let entry = &active.section.resources[n];
+        let key = active.entry(n);
+        let name = match &entry.rename {
+            Some(name) => return name.value.to_string(),
+            None if active.section.rename_by_default => entry.name.value.shared(),
+            None if entry.devices.value == Devices::All => return entry.name.value.to_string(),
+            None => {
+                let name = entry.name.value.shared();
+                let message = format!(
+                    "exclusive and shared devices cannot both be `{}`; the shared ones are \
+                     offered as `{name}`",
+                    entry.name.value
+                );
+                let help = "choose their name with `rename`";
+                self.warn(
+                    entry.devices.place,
+                    &format!("{key}.devices"),
+                    message,
+                    help,
+                );
+                name
+            }
+        };
+        if let Err(message) = name.parse::<super::ResourceName>() {
+            let help = "choose a shorter name with `rename`";
+            let key = format!("{key}.name");
+            self.merge
+                .at(Severity::Error, entry.name.place, &key, (message, help));
+        }
+        name
+    }
+
+    fn pool(
+        &self,
+        selectors: Vec<Selector>,
+        resource: String,
+        sharing: Sharing,
+        placement: Placement,
+    ) -> Pool {
+        let base = match resource.as_str() {
+            PARTITIONS => "mig",
+            name => name.rsplit('/').next().unwrap_or(name),
+        };
+        let taken = |name: &String| self.built.iter().any(|other| other.pool.name == *name);
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        let mut names = std::iter::once(base.to_owned()).chain(numbered);
+        let name = names.find(|name| !taken(name)).unwrap_or_default();
+        Pool {
+            selectors,
+            sharing,
+            placement,
+            handover: self.wishes.handover.clone(),
+            resource: Template(resource),
+            ..Pool::all(&name, "")
+        }
+    }
+
+    /// Warns of entries whose name no device has.
+    fn absent(&mut self, bases: &[Base], active: &Active<'_>) {
+        for (n, entry) in active.section.resources.iter().enumerate() {
+            if !bases.iter().any(|base| base.covers(entry).is_some()) {
+                let name = &entry.name.value;
+                let message = format!("no device is called `{name}`; this is not used");
+                let help = "check the name, `resources` and the MIG strategy";
+                self.warn(
+                    entry.name.place,
+                    &format!("{}.name", active.entry(n)),
+                    message,
+                    help,
+                );
+            }
+        }
+    }
+
+    /// Two pools of one name must be shared in one way.
+    fn conflicts(&mut self) {
+        let mut found = Vec::new();
+        for (n, pool) in self.built.iter().enumerate() {
+            let clash = self.built[..n].iter().find(|other| {
+                other.pool.resource == pool.pool.resource && other.pool.sharing != pool.pool.sharing
+            });
+            let place = clash.and_then(|clash| pool.place.or(clash.place));
+            found.extend(place.map(|place| (place, pool.pool.resource.0.clone())));
+        }
+        for (place, name) in found {
+            let message = format!("`{name}` would be shared in two ways");
+            let help = "give one of them another name with `rename`";
+            self.merge
+                .at(Severity::Error, place, "sharing", (message, help));
+        }
+    }
+
+    fn warn(&mut self, place: Place, key: &str, message: String, help: &str) {
+        self.merge
+            .at(Severity::Warning, place, key, (message, help));
+    }
+}
+
+// === impl Built ===
+
+impl Built {
+    /// Where its values came from; `policy` is where that of shared pools did.
+    pub(super) fn origins(&self, policy: &Origin) -> Vec<(&'static str, Origin)> {
+        let mut origins = Vec::new();
+        origins.extend(self.name.clone().map(|origin| ("resource", origin)));
+        if let Some(origin) = &self.sharing {
+            origins.push(("sharing", origin.clone()));
+            origins.push(("select", origin.clone()));
+            origins.push(("placement", policy.clone()));
+        }
+        origins
+    }
+}
+
+// === impl Active ===
+
+impl<'f> Active<'f> {
+    fn of(file: &'f File) -> Option<Self> {
+        let mps = file.mps.as_ref().map(|section| Self {
+            method: Method::Mps,
+            key: "sharing.mps",
+            section,
+        });
+        mps.or_else(|| {
+            file.time_slicing.as_ref().map(|section| Self {
+                method: Method::TimeSlicing,
+                key: "sharing.timeSlicing",
+                section,
+            })
+        })
+    }
+
+    /// With MPS a container has one unit, unless the file says otherwise.
+    fn one_per_request(&self) -> bool {
+        let said = self.section.fail_requests_greater_than_one.as_ref();
+        said.map_or(self.method == Method::Mps, |said| said.value)
+    }
+
+    fn entry(&self, n: usize) -> String {
+        format!("{}.resources[{n}]", self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests;

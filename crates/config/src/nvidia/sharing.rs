@@ -1,0 +1,291 @@
+//! `sharing.timeSlicing` and `sharing.mps` of NVIDIA's file, and the names in it.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer};
+
+use crate::source::{Fields, Item, Notes, Place, Said};
+
+/// What every name begins with.
+const PREFIX: &str = "nvidia.com/";
+/// The longest name, prefix included.
+const LENGTH_LIMIT: usize = 63;
+
+/// How resources are shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replicated {
+    /// `renameByDefault`: what is shared has `.shared` at the end of its name.
+    pub rename_by_default: bool,
+    /// `failRequestsGreaterThanOne`, where it is said.
+    pub fail_requests_greater_than_one: Option<Said<bool>>,
+    /// The resources; at least one.
+    pub resources: Vec<ReplicatedResource>,
+    pub(crate) place: Place,
+}
+
+/// One resource that is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicatedResource {
+    /// Its name before it is shared.
+    pub name: Said<ResourceName>,
+    /// How many units a device becomes; at least 2.
+    pub replicas: Said<u32>,
+    /// Its name when it is shared.
+    pub rename: Option<Said<ResourceName>>,
+    /// Which of its devices are shared.
+    pub devices: Said<Devices>,
+}
+
+/// Which devices are shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// All.
+    All,
+    /// So many.
+    Count(u32),
+    /// These.
+    List(Vec<DeviceRef>),
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceRef {
+    /// A card's index.
+    Index(String),
+    /// A MIG device's index, `0:1`.
+    MigIndex(String),
+    /// The id of a card or a MIG device.
+    Uuid(String),
+}
+
+/// `nvidia.com/…`, at most 63 characters long.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceName(String);
+
+/// Reads a section; at least one resource must be in it.
+pub(super) fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Replicated> {
+    let mut at = item.fields(notes)?;
+    let rename = at
+        .take(notes, "renameByDefault")
+        .and_then(|item| item.boolean(notes));
+    let fail = at.take(notes, "failRequestsGreaterThanOne");
+    let fail = fail.and_then(|item| item.boolean(notes));
+    let list = at.take(notes, "resources");
+    let (there, list) = (list.is_some(), list.and_then(|item| item.list(notes)));
+    let empty = list.as_ref().is_some_and(Vec::is_empty);
+    if !there || empty {
+        let help = "list at least one: `resources: [{name: nvidia.com/gpu, replicas: 4}]`";
+        let key = at.key("resources");
+        notes.error(
+            at.key_place("resources"),
+            &key,
+            "no resource is shared",
+            help,
+        );
+    }
+    let list = list.unwrap_or_default();
+    let resources = list
+        .iter()
+        .filter_map(|item| resource(item, notes))
+        .collect();
+    at.finish(notes);
+    Some(Replicated {
+        rename_by_default: rename.is_some_and(|said| said.value),
+        fail_requests_greater_than_one: fail,
+        resources,
+        place: item.place(),
+    })
+}
+
+/// Reads a resource name.
+pub(super) fn name(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    key: &'static str,
+    required: bool,
+) -> Option<Said<ResourceName>> {
+    let item = at.take(notes, key);
+    if item.is_none() && required {
+        let help = "name the resource, e.g. `nvidia.com/gpu`";
+        notes.error(at.place, &at.key(key), format!("`{key}` is missing"), help);
+    }
+    let help = "write at most 63 lower-case letters, digits, `-` and `.`, e.g. `nvidia.com/gpu`";
+    item?.parsed(notes, help)
+}
+
+fn resource(item: &Item<'_>, notes: &mut Notes) -> Option<ReplicatedResource> {
+    let mut at = item.fields(notes)?;
+    let resource = name(&mut at, notes, "name", true);
+    let replicas = replicas(&mut at, notes);
+    let rename = name(&mut at, notes, "rename", false);
+    let devices = match at.take(notes, "devices") {
+        Some(item) => devices(&item, notes),
+        None => Some(Said {
+            value: Devices::All,
+            place: at.place,
+        }),
+    };
+    at.finish(notes);
+    Some(ReplicatedResource {
+        name: resource?,
+        replicas: replicas?,
+        rename,
+        devices: devices?,
+    })
+}
+
+fn replicas(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<u32>> {
+    let help = "say how many units a device becomes, 2 or more";
+    let Some(item) = at.take(notes, "replicas") else {
+        notes.error(at.place, &at.key("replicas"), "`replicas` is missing", help);
+        return None;
+    };
+    item.number(notes, 2..=i32::MAX.unsigned_abs())
+}
+
+/// `all`, a number, or a list of devices.
+fn devices(item: &Item<'_>, notes: &mut Notes) -> Option<Said<Devices>> {
+    let help = "write `all`, a number of devices, or a list such as [0, \"1:0\", GPU-…]";
+    if item.is_list() {
+        let list = item.list(notes)?;
+        if list.is_empty() {
+            item.error(notes, "the list is empty: no device would be shared", help);
+            return None;
+        }
+        let refs: Vec<DeviceRef> = list
+            .iter()
+            .filter_map(|item| Some(item.parsed(notes, help)?.value))
+            .collect();
+        let whole = refs.len() == list.len();
+        return whole.then(|| item.said(Devices::List(refs)));
+    }
+    let count = |text: &str| text.parse::<u32>().ok().filter(|count| *count > 0);
+    let devices = match item.scalar() {
+        Some(("all", _)) => Some(Devices::All),
+        Some((text, true)) => count(text).map(Devices::Count),
+        _ => None,
+    };
+    if devices.is_none() {
+        let text = item.scalar().map_or("this", |(text, _)| text);
+        item.error(notes, format!("`{text}` does not say which devices"), help);
+    }
+    devices.map(|devices| item.said(devices))
+}
+
+// === impl Devices ===
+
+impl Serialize for Devices {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("all"),
+            Self::Count(count) => serializer.serialize_u32(*count),
+            Self::List(list) => serializer.collect_seq(list.iter().map(DeviceRef::as_str)),
+        }
+    }
+}
+
+// === impl DeviceRef ===
+
+impl DeviceRef {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Index(text) | Self::MigIndex(text) | Self::Uuid(text) => text,
+        }
+    }
+}
+
+impl FromStr for DeviceRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if digits(text) {
+            return Ok(Self::Index(text.to_owned()));
+        }
+        if text
+            .split_once(':')
+            .is_some_and(|(card, part)| digits(card) && digits(part))
+        {
+            return Ok(Self::MigIndex(text.to_owned()));
+        }
+        let legacy = text.strip_prefix("MIG-GPU-");
+        let legacy: Option<Vec<&str>> = legacy.map(|rest| rest.splitn(3, '/').collect());
+        let valid = match legacy.as_deref() {
+            Some([uuid, instance, compute]) => is_uuid(uuid) && digits(instance) && digits(compute),
+            Some(_) => false,
+            None => {
+                let uuid = text.strip_prefix("GPU-").or(text.strip_prefix("MIG-"));
+                uuid.is_some_and(is_uuid)
+            }
+        };
+        match valid {
+            true => Ok(Self::Uuid(text.to_owned())),
+            false => Err(format!("`{text}` is not an index or an id of a device")),
+        }
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let hex = |group: &&str| group.bytes().all(|b| b.is_ascii_hexdigit());
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && groups.iter().all(hex)
+}
+
+// === impl ResourceName ===
+
+impl ResourceName {
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part after the slash.
+    pub fn base(&self) -> &str {
+        self.0.strip_prefix(PREFIX).unwrap_or(&self.0)
+    }
+
+    /// The name that a shared resource has by default.
+    pub(super) fn shared(&self) -> String {
+        format!("{}.shared", self.0)
+    }
+}
+
+impl FromStr for ResourceName {
+    type Err = String;
+
+    /// The prefix is added where it is missing.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name = match text.starts_with(PREFIX) {
+            true => text.to_owned(),
+            false => format!("{PREFIX}{text}"),
+        };
+        if name.len() > LENGTH_LIMIT {
+            let length = name.len();
+            return Err(format!(
+                "`{name}` has {length} characters, {LENGTH_LIMIT} at most are possible"
+            ));
+        }
+        let alnum = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let label = |label: &str| {
+            let bytes = label.as_bytes();
+            bytes.iter().all(|b| alnum(b) || *b == b'-')
+                && bytes.first().is_some_and(alnum)
+                && bytes.last().is_some_and(alnum)
+        };
+        match name[PREFIX.len()..].split('.').all(label) {
+            true => Ok(Self(name)),
+            false => Err(format!("`{name}` is not a resource name")),
+        }
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

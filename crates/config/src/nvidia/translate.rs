@@ -1,0 +1,323 @@
+//! Flags, variables and file → [`Config`]: the one place where NVIDIA's words become ours.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    File, Flags,
+    flags::Value,
+    merge::{Merge, Pick},
+    pools::{self, Wishes},
+    validate,
+};
+use crate::{
+    Config, Discovery, Error, Handover, IdStrategy, ListStrategy, Mig, Mode, Origin, Origins,
+    Overrides, Policy, Pools, Problem, Problems, Resolved, XidSet,
+};
+
+/// Where the MPS daemons' files are in the plugin's container.
+const MPS_PATH: &str = "/mps";
+
+/// Reads the file that the flags name, if they do, and makes the config of it. `overrides` are
+/// what our own variables say; `from` tells for the name of a flag of ours who said it.
+pub fn config(
+    flags: &Flags,
+    overrides: Overrides,
+    from: &dyn Fn(&str) -> Origin,
+) -> Result<Resolved, Error> {
+    let file = match flags.config_file() {
+        Some(path) => super::load(Path::new(path))?,
+        None => File::default(),
+    };
+    resolve(flags, &file, overrides, from)
+}
+
+/// Makes the config of flags and file.
+pub fn resolve(
+    flags: &Flags,
+    file: &File,
+    overrides: Overrides,
+    from: &dyn Fn(&str) -> Origin,
+) -> Result<Resolved, Error> {
+    let mut translation = Translation {
+        merge: Merge {
+            flags,
+            file,
+            problems: Vec::new(),
+        },
+        config: Config {
+            mode: Mode::NvidiaDevicePlugin,
+            ..Config::default()
+        },
+        origins: Origins::default(),
+    };
+    translation.run();
+    let mut problems = translation.merge.problems;
+    problems.sort_by_key(Problem::position);
+    if problems.iter().any(Problem::is_error) {
+        return Err(Error::Invalid(Problems(problems)));
+    }
+    let known = flags.warnings.iter().chain(&file.warnings).cloned();
+    let mut resolved = Resolved {
+        config: translation.config,
+        origins: translation.origins,
+        warnings: known.chain(problems).collect(),
+    };
+    resolved.lay_over(overrides, from);
+    resolved.check()?;
+    Ok(resolved)
+}
+
+struct Translation<'a> {
+    merge: Merge<'a>,
+    config: Config,
+    origins: Origins,
+}
+
+// === impl Translation ===
+
+impl Translation<'_> {
+    fn run(&mut self) {
+        self.kubelet();
+        self.driver();
+        self.xids();
+        let mig = self.mig();
+        let handover = self.handover();
+        let policy = self.policy();
+        let wishes = Wishes {
+            mig: mig.1,
+            shared_policy: policy.1,
+            handover: handover.0,
+        };
+        validate::sharing(&mut self.merge, &mig, &wishes.handover);
+        let built = pools::build(&mut self.merge, &wishes);
+        for (n, pool) in built.iter().enumerate() {
+            for (key, origin) in &handover.1 {
+                self.origins
+                    .set(format!("pools[{n}].handover.{key}"), origin.clone());
+            }
+            for (key, origin) in pool.origins(&policy.0.origin) {
+                self.origins.set(format!("pools[{n}].{key}"), origin);
+            }
+        }
+        self.config.pools = Pools {
+            mig: wishes.mig,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            pools: built.into_iter().map(|built| built.pool).collect(),
+        };
+    }
+
+    /// Takes a value over, and notes where it came from.
+    fn take<T>(&mut self, key: &str, pick: Pick<T>) -> T {
+        self.origins.set(key, pick.origin);
+        pick.value
+    }
+
+    fn kubelet(&mut self) {
+        let socket = self.merge.text("kubelet-socket", "", &None);
+        let path = Path::new(&socket.value);
+        self.config.kubelet.register = !socket.value.is_empty();
+        self.origins.set("kubelet.register", socket.origin.clone());
+        if socket.value.is_empty() {
+            return;
+        }
+        if path.file_name().is_none_or(|name| name != "kubelet.sock") {
+            let message = format!(
+                "the kubelet's socket is called kubelet.sock, not `{}`",
+                socket.value
+            );
+            let help = "its folder is used, and kubelet.sock in it";
+            self.merge.warn(&socket, message, help);
+        }
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        self.config.kubelet.dir = dir.unwrap_or(Path::new(".")).to_owned();
+        self.origins.set("kubelet.dir", socket.origin);
+    }
+
+    fn driver(&mut self) {
+        let (file, merge) = (&self.merge.file.flags, &self.merge);
+        let fail = merge.said("fail-on-init-error", "", &file.fail_on_init_error);
+        let root = merge.text("driver-root", "", &file.driver_root);
+        let key = "flags.plugin.containerDriverRoot";
+        let inner = &file.plugin.container_driver_root;
+        let inner = merge.text("driver-root-ctr-path", key, inner);
+        let hook = merge.text("nvidia-cdi-hook-path", "", &file.plugin.ctk_path);
+        let key = "flags.deviceDiscoveryStrategy";
+        let discovery = merge.text("device-discovery-strategy", key, &file.discovery);
+        let required = merge.is("imex-required", "", &merge.file.imex.required);
+        if let Some(fail) = fail {
+            self.config.fail_on_init_error = self.take("failOnInitError", fail);
+        }
+        let way = self.merge.word(&discovery, &Discovery::WORDS);
+        self.config.probe.discovery = way.unwrap_or(Discovery::Auto);
+        self.origins
+            .set("backends.nvidia.discovery", discovery.origin);
+        self.config.cdi.driver_root = self.take("cdi.driverRoot", root).into();
+        self.config.cdi.hook_path = self.take("cdi.hookPath", hook).into();
+        self.config.cdi.feature_flags = self.names("cdi-feature-flags", "cdi.featureFlags");
+        self.config.cdi.disable_hooks = self.names("cdi-disable-hooks", "cdi.disableHooks");
+        self.config.imex_required = self.take("imexRequired", required);
+        let probe = &mut self.config.probe;
+        if !matches!(inner.value.as_str(), "" | "/") {
+            let path = PathBuf::from(&inner.value);
+            probe.driver_path = Some(path.clone());
+            probe.dev_path = Some(path);
+            self.origins
+                .set("backends.nvidia.driverPath", inner.origin.clone());
+            self.origins.set("backends.nvidia.devPath", inner.origin);
+        }
+        probe.loader_fallback = true;
+        probe.mps_path = Some(MPS_PATH.into());
+    }
+
+    /// A list of names; empty ones do not count.
+    fn names(&mut self, flag: &str, key: &str) -> Vec<String> {
+        let Some(given) = self.merge.flags.given.get(flag) else {
+            return Vec::new();
+        };
+        self.origins.set(key, given.origin.clone());
+        match &given.value {
+            Value::Texts(texts) => texts
+                .iter()
+                .filter(|text| !text.is_empty())
+                .cloned()
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn xids(&mut self) {
+        let flags = self.merge.flags;
+        let sets = [
+            (
+                "DP_DISABLE_HEALTHCHECKS",
+                &flags.disable_xids,
+                "health.ignoreXids",
+            ),
+            (
+                "DP_ENABLE_HEALTHCHECKS",
+                &flags.enable_xids,
+                "health.heedXids",
+            ),
+        ];
+        let mut found = Vec::new();
+        for (variable, text, key) in sets {
+            let Some(text) = text else {
+                found.push(XidSet::default());
+                continue;
+            };
+            self.origins.set(key, Origin::variable(variable));
+            found.push(xids(text));
+        }
+        if let [ignore, heed] = &found[..] {
+            self.config.xids.ignore = ignore.clone();
+            self.config.xids.heed = heed.clone();
+        }
+    }
+
+    fn mig(&mut self) -> (Pick<String>, Mig) {
+        let file = &self.merge.file.flags;
+        let pick = self
+            .merge
+            .text("mig-strategy", "flags.migStrategy", &file.mig_strategy);
+        let words = [
+            ("none", Mig::None),
+            ("single", Mig::Single),
+            ("mixed", Mig::Mixed),
+        ];
+        let mig = self.merge.word(&pick, &words).unwrap_or(Mig::None);
+        self.origins.set("mig", pick.origin.clone());
+        (pick, mig)
+    }
+
+    fn policy(&mut self) -> (Pick<String>, Policy) {
+        let file = &self.merge.file.flags.plugin;
+        let (name, key) = (
+            "shared-devices-allocation-policy",
+            "flags.plugin.sharedDevicesAllocationPolicy",
+        );
+        let pick = self.merge.text(name, key, &file.allocation_policy);
+        let words = [("distributed", Policy::Spread), ("packed", Policy::Packed)];
+        let policy = self.merge.word(&pick, &words).unwrap_or(Policy::Spread);
+        (pick, policy)
+    }
+
+    /// What containers are given, and where that came from.
+    fn handover(&mut self) -> (Handover, Vec<(&'static str, Origin)>) {
+        let (merge, flags) = (&self.merge, &self.merge.file.flags);
+        let plugin = &flags.plugin;
+        let nodes = merge.said("pass-device-specs", "", &plugin.pass_device_specs);
+        let ids = merge.text(
+            "device-id-strategy",
+            "flags.plugin.deviceIDStrategy",
+            &plugin.device_id_strategy,
+        );
+        let root = merge.text("driver-root", "", &flags.driver_root);
+        let dev = merge.text_or("dev-root", "", &flags.dev_root, &root);
+        let prefix = merge.text("cdi-annotation-prefix", "", &plugin.cdi_annotation_prefix);
+        let gds = merge.is("gds-enabled", "", &flags.gds);
+        let gdrcopy = merge.is("gdrcopy-enabled", "", &flags.gdrcopy);
+        let mofed = merge.is("mofed-enabled", "", &flags.mofed);
+        let mps = merge.text("mps-root", "flags.mpsRoot", &flags.mps_root);
+        let lists = validate::lists(&mut self.merge);
+        let imex = validate::imex(&mut self.merge);
+        let id_words = [("uuid", IdStrategy::Uuid), ("index", IdStrategy::Index)];
+        let id = self.merge.word(&ids, &id_words).unwrap_or(IdStrategy::Uuid);
+        let node_origin = nodes
+            .as_ref()
+            .map_or(Origin::Default, |pick| pick.origin.clone());
+        let origins = vec![
+            ("lists", lists.1),
+            ("ids", ids.origin),
+            ("deviceNodes", node_origin),
+            ("devRoot", dev.origin),
+            ("annotationPrefix", prefix.origin),
+            ("gds", gds.origin),
+            ("gdrcopy", gdrcopy.origin),
+            ("mofed", mofed.origin),
+            ("imex", imex.1),
+            ("mpsRoot", mps.origin),
+        ];
+        let handover = Handover {
+            lists: lists.0,
+            ids: id,
+            device_nodes: nodes.is_none_or(|pick| pick.value),
+            dev_root: match dev.value.is_empty() {
+                true => "/".into(),
+                false => dev.value.into(),
+            },
+            annotation_prefix: prefix.value,
+            capabilities: None,
+            gds: gds.value,
+            gdrcopy: gdrcopy.value,
+            mofed: mofed.value,
+            imex: imex.0,
+            mps_root: (!mps.value.is_empty()).then(|| mps.value.into()),
+        };
+        (handover, origins)
+    }
+}
+
+/// The XIDs of a health variable: numbers, or `all` or `xids`; the rest is left out.
+fn xids(text: &str) -> XidSet {
+    let lower = text.to_lowercase();
+    let mut found = Vec::new();
+    for word in lower.split(',').map(str::trim) {
+        match word {
+            "all" | "xids" => return XidSet::All,
+            word => found.extend(word.parse::<u32>().ok()),
+        }
+    }
+    XidSet::Some(found)
+}
+
+/// The words for list strategies.
+pub(super) const LISTS: [(&str, ListStrategy); 4] = [
+    ("envvar", ListStrategy::Envvar),
+    ("volume-mounts", ListStrategy::VolumeMounts),
+    ("cdi-annotations", ListStrategy::CdiAnnotations),
+    ("cdi-cri", ListStrategy::CdiCri),
+];
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,266 @@
+//! NVIDIA's words → ours.
+
+use rstest::rstest;
+
+use super::*;
+use crate::{
+    Distinct, Method,
+    nvidia::{Call, parse},
+};
+
+pub(in crate::nvidia) fn translate(
+    args: &[&str],
+    env: &[(&str, &str)],
+    text: &str,
+) -> Result<Resolved, Error> {
+    let find = |name: &str| {
+        let found = env.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let Call::Run(flags) = Flags::parse(args, &find)? else {
+        panic!("not a run: {args:?}");
+    };
+    let file = parse("config.yaml", text)?;
+    resolve(&flags, &file, Overrides::default(), &Origin::flag)
+}
+
+fn value(resolved: &Resolved, key: &str) -> String {
+    let rows = resolved.rows();
+    let row = rows.iter().find(|row| row.key == key);
+    let row = row.unwrap_or_else(|| panic!("no {key}"));
+    format!("{} by {}", row.text(), row.origin)
+}
+
+#[test]
+fn nothing_said_is_the_plugins_defaults_with_our_differences() {
+    let resolved = translate(&[], &[], "").unwrap();
+    assert_eq!(resolved.config.mode, Mode::NvidiaDevicePlugin);
+    insta::assert_snapshot!(resolved.to_yaml());
+}
+
+const FILE: &str = "\
+version: v1
+flags:
+  migStrategy: single
+  nvidiaDriverRoot: /file
+  mpsRoot: /mps-of-file
+  plugin:
+    deviceIDStrategy: index
+";
+
+const NAMED: &str = "\
+resources: {gpus: [{pattern: '*T4*', name: t4}]}
+sharing:
+  timeSlicing:
+    resources:
+      - {name: gpu, replicas: 4, devices: [0, '1'], rename: shared}
+      - {name: t4, replicas: 2, devices: 1}
+";
+
+#[rstest]
+// The flag wins over the variable, the variable over the file, the file over the default.
+#[case(&["--mig-strategy=none"], &[("MIG_STRATEGY", "mixed")], FILE, "mig", "none by flag --mig-strategy")]
+#[case(&[], &[("MIG_STRATEGY", "mixed")], FILE, "mig", "mixed by variable MIG_STRATEGY")]
+#[case(&[], &[], FILE, "mig", "single by config.yaml:3")]
+#[case(&[], &[], "", "mig", "none by default")]
+#[case(&[], &[], FILE, "cdi.driverRoot", "/file by config.yaml:4")]
+// The dev root is the driver root where nobody says it, or says nothing with it.
+#[case(&[], &[], FILE, "pools[0].handover.devRoot", "/file by config.yaml:4")]
+#[case(&["--driver-root=/a"], &[], FILE, "pools[0].handover.devRoot", "/a by flag --driver-root")]
+#[case(&["--dev-root=/b"], &[], FILE, "pools[0].handover.devRoot", "/b by flag --dev-root")]
+#[case(&["--dev-root="], &[], FILE, "pools[0].handover.devRoot", "/file by config.yaml:4")]
+#[case(&[], &[("NVIDIA_DEV_ROOT", "")], "", "pools[0].handover.devRoot", "/ by default")]
+// A variable that is there and empty counts for texts and bools, and not for numbers.
+#[case(&[], &[("MPS_ROOT", "")], FILE, "pools[0].handover.mpsRoot", "- by variable MPS_ROOT")]
+#[case(&[], &[("GDS_ENABLED", "")], "flags: {gdsEnabled: true}", "pools[0].handover.gds", "false by variable GDS_ENABLED")]
+#[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.imex", "[0] by config.yaml:1")]
+#[case(&[], &[("IMEX_REQUIRED", "true")], "", "imexRequired", "true by variable IMEX_REQUIRED")]
+// Only an explicit true exits, only an explicit false hands no device nodes over.
+#[case(&[], &[], "", "failOnInitError", "false by default")]
+#[case(&["--fail-on-init-error"], &[], "", "failOnInitError", "true by flag --fail-on-init-error")]
+#[case(&[], &[("FAIL_ON_INIT_ERROR", "true")], "", "failOnInitError", "true by variable FAIL_ON_INIT_ERROR")]
+#[case(&[], &[], "flags: {failOnInitError: true}", "failOnInitError", "true by config.yaml:1")]
+#[case(&["--fail-on-init-error=false"], &[], "flags: {failOnInitError: true}", "failOnInitError",
+    "false by flag --fail-on-init-error")]
+#[case(&[], &[], "", "pools[0].handover.deviceNodes", "true by default")]
+#[case(&[], &[("PASS_DEVICE_SPECS", "false")], "", "pools[0].handover.deviceNodes", "false by variable PASS_DEVICE_SPECS")]
+#[case(&[], &[], "flags: {plugin: {passDeviceSpecs: false}}", "pools[0].handover.deviceNodes", "false by config.yaml:1")]
+#[case(&["--pass-device-specs"], &[], "", "pools[0].handover.deviceNodes", "true by flag --pass-device-specs")]
+// The kubelet's folder is that of its socket; an empty text never registers.
+#[case(&["--kubelet-socket=/k/kubelet.sock"], &[], "", "kubelet.dir", "/k by flag --kubelet-socket")]
+#[case(&["--kubelet-socket=/k/kubelet.sock"], &[], "", "kubelet.register", "true by flag --kubelet-socket")]
+#[case(&[], &[("KUBELET_SOCKET", "")], "", "kubelet.register", "false by variable KUBELET_SOCKET")]
+#[case(&[], &[("KUBELET_SOCKET", "")], "", "kubelet.dir", "/var/lib/kubelet/device-plugins by default")]
+// The rest.
+#[case(&["--device-list-strategy=cdi-cri,envvar"], &[], "", "pools[0].handover.lists",
+    "[envvar, cdi-cri] by flag --device-list-strategy")]
+#[case(&[], &[], "flags: {plugin: {deviceListStrategy: []}}", "pools[0].handover.lists", "[] by config.yaml:1")]
+#[case(&[], &[], FILE, "pools[0].handover.ids", "index by config.yaml:7")]
+#[case(&["--gdrcopy-enabled", "--mofed-enabled"], &[], "", "pools[0].handover.mofed", "true by flag --mofed-enabled")]
+#[case(&["--cdi-annotation-prefix=x/"], &[], "", "pools[0].handover.annotationPrefix", "x/ by flag --cdi-annotation-prefix")]
+#[case(&["--nvidia-ctk-path=/h"], &[], "", "cdi.hookPath", "/h by flag --nvidia-ctk-path")]
+#[case(&["--cdi-disable-hooks=a, b"], &[], "", "cdi.disableHooks", "[a, b] by flag --cdi-disable-hooks")]
+#[case(&[], &[("CDI_FEATURE_FLAGS", "")], "", "cdi.featureFlags", "[] by variable CDI_FEATURE_FLAGS")]
+#[case(&[], &[], "", "backends.nvidia.driverPath", "/driver-root by default")]
+#[case(&["--driver-root-ctr-path=/"], &[], "", "backends.nvidia.driverPath", "- by default")]
+#[case(&["--device-discovery-strategy=tegra"], &[], "", "backends.nvidia.discovery",
+    "tegra by flag --device-discovery-strategy")]
+#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "79, x,48,,")], "", "health.ignoreXids",
+    "[79, 48] by variable DP_DISABLE_HEALTHCHECKS")]
+#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "1,XIDS")], "", "health.ignoreXids", "all by variable DP_DISABLE_HEALTHCHECKS")]
+#[case(&[], &[("DP_ENABLE_HEALTHCHECKS", "All")], "", "health.heedXids", "all by variable DP_ENABLE_HEALTHCHECKS")]
+fn a_value_comes_from_where_it_should(
+    #[case] args: &[&str],
+    #[case] env: &[(&str, &str)],
+    #[case] file: &str,
+    #[case] key: &str,
+    #[case] expected: &str,
+) {
+    let resolved = translate(args, env, file).unwrap();
+    assert_eq!(value(&resolved, key), expected);
+}
+
+#[rstest]
+#[case(&["--mig-strategy=some"], &[], "", "flag --mig-strategy: `some` is not one of none, single, mixed")]
+#[case(&[], &[("DEVICE_LIST_STRATEGY", "")], "", "variable DEVICE_LIST_STRATEGY: `` is not one of envvar")]
+#[case(&["--device-list-strategy=cdi-cir"], &[], "", "flag --device-list-strategy: `cdi-cir`")]
+#[case(&["--device-id-strategy=pci"], &[], "", "flag --device-id-strategy: `pci` is not one of uuid, index")]
+#[case(&["--shared-devices-allocation-policy=x"], &[], "", "flag --shared-devices-allocation-policy: `x`")]
+#[case(&["--device-discovery-strategy=x"], &[], "", "flag --device-discovery-strategy: `x`")]
+#[case(&["--imex-channel-ids=1"], &[], "", "flag --imex-channel-ids: IMEX channels [1] cannot be had")]
+#[case(&[], &[], "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}", "config.yaml:1:16: sharing.mps: MPS needs")]
+#[case(&["--mps-root=/m", "--mig-strategy=mixed"], &[], "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}",
+    "config.yaml:1:16: sharing.mps: MIG devices cannot be shared")]
+#[case(&["--kubelet-socket=/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/x/kubelet.sock"], &[], "",
+    "flag --kubelet-socket: kubelet.dir: the path has 70 bytes")]
+fn what_the_plugin_refuses_is_refused(
+    #[case] args: &[&str],
+    #[case] env: &[(&str, &str)],
+    #[case] file: &str,
+    #[case] expected: &str,
+) {
+    let error = translate(args, env, file).unwrap_err().to_string();
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[rstest]
+#[case("[]", true)]
+#[case("[0]", true)]
+#[case("[1]", false)]
+#[case("[0, 1]", false)]
+#[case("[0, 0]", false)]
+#[case("[-1]", false)]
+#[case("[1, 2, 3]", false)]
+fn imex_channels_are_none_or_the_first(#[case] ids: &str, #[case] valid: bool) {
+    let resolved = translate(&[], &[], &format!("imex: {{channelIDs: {ids}}}"));
+    assert_eq!(resolved.is_ok(), valid);
+    if let Ok(resolved) = resolved {
+        let imex = &resolved.config.pools.pools[0].handover.imex;
+        assert_eq!(format!("{imex:?}"), ids);
+    }
+}
+
+#[rstest]
+#[case("mps", "", true)]
+#[case("mps", "failRequestsGreaterThanOne: false,", false)]
+#[case("mps", "failRequestsGreaterThanOne: true,", true)]
+#[case("timeSlicing", "", false)]
+#[case("timeSlicing", "failRequestsGreaterThanOne: true,", true)]
+fn with_mps_a_container_has_one_unit_unless_the_file_says_otherwise(
+    #[case] section: &str,
+    #[case] said: &str,
+    #[case] expected: bool,
+) {
+    let text =
+        format!("sharing: {{{section}: {{{said} resources: [{{name: gpu, replicas: 3}}]}}}}");
+    let resolved = translate(&["--mps-root=/m"], &[], &text).unwrap();
+    let sharing = &resolved.config.pools.pools[0].sharing;
+    assert_eq!(sharing.one_per_request, expected);
+    assert_eq!(sharing.replicas, 3);
+}
+
+#[rstest]
+#[case("distributed", Policy::Spread, Distinct::Prefer)]
+#[case("packed", Policy::Packed, Distinct::Off)]
+fn the_policy_is_that_of_shared_pools(
+    #[case] word: &str,
+    #[case] policy: Policy,
+    #[case] distinct: Distinct,
+) {
+    let text = "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}";
+    let flag = format!("--shared-devices-allocation-policy={word}");
+    let pools = translate(&[&flag, "--mig-strategy=mixed"], &[], text)
+        .unwrap()
+        .config
+        .pools
+        .pools;
+    assert_eq!(pools[0].placement.policy, policy);
+    assert_eq!(pools[0].sharing.distinct, distinct);
+    assert_eq!(pools[0].sharing.method, Method::TimeSlicing);
+    assert_eq!(pools[1].placement, crate::Placement::default());
+}
+
+#[test]
+fn a_socket_of_another_name_is_a_warning() {
+    let resolved = translate(&["--kubelet-socket=/k/other.sock"], &[], "").unwrap();
+    assert!(
+        resolved.warnings[0]
+            .to_string()
+            .starts_with("flag --kubelet-socket: warning:")
+    );
+    assert_eq!(resolved.config.kubelet.dir, PathBuf::from("/k"));
+}
+
+#[test]
+fn our_own_variables_win() {
+    let overrides = Overrides {
+        control_socket: Some("/c".into()),
+        driver_path: Some("/d".into()),
+        ..Overrides::default()
+    };
+    let from = |_: &str| Origin::variable("OURS");
+    let resolved = resolve(&Flags::default(), &File::default(), overrides, &from).unwrap();
+    assert_eq!(value(&resolved, "controlSocket"), "/c by variable OURS");
+    assert_eq!(
+        value(&resolved, "backends.nvidia.driverPath"),
+        "/d by variable OURS"
+    );
+}
+
+#[test]
+fn the_file_that_a_flag_names_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    fs_err::write(
+        &path,
+        r#"{"version": "v1", "flags": {"migStrategy": "mixed"}}"#,
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    let Ok(Call::Run(flags)) = Flags::parse(&["--config-file", path], &|_| None) else {
+        panic!("not a run");
+    };
+    let resolved = config(&flags, Overrides::default(), &Origin::flag).unwrap();
+    assert_eq!(resolved.config.pools.mig, Mig::Mixed);
+    fs_err::write(path, "version: v2").unwrap();
+    let error = config(&flags, Overrides::default(), &Origin::flag).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("{path}:1:10: version:")),
+        "{error}"
+    );
+}
+
+#[rstest]
+fn the_translation_is_an_ostler_yaml_that_says_the_same(
+    #[values("none", "single", "mixed")] mig: &str,
+    #[values("", FILE, NAMED)] text: &str,
+) {
+    let resolved = translate(&[&format!("--mig-strategy={mig}")], &[], text).unwrap();
+    let yaml = resolved.to_yaml();
+    let file = crate::parse("ostler.yaml", &yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+    let mut again = Config::resolve(Overrides::default(), file);
+    again.mode = Mode::NvidiaDevicePlugin;
+    assert_eq!(again, resolved.config);
+}

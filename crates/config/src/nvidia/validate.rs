@@ -1,0 +1,78 @@
+//! What the plugin refuses after it has put flags and file together.
+
+use super::{
+    merge::{Merge, Pick},
+    translate::LISTS,
+};
+use crate::{Handover, ListStrategy, Mig, Origin};
+
+/// The list strategies, sorted, each once.
+pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
+    let file = &merge.file.flags.plugin.device_list_strategy;
+    let key = "flags.plugin.deviceListStrategy";
+    let Some(pick) = merge.said("device-list-strategy", key, file) else {
+        return (vec![ListStrategy::Envvar], Origin::Default);
+    };
+    let mut found = Vec::new();
+    for name in &pick.value {
+        match LISTS.iter().find(|(word, _)| word == name) {
+            Some((_, strategy)) => found.push(*strategy),
+            None => {
+                let names = LISTS.map(|(word, _)| word);
+                let message = format!("`{name}` is not one of {}", names.join(", "));
+                let help = match name.contains(',') {
+                    true => "in a file, write a list: [envvar, cdi-cri]".to_owned(),
+                    false => crate::source::among(name, "write some of", &names),
+                };
+                merge.error(&pick, message, help);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    (found, pick.origin)
+}
+
+/// The IMEX channels: none, or 0.
+pub(super) fn imex(merge: &mut Merge<'_>) -> (Vec<u32>, Origin) {
+    let file = &merge.file.imex.channel_ids;
+    let Some(pick) = merge.said("imex-channel-ids", "imex.channelIDs", file) else {
+        return (Vec::new(), Origin::Default);
+    };
+    let channels = match pick.value[..] {
+        [] => Vec::new(),
+        [0] => vec![0],
+        _ => {
+            let message = format!("IMEX channels {:?} cannot be had", pick.value);
+            merge.error(&pick, message, "write [] or [0]");
+            Vec::new()
+        }
+    };
+    (channels, pick.origin)
+}
+
+/// What sharing through MPS needs.
+pub(super) fn sharing(merge: &mut Merge<'_>, mig: &(Pick<String>, Mig), handover: &Handover) {
+    let Some(mps) = &merge.file.mps else { return };
+    let place = mps.place;
+    if mig.1 == Mig::Mixed {
+        let message = "MIG devices cannot be shared through MPS, and mig-strategy is mixed";
+        let help = "set mig-strategy to none or single, or use timeSlicing";
+        merge.at(
+            crate::Severity::Error,
+            place,
+            "sharing.mps",
+            (message.to_owned(), help),
+        );
+    }
+    if handover.mps_root.is_none() {
+        let message = "MPS needs the folder of its daemon, and mps-root is empty".to_owned();
+        let help = "set --mps-root, MPS_ROOT or flags.mpsRoot, e.g. to /run/nvidia/mps";
+        merge.at(
+            crate::Severity::Error,
+            place,
+            "sharing.mps",
+            (message, help),
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! Who said what: where each effective value came from.
+
+use std::collections::BTreeMap;
+
+use crate::Origin;
+
+/// Where values came from, by their keys. What is not there is a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins(BTreeMap<String, Origin>);
+
+// === impl Origins ===
+
+impl Origins {
+    /// Where the value of a key came from, or the map or list that it is in.
+    pub fn of(&self, key: &str) -> Origin {
+        let mut key = key;
+        loop {
+            if let Some(origin) = self.0.get(key) {
+                return origin.clone();
+            }
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => return Origin::Default,
+            }
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: impl Into<String>, origin: Origin) {
+        self.0.insert(key.into(), origin);
+    }
+}

@@ -1,0 +1,310 @@
+//! Flags and variables over the file, the file over the defaults; and who said what.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Config, Error, File, Handover, Origin, Origins, Overrides, Period, Pool, Pools, Problem,
+    Problems, Resolved, Severity,
+    file::{HandoverFile, PoolFile},
+    source::{Place, Said, Source},
+};
+
+/// Reads the config file, if there is one, and lays flags and variables over it. `from` tells
+/// for a flag's name whether the flag or its variable said it.
+pub fn native(
+    path: Option<&Path>,
+    overrides: Overrides,
+    from: &dyn Fn(&str) -> Origin,
+) -> Result<Resolved, Error> {
+    let file = match path {
+        Some(path) => crate::load(path)?,
+        None => File::default(),
+    };
+    let resolved = Resolved::new(overrides, file, from);
+    resolved.check()?;
+    Ok(resolved)
+}
+
+/// Takes values over, and notes where they came from.
+struct Layers<'a> {
+    source: Source,
+    origins: Origins,
+    from: &'a dyn Fn(&str) -> Origin,
+}
+
+// === impl Resolved ===
+
+impl Resolved {
+    /// Lays flags and variables over the file, and the file over the defaults.
+    pub fn new(overrides: Overrides, file: File, from: &dyn Fn(&str) -> Origin) -> Self {
+        let mut layers = Layers {
+            source: file.source.clone(),
+            origins: Origins::default(),
+            from,
+        };
+        let mut config = Config::default();
+        layers.values(&mut config, &file);
+        layers.flags(&mut config, overrides);
+        config.pools = layers.pools(&file);
+        Self {
+            config,
+            origins: layers.origins,
+            warnings: file.warnings,
+        }
+    }
+
+    /// Lays what our own flags and variables say over a config that was made another way.
+    pub(crate) fn lay_over(&mut self, overrides: Overrides, from: &dyn Fn(&str) -> Origin) {
+        let mut layers = Layers {
+            source: Source::default(),
+            origins: std::mem::take(&mut self.origins),
+            from,
+        };
+        layers.flags(&mut self.config, overrides);
+        self.origins = layers.origins;
+    }
+
+    /// Checks what flags and file say together.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Some((message, help)) = crate::file::kubelet_dir(&self.config.kubelet.dir) else {
+            return Ok(());
+        };
+        Err(Error::Invalid(Problems(vec![Problem {
+            severity: Severity::Error,
+            at: self.origins.of("kubelet.dir"),
+            key: "kubelet.dir".to_owned(),
+            message,
+            help,
+            snippet: None,
+        }])))
+    }
+}
+
+// === impl Layers ===
+
+impl Layers<'_> {
+    /// What flags and variables say.
+    fn flags(&mut self, config: &mut Config, flags: Overrides) {
+        let mut flag = |key: &str, flag: &str, value: Option<PathBuf>| {
+            if value.is_some() {
+                self.origins.set(key, (self.from)(flag));
+            }
+            value
+        };
+        let (kubelet, probe) = (&mut config.kubelet, &mut config.probe);
+        if let Some(dir) = flag("kubelet.dir", "kubelet-dir", flags.kubelet_dir) {
+            kubelet.dir = dir;
+        }
+        let key = "kubelet.podResourcesSocket";
+        if let Some(socket) = flag(key, "pod-resources-socket", flags.pod_resources_socket) {
+            kubelet.pod_resources_socket = socket;
+        }
+        if let Some(root) = flag("hostRoot", "host-root", flags.host_root) {
+            probe.host_root = root;
+        }
+        let key = "backends.nvidia.driverPath";
+        if let Some(path) = flag(key, "driver-path", flags.driver_path) {
+            probe.driver_path = Some(path);
+        }
+        let key = "backends.nvidia.nvmlLibrary";
+        if let Some(library) = flag(key, "nvml-library", flags.nvml_library) {
+            probe.nvml_library = Some(library);
+        }
+        if let Some(socket) = flag("controlSocket", "control-socket", flags.control_socket) {
+            config.control_socket = socket;
+        }
+    }
+
+    /// What the file says.
+    fn values(&mut self, config: &mut Config, file: &File) {
+        let kubelet = &mut config.kubelet;
+        self.set(
+            "failOnInitError",
+            &mut config.fail_on_init_error,
+            &file.fail_on_init_error,
+        );
+        self.set("hostRoot", &mut config.probe.host_root, &file.host_root);
+        self.set(
+            "controlSocket",
+            &mut config.control_socket,
+            &file.control_socket,
+        );
+        self.set(
+            "imexRequired",
+            &mut config.imex_required,
+            &file.imex_required,
+        );
+        self.set("kubelet.dir", &mut kubelet.dir, &file.kubelet.dir);
+        self.set(
+            "kubelet.register",
+            &mut kubelet.register,
+            &file.kubelet.register,
+        );
+        let (key, socket) = (
+            "kubelet.podResourcesSocket",
+            &mut kubelet.pod_resources_socket,
+        );
+        self.set(key, socket, &file.kubelet.pod_resources_socket);
+        let cdi = &mut config.cdi;
+        self.set(
+            "cdi.driverRoot",
+            &mut cdi.driver_root,
+            &file.cdi.driver_root,
+        );
+        self.set("cdi.hookPath", &mut cdi.hook_path, &file.cdi.hook_path);
+        self.set(
+            "cdi.featureFlags",
+            &mut cdi.feature_flags,
+            &file.cdi.feature_flags,
+        );
+        self.set(
+            "cdi.disableHooks",
+            &mut cdi.disable_hooks,
+            &file.cdi.disable_hooks,
+        );
+        self.set(
+            "health.ignoreXids",
+            &mut config.xids.ignore,
+            &file.health.ignore_xids,
+        );
+        self.set(
+            "health.heedXids",
+            &mut config.xids.heed,
+            &file.health.heed_xids,
+        );
+        self.backend(config, file);
+        self.times(config, file);
+    }
+
+    fn backend(&mut self, config: &mut Config, file: &File) {
+        let (nvidia, probe) = (&file.backends.nvidia, &mut config.probe);
+        let path = file.driver_path.as_ref().or(nvidia.driver_path.as_ref());
+        let library = file.nvml_library.as_ref().or(nvidia.nvml_library.as_ref());
+        let paths = [
+            ("driverPath", &mut probe.driver_path, path),
+            ("nvmlLibrary", &mut probe.nvml_library, library),
+            ("devPath", &mut probe.dev_path, nvidia.dev_path.as_ref()),
+            ("mpsPath", &mut probe.mps_path, nvidia.mps_path.as_ref()),
+        ];
+        for (key, value, said) in paths {
+            let said = said.cloned().map(|said| said.map(Some));
+            self.set(&format!("backends.nvidia.{key}"), value, &said);
+        }
+        let key = "backends.nvidia.loaderFallback";
+        self.set(key, &mut probe.loader_fallback, &nvidia.loader_fallback);
+        let key = "backends.nvidia.discovery";
+        self.set(key, &mut probe.discovery, &nvidia.discovery);
+    }
+
+    fn times(&mut self, config: &mut Config, file: &File) {
+        let (probe, health) = (&mut config.probe, &mut config.health);
+        let (p, h) = (&file.probe, &file.health);
+        let times = [
+            ("probe.period", &mut probe.period, &p.period),
+            ("probe.callLimit", &mut probe.call_limit, &p.call_limit),
+            (
+                "probe.driverCallLimit",
+                &mut probe.driver_call_limit,
+                &p.driver_call_limit,
+            ),
+            ("probe.retryPause", &mut probe.retry_pause, &p.retry_pause),
+            (
+                "health.unansweredGrace",
+                &mut health.unanswered_grace,
+                &h.unanswered_grace,
+            ),
+            ("health.goneGrace", &mut health.gone_grace, &h.gone_grace),
+        ];
+        for (key, value, said) in times {
+            self.set(key, value, &said.clone().map(|said| said.map(Period::get)));
+        }
+    }
+
+    fn pools(&mut self, file: &File) -> Pools {
+        let base = file.handover.over(&Handover::default());
+        let mig = file.mig.as_ref().map(|said| said.value);
+        let mut pools = mig.map_or_else(Pools::default, Pools::of);
+        self.set("mig", &mut pools.mig, &file.mig);
+        self.set("include", &mut pools.include, &file.include);
+        self.set("exclude", &mut pools.exclude, &file.exclude);
+        let Some(said) = &file.pools else {
+            for (n, pool) in pools.pools.iter_mut().enumerate() {
+                self.handover(n, &file.handover);
+                pool.handover = base.clone();
+            }
+            return pools;
+        };
+        pools.pools.clear();
+        for (n, pool) in said.iter().enumerate() {
+            self.origins_of(n, pool);
+            self.handover(n, &file.handover);
+            self.handover(n, &pool.handover);
+            pools.pools.push(pool.resolve(&base));
+        }
+        pools
+    }
+
+    fn origins_of(&mut self, n: usize, pool: &PoolFile) {
+        fn at<T>(said: &Option<Said<T>>) -> Option<Place> {
+            said.as_ref().map(|said| said.place)
+        }
+        let (sharing, placement) = (&pool.sharing, &pool.placement);
+        let places = [
+            ("name", Some(pool.name.place)),
+            ("resource", Some(pool.resource.place)),
+            ("select", at(&pool.select)),
+            ("reserved", at(&pool.reserved)),
+            ("limit", at(&pool.limit)),
+            ("sharing.method", at(&sharing.method)),
+            ("sharing.replicas", at(&sharing.replicas)),
+            ("sharing.onePerRequest", at(&sharing.one_per_request)),
+            ("sharing.distinct", at(&sharing.distinct)),
+            ("placement.policy", at(&placement.policy)),
+            ("placement.weights", at(&placement.weights)),
+        ];
+        for (name, place) in places {
+            if let Some(place) = place {
+                self.note(&format!("pools[{n}].{name}"), place);
+            }
+        }
+    }
+
+    fn handover(&mut self, n: usize, handover: &HandoverFile) {
+        for (name, place) in handover.said() {
+            self.note(&format!("pools[{n}].handover.{name}"), place);
+        }
+    }
+
+    fn set<T: Clone>(&mut self, key: &str, value: &mut T, said: &Option<Said<T>>) {
+        if let Some(said) = said {
+            value.clone_from(&said.value);
+            self.note(key, said.place);
+        }
+    }
+
+    fn note(&mut self, key: &str, place: Place) {
+        self.origins.set(key, self.source.origin(place));
+    }
+}
+
+// === impl PoolFile ===
+
+impl PoolFile {
+    /// With every default filled in.
+    fn resolve(&self, base: &Handover) -> Pool {
+        let selectors = |said: &Option<Said<Vec<_>>>| {
+            let said = said.as_ref();
+            said.map_or_else(Vec::new, |said| said.value.clone())
+        };
+        Pool {
+            name: self.name.value.clone(),
+            selectors: selectors(&self.select),
+            reserved: selectors(&self.reserved),
+            limit: self.limit.as_ref().map(|said| said.value),
+            resource: self.resource.value.clone(),
+            sharing: self.sharing.resolve(),
+            placement: self.placement.resolve(),
+            handover: self.handover.over(base),
+        }
+    }
+}

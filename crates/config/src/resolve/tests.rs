@@ -1,0 +1,81 @@
+//! Flags over file over defaults.
+
+use super::*;
+use crate::Origin;
+
+fn resolved(overrides: Overrides, text: &str) -> Resolved {
+    let file = crate::parse("ostler.yaml", text).unwrap();
+    Resolved::new(overrides, file, &Origin::flag)
+}
+
+#[test]
+fn nothing_said_is_all_defaults() {
+    let config = Config::resolve(Overrides::default(), File::default());
+    assert_eq!(config, Config::default());
+    insta::assert_debug_snapshot!(config);
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let overrides = Overrides {
+        host_root: Some("/flag".into()),
+        ..Overrides::default()
+    };
+    let found = resolved(overrides, "hostRoot: /file\ndriverPath: /file\n");
+    assert_eq!(found.config.probe.host_root, PathBuf::from("/flag"));
+    assert_eq!(found.config.probe.driver_path, Some("/file".into()));
+    assert_eq!(
+        found.config.control_socket,
+        PathBuf::from(Config::CONTROL_SOCKET)
+    );
+    assert_eq!(found.origins.of("hostRoot"), Origin::flag("host-root"));
+    let at = found.origins.of("backends.nvidia.driverPath");
+    assert_eq!(at.to_string(), "ostler.yaml:2");
+    assert_eq!(found.origins.of("controlSocket"), Origin::Default);
+}
+
+#[test]
+fn every_flag_reaches_its_value() {
+    let path = |name: &str| Some(PathBuf::from(name));
+    let overrides = Overrides {
+        kubelet_dir: path("/1"),
+        pod_resources_socket: path("/2"),
+        host_root: path("/3"),
+        driver_path: path("/4"),
+        nvml_library: path("/5"),
+        control_socket: path("/6"),
+    };
+    let found = resolved(overrides, "");
+    let config = &found.config;
+    let values = [
+        Some(config.kubelet.dir.clone()),
+        Some(config.kubelet.pod_resources_socket.clone()),
+        Some(config.probe.host_root.clone()),
+        config.probe.driver_path.clone(),
+        config.probe.nvml_library.clone(),
+        Some(config.control_socket.clone()),
+    ];
+    let expected: Vec<_> = (1..=6)
+        .map(|n| Some(PathBuf::from(format!("/{n}"))))
+        .collect();
+    assert_eq!(values[..], expected[..]);
+    let said = found
+        .rows()
+        .into_iter()
+        .filter(|row| row.origin != Origin::Default);
+    assert_eq!(said.count(), 6);
+}
+
+#[test]
+fn a_folder_of_a_flag_in_which_no_socket_fits_is_refused_and_the_flag_named() {
+    let overrides = Overrides {
+        kubelet_dir: Some("/x".repeat(50).into()),
+        ..Overrides::default()
+    };
+    let error = native(None, overrides, &|_| Origin::variable("OSTLER_KUBELET_DIR")).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("variable OSTLER_KUBELET_DIR: kubelet.dir: the path has 100 bytes"),
+        "{text}"
+    );
+}

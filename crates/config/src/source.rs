@@ -1,0 +1,137 @@
+//! A config text: where it came from, its tree with the place of every value, and the reader that
+//! goes through it and notes everything that is wrong, not only the first.
+
+mod reader;
+mod suggest;
+mod tree;
+
+use std::{
+    fmt,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub(crate) use self::{
+    reader::{Dialect, Fields, Item, Notes},
+    suggest::{among, nearest},
+    tree::{Entry, Node, Place, Value},
+};
+use crate::{Error, Origin, problem::Snippet};
+
+/// The largest file that is read; a config is a page or two.
+pub(crate) const SIZE_LIMIT: u64 = 1 << 20;
+
+/// A text and its name. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Source(Arc<Inner>);
+
+#[derive(Default, PartialEq, Eq)]
+struct Inner {
+    name: PathBuf,
+    text: String,
+}
+
+/// A value that a file says, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said<T> {
+    /// The value.
+    pub value: T,
+    pub(crate) place: Place,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// A text that is at hand.
+    pub(crate) fn new(name: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        let (name, text) = (name.into(), text.into());
+        Self(Arc::new(Inner { name, text }))
+    }
+
+    /// Reads a plain file; anything else might never end. The exception is `/dev/null`, which
+    /// stands for an empty config where somebody links to it.
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+        let meta = fs_err::metadata(path).map_err(Error::Read)?;
+        let null = fs_err::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"));
+        if !meta.is_file() && !null {
+            let path = path.to_owned();
+            return Err(Error::NotAFile { path });
+        }
+        let mut bytes = Vec::new();
+        fs_err::File::open(path)
+            .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
+            .map_err(Error::Read)?;
+        if bytes.len() as u64 > SIZE_LIMIT {
+            let path = path.to_owned();
+            return Err(Error::TooLarge { path });
+        }
+        let text = String::from_utf8(bytes).map_err(|_| Error::NotText {
+            path: path.to_owned(),
+        })?;
+        Ok(Self::new(path, text))
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        let text = &self.0.text;
+        text.strip_prefix('\u{feff}').unwrap_or(text)
+    }
+
+    /// A place in it, for people.
+    pub(crate) fn origin(&self, place: Place) -> Origin {
+        Origin::File {
+            path: self.0.name.clone(),
+            line: place.line,
+            column: place.column,
+        }
+    }
+
+    /// The line of a place, with the place marked.
+    pub(crate) fn snippet(&self, place: Place) -> Option<Snippet> {
+        let line = self.text().lines().nth(place.line.checked_sub(1)?)?;
+        Some(Snippet::new(line, place.column, place.width))
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({})", self.0.name.display())
+    }
+}
+
+// === impl Said ===
+
+impl<T> Said<T> {
+    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> Said<U> {
+        Said {
+            value: map(self.value),
+            place: self.place,
+        }
+    }
+}
+
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Said<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+
+    fn _schemars_private_is_option() -> bool {
+        T::_schemars_private_is_option()
+    }
+}
+
+#[cfg(test)]
+mod tests;

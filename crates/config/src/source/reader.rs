@@ -1,0 +1,374 @@
+//! Goes through a tree, key by key, and notes everything that is wrong.
+
+use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
+
+use super::{Entry, Node, Place, Said, Source, Value, among, tree};
+use crate::{Problem, Severity};
+
+/// How strictly a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Ours: an unknown key is an error.
+    Native,
+    /// As the Go plugin reads its file: keys in any case, an unknown one is a warning, of a key
+    /// that is there twice the last one counts, `yes` and `on` are bools.
+    Go,
+}
+
+/// What was noted while a text was read.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    pub(crate) source: Source,
+    pub(crate) dialect: Dialect,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A value with its full key.
+#[derive(Clone, Debug)]
+pub(crate) struct Item<'n> {
+    pub(crate) key: String,
+    pub(crate) node: &'n Node,
+}
+
+/// The keys of a map, taken one by one; what is left over at the end is unknown.
+#[derive(Debug)]
+pub(crate) struct Fields<'n> {
+    pub(crate) place: Place,
+    path: String,
+    entries: &'n [Entry],
+    known: Vec<&'static str>,
+}
+
+// === impl Notes ===
+
+impl Notes {
+    pub(crate) fn new(source: Source, dialect: Dialect) -> Self {
+        Self {
+            source,
+            dialect,
+            problems: Vec::new(),
+        }
+    }
+
+    /// The tree of the text; `None` where it is empty, or broken, which is then noted.
+    pub(crate) fn tree(&mut self) -> Option<Node> {
+        match tree::parse(self.source.clone().text()) {
+            Ok(tree) => tree,
+            Err(fault) => {
+                self.error(fault.place, "", fault.message, fault.help);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn error(
+        &mut self,
+        place: Place,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.note(Severity::Error, place, key, (message.into(), help.into()));
+    }
+
+    pub(crate) fn warn(
+        &mut self,
+        place: Place,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.note(Severity::Warning, place, key, (message.into(), help.into()));
+    }
+
+    /// An error in our own dialect, a warning in the other.
+    fn complain(&mut self, place: Place, key: &str, words: (String, String)) {
+        let severity = match self.dialect {
+            Dialect::Native => Severity::Error,
+            Dialect::Go => Severity::Warning,
+        };
+        self.note(severity, place, key, words);
+    }
+
+    fn note(&mut self, severity: Severity, place: Place, key: &str, words: (String, String)) {
+        self.problems.push(Problem {
+            severity,
+            at: self.source.origin(place),
+            key: key.to_owned(),
+            message: words.0,
+            help: words.1,
+            snippet: self.source.snippet(place),
+        });
+    }
+
+    /// Whether the file cannot be used.
+    pub(crate) fn failed(&self) -> bool {
+        self.problems.iter().any(Problem::is_error)
+    }
+}
+
+// === impl Item ===
+
+impl<'n> Item<'n> {
+    /// The whole file.
+    pub(crate) fn root(node: &'n Node) -> Self {
+        Self {
+            key: String::new(),
+            node,
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.node.place
+    }
+
+    pub(crate) fn said<T>(&self, value: T) -> Said<T> {
+        Said {
+            value,
+            place: self.node.place,
+        }
+    }
+
+    pub(crate) fn error(
+        &self,
+        notes: &mut Notes,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        notes.error(self.node.place, &self.key, message, help);
+    }
+
+    /// The one word or text, and whether it is plain.
+    pub(crate) fn scalar(&self) -> Option<(&'n str, bool)> {
+        match &self.node.value {
+            Value::Scalar { text, plain } => Some((text, *plain)),
+            _ => None,
+        }
+    }
+
+    fn wrong(&self, notes: &mut Notes, expected: &str, help: &str) {
+        let found = match &self.node.value {
+            Value::Null => "nothing".to_owned(),
+            Value::Scalar { text, .. } => format!("`{text}`"),
+            Value::List(_) => "a list".to_owned(),
+            Value::Map(_) => "a map".to_owned(),
+        };
+        self.error(notes, format!("expected {expected}, found {found}"), help);
+    }
+
+    pub(crate) fn text(&self, notes: &mut Notes) -> Option<Said<String>> {
+        let Some((text, _)) = self.scalar() else {
+            self.wrong(notes, "a text", "write one value");
+            return None;
+        };
+        Some(self.said(text.to_owned()))
+    }
+
+    pub(crate) fn path(&self, notes: &mut Notes) -> Option<Said<PathBuf>> {
+        let text = self.text(notes)?;
+        if text.value.is_empty() {
+            let help = "name a file or folder, or leave the key out";
+            self.error(notes, "the path is empty", help);
+            return None;
+        }
+        Some(text.map(PathBuf::from))
+    }
+
+    /// A value that is written as a text.
+    pub(crate) fn parsed<T>(&self, notes: &mut Notes, help: &str) -> Option<Said<T>>
+    where
+        T: FromStr<Err: Display>,
+    {
+        let text = self.text(notes)?;
+        match text.value.parse() {
+            Ok(value) => Some(self.said(value)),
+            Err(error) => {
+                self.error(notes, error.to_string(), help);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn boolean(&self, notes: &mut Notes) -> Option<Said<bool>> {
+        let go = notes.dialect == Dialect::Go;
+        let value = match self.scalar() {
+            Some(("true" | "True" | "TRUE", true)) => Some(true),
+            Some(("false" | "False" | "FALSE", true)) => Some(false),
+            Some(("yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y", true)) if go => {
+                Some(true)
+            }
+            Some(("no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N", true)) if go => {
+                Some(false)
+            }
+            _ => None,
+        };
+        if value.is_none() {
+            self.wrong(
+                notes,
+                "true or false",
+                "write true or false, without quotes",
+            );
+        }
+        value.map(|value| self.said(value))
+    }
+
+    pub(crate) fn number(
+        &self,
+        notes: &mut Notes,
+        range: RangeInclusive<u32>,
+    ) -> Option<Said<u32>> {
+        let number = match self.scalar() {
+            Some((text, true)) => text.parse::<u32>().ok(),
+            _ => None,
+        };
+        let (least, most) = (range.start(), range.end());
+        let help = format!("write a whole number from {least} to {most}");
+        match number {
+            Some(number) if range.contains(&number) => Some(self.said(number)),
+            Some(number) => {
+                self.error(notes, format!("{number} is out of range"), help);
+                None
+            }
+            None => {
+                self.wrong(notes, "a whole number", &help);
+                None
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        notes: &mut Notes,
+        words: &[(&'static str, T)],
+    ) -> Option<Said<T>> {
+        let text = self.text(notes)?.value;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(self.said(*value));
+        }
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let message = format!("`{text}` is not one of {}", names.join(", "));
+        let help = match super::nearest(&text, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write one of them".to_owned(),
+        };
+        self.error(notes, message, help);
+        None
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&self, notes: &mut Notes) -> Option<Vec<Item<'n>>> {
+        let Value::List(list) = &self.node.value else {
+            self.wrong(
+                notes,
+                "a list",
+                "write `[…]`, or lines that begin with `- `",
+            );
+            return None;
+        };
+        Some(self.numbered(list))
+    }
+
+    /// The items of a list; what is no list is a list of one.
+    pub(crate) fn one_or_many(&self) -> Vec<Item<'n>> {
+        match &self.node.value {
+            Value::List(list) => self.numbered(list),
+            _ => vec![self.clone()],
+        }
+    }
+
+    fn numbered(&self, list: &'n [Node]) -> Vec<Item<'n>> {
+        let item = |(n, node)| Item {
+            key: format!("{}[{n}]", self.key),
+            node,
+        };
+        list.iter().enumerate().map(item).collect()
+    }
+
+    /// The keys of a map.
+    pub(crate) fn fields(&self, notes: &mut Notes) -> Option<Fields<'n>> {
+        let Value::Map(entries) = &self.node.value else {
+            self.wrong(notes, "a map", "write lines of `key: value`");
+            return None;
+        };
+        Some(Fields {
+            place: self.node.place,
+            path: self.key.clone(),
+            entries,
+            known: Vec::new(),
+        })
+    }
+
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self.node.value, Value::Map(_))
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.node.value, Value::List(_))
+    }
+}
+
+// === impl Fields ===
+
+impl<'n> Fields<'n> {
+    /// The full key of a name in this map.
+    pub(crate) fn key(&self, name: &str) -> String {
+        match self.path.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}.{name}", self.path),
+        }
+    }
+
+    /// The value of a key; `None` where it is not there or says nothing.
+    pub(crate) fn take(&mut self, notes: &mut Notes, name: &'static str) -> Option<Item<'n>> {
+        self.known.push(name);
+        let go = notes.dialect == Dialect::Go;
+        let is = |entry: &&Entry| match go {
+            true => entry.key.eq_ignore_ascii_case(name),
+            false => entry.key == name,
+        };
+        let entries: Vec<&Entry> = self.entries.iter().filter(is).collect();
+        let first = entries.first()?;
+        for again in &entries[1..] {
+            let line = first.place.line;
+            let message = format!("said again; it was said in line {line} already");
+            let help = match go {
+                true => "only the last one counts: remove the others",
+                false => "remove one of them",
+            };
+            notes.complain(again.place, &self.key(name), (message, help.to_owned()));
+        }
+        let entry = if go { entries.last()? } else { first };
+        let item = Item {
+            key: self.key(name),
+            node: &entry.node,
+        };
+        (!matches!(entry.node.value, Value::Null)).then_some(item)
+    }
+
+    /// The place of a key itself.
+    pub(crate) fn key_place(&self, name: &str) -> Place {
+        let entry = self.entries.iter().find(|entry| entry.key == name);
+        entry.map_or(self.place, |entry| entry.place)
+    }
+
+    /// Notes the keys that nobody took.
+    pub(crate) fn finish(self, notes: &mut Notes) {
+        for entry in self.entries {
+            let known = |name: &&str| match notes.dialect {
+                Dialect::Go => name.eq_ignore_ascii_case(&entry.key),
+                Dialect::Native => **name == entry.key,
+            };
+            if self.known.iter().any(known) {
+                continue;
+            }
+            let help = among(&entry.key, "the keys here are", &self.known);
+            let message = match notes.dialect {
+                Dialect::Native => "unknown key",
+                Dialect::Go => "unknown key, not used",
+            };
+            let key = self.key(&entry.key);
+            notes.complain(entry.place, &key, (message.to_owned(), help));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Machines to test on.
+
+use std::sync::Arc;
+
+use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
+use jiff::Timestamp;
+use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Phase, Snapshot, Verdict};
+use pool::{Offer, Unit, UnitId};
+
+/// An offer of `devices`, each as many units as the pool's sharing says.
+pub(crate) fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
+    let mut units: Vec<Unit> = devices
+        .iter()
+        .flat_map(|device| units(&pool.sharing, device))
+        .collect();
+    units.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut devices: Vec<Entry> = devices.into_iter().map(entry).collect();
+    devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    Offer {
+        resource: resource.parse().unwrap(),
+        units,
+        snapshot: Arc::new(Snapshot {
+            devices,
+            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        }),
+        pool: Arc::new(pool),
+    }
+}
+
+/// Four cards, indices 0 to 3, whose ids are in the opposite order.
+pub(crate) fn cards(pool: Pool) -> Offer {
+    offer("nvidia.com/gpu", pool, (0..4).map(card).collect())
+}
+
+/// The card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
+pub(crate) fn card(index: u32) -> Device {
+    let letter = ["d", "c", "b", "a"][index as usize];
+    let own = [node(&format!("/dev/nvidia{index}"), NodeRole::Own)];
+    Device {
+        index: Some(index.to_string()),
+        nodes: own.into_iter().chain(control()).collect(),
+        ..Device::card_of("nvidia", format!("GPU-{letter}"), "NVIDIA A100-SXM4-40GB")
+    }
+}
+
+/// The MIG device `part` of the card with index `index`.
+pub(crate) fn partition(index: u32, part: u32) -> Device {
+    let parent = card(index);
+    let caps = [9 * part + 12, 9 * part + 13];
+    let caps = caps.map(|cap| {
+        let path = format!("/dev/nvidia-caps/nvidia-cap{cap}");
+        node(&path, NodeRole::Capability)
+    });
+    Device {
+        id: format!("MIG-{index}-{part}").into(),
+        index: Some(format!("{index}:{part}")),
+        kind: Kind::Partition {
+            parent: parent.id.clone(),
+            profile: "1g.5gb".to_owned(),
+            gpu_instance: part + 7,
+            compute_instance: 0,
+        },
+        nodes: parent.nodes.iter().cloned().chain(caps).collect(),
+        ..parent
+    }
+}
+
+/// The one device under WSL.
+pub(crate) fn wsl() -> Device {
+    Device {
+        index: Some("all".to_owned()),
+        nodes: vec![node("/dev/dxg", NodeRole::Own)],
+        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090")
+    }
+}
+
+/// The one device of a Tegra system.
+pub(crate) fn tegra() -> Device {
+    Device {
+        index: Some("0".to_owned()),
+        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin")
+    }
+}
+
+/// A guest's vGPU.
+pub(crate) fn vgpu() -> Device {
+    Device {
+        model: "NVIDIA A40-24Q".to_owned(),
+        ..card(0)
+    }
+}
+
+/// A card of somebody else.
+pub(crate) fn foreign() -> Device {
+    Device {
+        index: Some("0".to_owned()),
+        nodes: vec![
+            node("/dev/dri/renderD128", NodeRole::Own),
+            node("/dev/kfd", NodeRole::Control),
+        ],
+        ..Device::card_of("amd", "0x1234", "AMD Instinct MI300X")
+    }
+}
+
+/// A pool with these settings of the handover.
+pub(crate) fn pool(change: impl FnOnce(&mut Handover)) -> Pool {
+    let mut pool = Pool::all("shop", "nvidia.com/gpu");
+    change(&mut pool.handover);
+    pool
+}
+
+/// A pool with these strategies.
+pub(crate) fn listed(lists: &[ListStrategy]) -> Pool {
+    pool(|handover| handover.lists = lists.to_vec())
+}
+
+/// A pool that shares its devices.
+pub(crate) fn shared(method: Method, replicas: u32) -> Pool {
+    Pool {
+        sharing: Sharing {
+            method,
+            replicas,
+            one_per_request: false,
+            distinct: Distinct::Off,
+        },
+        ..pool(|_| ())
+    }
+}
+
+/// The offer on a machine that has `extras`.
+pub(crate) fn with(extras: Extras, offer: Offer) -> Offer {
+    let backend = |name: &str, extras| Backend {
+        name: name.to_owned(),
+        phase: Phase::Running,
+        message: String::new(),
+        driver: None,
+        stuck: Vec::new(),
+        unreadable: Vec::new(),
+        extras,
+    };
+    let snapshot = Snapshot {
+        backends: vec![backend("amd", Extras::default()), backend("nvidia", extras)],
+        ..Snapshot::clone(&offer.snapshot)
+    };
+    Offer {
+        snapshot: Arc::new(snapshot),
+        ..offer
+    }
+}
+
+/// All that a machine can have.
+pub(crate) fn everything() -> Extras {
+    let nodes = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    Extras {
+        imex_channels: vec![0, 1],
+        gds: nodes(&["/dev/nvidia-fs0", "/dev/nvidia-fs1"]),
+        gdrcopy: nodes(&["/dev/gdrdrv"]),
+        mofed: nodes(&["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"]),
+        mps: Vec::new(),
+    }
+}
+
+/// Makes a unit unhealthy.
+pub(crate) fn sicken(offer: &mut Offer, id: &str, reason: &str) {
+    let unit = offer.units.iter_mut().find(|unit| unit.id.as_str() == id);
+    let unit = unit.unwrap();
+    unit.healthy = false;
+    unit.reason = reason.to_owned();
+}
+
+pub(crate) fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
+fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
+    let unit = |id: String| Unit {
+        id: UnitId::new(id),
+        device: device.id.clone(),
+        healthy: true,
+        reason: String::new(),
+        numa: None,
+    };
+    match sharing.method {
+        Method::None => vec![unit(device.id.to_string())],
+        _ => (0..sharing.replicas)
+            .map(|n| unit(format!("{}::{n}", device.id)))
+            .collect(),
+    }
+}
+
+fn entry(device: Device) -> Entry {
+    Entry {
+        device,
+        verdict: Verdict::default(),
+        telemetry: None,
+    }
+}
+
+fn control() -> impl Iterator<Item = DeviceNode> {
+    let paths = ["/dev/nvidiactl", "/dev/nvidia-uvm"];
+    paths.into_iter().map(|path| node(path, NodeRole::Control))
+}
+
+fn node(path: &str, role: NodeRole) -> DeviceNode {
+    DeviceNode {
+        path: path.to_owned(),
+        role,
+    }
+}

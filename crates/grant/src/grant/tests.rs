@@ -1,0 +1,195 @@
+use std::fmt::Write as _;
+
+use config::{
+    IdStrategy,
+    ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts},
+    Pool,
+};
+use rstest::rstest;
+
+use super::*;
+use crate::fixture::*;
+
+mod cdi;
+mod machines;
+mod properties;
+
+/// Edits as a person reads them, in the order in which the kubelet gets them.
+fn show(edits: &Edits) -> String {
+    let mut text = String::new();
+    for (name, value) in &edits.envs {
+        writeln!(text, "env {name}={value}").unwrap();
+    }
+    for mount in &edits.mounts {
+        writeln!(
+            text,
+            "mount {} -> {}",
+            mount.host_path, mount.container_path
+        )
+        .unwrap();
+    }
+    for node in &edits.devices {
+        let (outside, inside) = (&node.host_path, &node.container_path);
+        match outside == inside {
+            true => writeln!(text, "node {inside} {}", node.permissions).unwrap(),
+            false => writeln!(text, "node {outside} -> {inside} {}", node.permissions).unwrap(),
+        }
+    }
+    for (key, value) in &edits.annotations {
+        writeln!(text, "annotation {key}={value}").unwrap();
+    }
+    for name in &edits.cdi_devices {
+        writeln!(text, "cdi {name}").unwrap();
+    }
+    text
+}
+
+fn given(offer: &Offer, names: &[&str]) -> String {
+    show(&grant(offer, &ids(names)).unwrap())
+}
+
+/// What `names` get of a pool that asks for something, on a machine that has `extras`.
+fn asked(
+    extras: Extras,
+    lists: &[ListStrategy],
+    names: &[&str],
+    change: impl Fn(&mut Handover),
+) -> Edits {
+    let pool = pool(|handover| {
+        handover.lists = lists.to_vec();
+        change(handover);
+    });
+    grant(&with(extras, cards(pool)), &ids(names)).unwrap()
+}
+
+/// Every set of strategies.
+fn subsets() -> Vec<Vec<ListStrategy>> {
+    let all = [Envvar, VolumeMounts, CdiAnnotations, CdiCri];
+    (0..16u32)
+        .map(|set| {
+            let chosen = all.into_iter().enumerate();
+            let chosen = chosen.filter(|(at, _)| set & (1 << at) != 0);
+            chosen.map(|(_, strategy)| strategy).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_set_of_strategies_with_every_id_strategy() {
+    let mut text = String::new();
+    for lists in subsets() {
+        for strategy in [IdStrategy::Uuid, IdStrategy::Index] {
+            let pool = pool(|handover| {
+                handover.lists.clone_from(&lists);
+                handover.ids = strategy;
+                handover.imex = vec![0];
+                handover.gds = true;
+            });
+            let offer = with(everything(), cards(pool));
+            let edits = given(&offer, &["GPU-b", "GPU-a", "GPU-d"]);
+            writeln!(text, "== {lists:?} {strategy:?}\n{edits}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_default_is_the_variable_in_request_order_and_every_node_once() {
+    let offer = cards(Pool::all("all", "nvidia.com/gpu"));
+    insta::assert_snapshot!(given(&offer, &["GPU-c", "GPU-a"]), @r"
+    env NVIDIA_VISIBLE_DEVICES=GPU-c,GPU-a
+    node /dev/nvidia-uvm rw
+    node /dev/nvidia1 rw
+    node /dev/nvidia3 rw
+    node /dev/nvidiactl rw
+    ");
+}
+
+#[test]
+fn auto_is_the_variable_and_the_nodes() {
+    let auto = given(&cards(listed(&[Auto])), &["GPU-c"]);
+    assert_eq!(auto, given(&cards(listed(&[Envvar])), &["GPU-c"]));
+    let beside = given(&cards(listed(&[Auto, CdiCri])), &["GPU-c"]);
+    assert_eq!(beside, given(&cards(listed(&[Envvar, CdiCri])), &["GPU-c"]));
+}
+
+#[test]
+fn only_an_explicit_no_leaves_the_nodes_out() {
+    for lists in subsets() {
+        let offer = |device_nodes| {
+            cards(pool(|handover| {
+                handover.lists.clone_from(&lists);
+                handover.device_nodes = device_nodes;
+            }))
+        };
+        let edits = grant(&offer(true), &ids(&["GPU-a"])).unwrap();
+        let cdi = [CdiAnnotations, CdiCri].iter().any(|s| lists.contains(s));
+        let other = [Envvar, VolumeMounts].iter().any(|s| lists.contains(s));
+        assert_eq!(edits.devices.is_empty(), cdi && !other, "{lists:?}");
+        assert_eq!(
+            edits.annotations.is_empty() && edits.cdi_devices.is_empty(),
+            !cdi,
+            "{lists:?}"
+        );
+        let bare = grant(&offer(false), &ids(&["GPU-a"])).unwrap();
+        assert_eq!(
+            bare,
+            Edits {
+                devices: Vec::new(),
+                ..edits
+            }
+        );
+    }
+}
+
+#[test]
+fn the_dev_root_stands_before_every_node_outside() {
+    let pool = pool(|handover| {
+        handover.dev_root = "/run/nvidia/driver".into();
+        handover.imex = vec![1];
+        handover.gdrcopy = true;
+    });
+    let offer = with(everything(), cards(pool));
+    insta::assert_snapshot!(given(&offer, &["GPU-c"]), @r"
+    env NVIDIA_GDRCOPY=enabled
+    env NVIDIA_IMEX_CHANNELS=1
+    env NVIDIA_VISIBLE_DEVICES=GPU-c
+    node /run/nvidia/driver/dev/gdrdrv -> /dev/gdrdrv rw
+    node /run/nvidia/driver/dev/nvidia-caps-imex-channels/channel1 -> /dev/nvidia-caps-imex-channels/channel1 rw
+    node /run/nvidia/driver/dev/nvidia-uvm -> /dev/nvidia-uvm rw
+    node /run/nvidia/driver/dev/nvidia1 -> /dev/nvidia1 rw
+    node /run/nvidia/driver/dev/nvidiactl -> /dev/nvidiactl rw
+    ");
+}
+
+/// Channels are handed over in every mode, as the mode has it.
+#[rstest]
+#[case(&[Envvar], &["env NVIDIA_IMEX_CHANNELS=0,1", "node /dev/nvidia-caps-imex-channels/channel0 rw"])]
+#[case(&[VolumeMounts], &["mount /dev/null -> /var/run/nvidia-container-devices/imex/1", "node /dev/nvidia-caps-imex-channels/channel1 rw"])]
+#[case(&[CdiCri], &["cdi k8s.device-plugin.nvidia.com/imex-channel=1"])]
+#[case(&[CdiAnnotations], &["k8s.device-plugin.nvidia.com/imex-channel=0,k8s.device-plugin.nvidia.com/imex-channel=1\n"])]
+#[case(&[], &["node /dev/nvidia-caps-imex-channels/channel1 rw"])]
+fn channels_are_handed_over_in_every_mode(#[case] lists: &[ListStrategy], #[case] parts: &[&str]) {
+    let edits = show(&asked(everything(), lists, &["GPU-a"], |h| {
+        h.imex = vec![0, 1, 2]
+    }));
+    for part in parts {
+        assert!(edits.contains(part), "{part} in\n{edits}");
+    }
+    assert!(
+        !edits.contains("channel2") && !edits.contains("channel=2"),
+        "{edits}"
+    );
+}
+
+#[test]
+fn capabilities_are_the_pools() {
+    for lists in subsets() {
+        let edits = asked(Extras::default(), &lists, &["GPU-a"], |handover| {
+            handover.capabilities = Some("compute,utility".to_owned());
+        });
+        assert_eq!(edits.envs["NVIDIA_DRIVER_CAPABILITIES"], "compute,utility");
+        let edits = asked(Extras::default(), &lists, &["GPU-a"], |_| ());
+        assert!(!edits.envs.contains_key("NVIDIA_DRIVER_CAPABILITIES"));
+    }
+}

@@ -1,0 +1,169 @@
+//! Machines that are not a row of whole cards.
+
+use super::*;
+
+#[test]
+fn under_wsl_there_is_one_node() {
+    let at = |ids| offer("nvidia.com/gpu", pool(|h| h.ids = ids), vec![wsl()]);
+    let expected = "env NVIDIA_VISIBLE_DEVICES=all\nnode /dev/dxg rw\n";
+    assert_eq!(given(&at(IdStrategy::Uuid), &["all"]), expected);
+    assert_eq!(given(&at(IdStrategy::Index), &["all"]), expected);
+}
+
+#[rstest]
+#[case(&[Envvar], "env NVIDIA_VISIBLE_DEVICES=all\nnode /dev/dxg rw\n")]
+#[case(&[CdiCri], "cdi k8s.device-plugin.nvidia.com/gpu=all\n")]
+fn shares_under_wsl_are_the_one_device(#[case] lists: &[ListStrategy], #[case] expected: &str) {
+    let mut pool = shared(Method::TimeSlicing, 4);
+    pool.handover.lists = lists.to_vec();
+    let offer = offer("nvidia.com/gpu", pool, vec![wsl()]);
+    assert_eq!(given(&offer, &["all::3", "all::1"]), expected);
+}
+
+#[rstest]
+#[case(IdStrategy::Uuid, &[Envvar], "env NVIDIA_VISIBLE_DEVICES=tegra\n")]
+#[case(IdStrategy::Index, &[Envvar], "env NVIDIA_VISIBLE_DEVICES=0\n")]
+#[case(IdStrategy::Index, &[CdiCri], "cdi k8s.device-plugin.nvidia.com/gpu=0\n")]
+fn a_tegra_system_has_no_nodes_to_give(
+    #[case] strategy: IdStrategy,
+    #[case] lists: &[ListStrategy],
+    #[case] expected: &str,
+) {
+    let pool = pool(|handover| {
+        handover.ids = strategy;
+        handover.lists = lists.to_vec();
+    });
+    let offer = offer("nvidia.com/gpu", pool, vec![tegra()]);
+    assert_eq!(given(&offer, &["tegra"]), expected);
+}
+
+#[test]
+fn a_vgpu_is_handed_over_like_a_card() {
+    let guest = offer("nvidia.com/gpu", pool(|_| ()), vec![vgpu()]);
+    let host = cards(pool(|_| ()));
+    assert_eq!(given(&guest, &["GPU-d"]), given(&host, &["GPU-d"]));
+}
+
+#[test]
+fn mig_devices_have_their_cards_node_once_and_their_capabilities() {
+    let pool = listed(&[Envvar, VolumeMounts]);
+    let devices = vec![partition(0, 0), partition(0, 1), partition(1, 0)];
+    let offer = offer("nvidia.com/mig-1g.5gb", pool, devices);
+    insta::assert_snapshot!(given(&offer, &["MIG-0-1", "MIG-0-0"]), @r"
+    env NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices
+    mount /dev/null -> /var/run/nvidia-container-devices/MIG-0-1
+    mount /dev/null -> /var/run/nvidia-container-devices/MIG-0-0
+    node /dev/nvidia-caps/nvidia-cap12 rw
+    node /dev/nvidia-caps/nvidia-cap13 rw
+    node /dev/nvidia-caps/nvidia-cap21 rw
+    node /dev/nvidia-caps/nvidia-cap22 rw
+    node /dev/nvidia-uvm rw
+    node /dev/nvidia0 rw
+    node /dev/nvidiactl rw
+    ");
+}
+
+#[test]
+fn mig_devices_by_index() {
+    let pool = pool(|handover| handover.ids = IdStrategy::Index);
+    let devices = vec![partition(1, 0), partition(0, 1), partition(0, 0)];
+    let offer = offer("nvidia.com/mig-1g.5gb", pool, devices);
+    let edits = grant(&offer, &ids(&["MIG-1-0", "MIG-0-1", "MIG-0-0"])).unwrap();
+    assert_eq!(edits.envs[VISIBLE_DEVICES], "0:0,0:1,1:0");
+}
+
+#[test]
+fn nodes_that_the_agent_does_not_see_are_left_out() {
+    let mut blind = card(0);
+    blind.nodes.clear();
+    let offer = offer("nvidia.com/gpu", pool(|_| ()), vec![blind, card(1)]);
+    let edits = given(&offer, &["GPU-d"]);
+    assert_eq!(edits, "env NVIDIA_VISIBLE_DEVICES=GPU-d\n");
+    assert_eq!(crate::notes(&offer).len(), 1);
+}
+
+#[test]
+fn shares_of_a_card_are_one_card() {
+    let offer = cards(shared(Method::TimeSlicing, 3));
+    let one = given(&offer, &["GPU-b::0"]);
+    assert_eq!(given(&offer, &["GPU-b::2", "GPU-b::0", "GPU-b::1"]), one);
+    assert_eq!(one, given(&cards(pool(|_| ())), &["GPU-b"]));
+}
+
+#[test]
+fn mps_clients_get_the_pipe_and_the_shared_memory() {
+    let mut pool = shared(Method::Mps, 2);
+    pool.handover.mps_root = Some("/srv/mps".into());
+    let offer = offer("nvidia.com/gpu.shared", pool, vec![card(0), card(1)]);
+    insta::assert_snapshot!(given(&offer, &["GPU-c::1"]), @r"
+    env CUDA_MPS_PIPE_DIRECTORY=/mps/nvidia.com/gpu.shared/pipe
+    env NVIDIA_VISIBLE_DEVICES=GPU-c
+    mount /srv/mps/nvidia.com/gpu.shared/pipe -> /mps/nvidia.com/gpu.shared/pipe
+    mount /srv/mps/shm -> /dev/shm
+    node /dev/nvidia-uvm rw
+    node /dev/nvidia1 rw
+    node /dev/nvidiactl rw
+    ");
+}
+
+#[test]
+fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
+    let mut pool = shared(Method::Mps, 2);
+    pool.handover.lists = vec![VolumeMounts];
+    let volumes = grant(&cards(pool.clone()), &ids(&["GPU-c::1"])).unwrap();
+    let inside = volumes.mounts.iter().map(|m| m.container_path.as_str());
+    let expected = [
+        "/mps/nvidia.com/gpu/pipe",
+        "/dev/shm",
+        "/var/run/nvidia-container-devices/GPU-c",
+    ];
+    assert_eq!(inside.collect::<Vec<_>>(), expected);
+    assert_eq!(volumes.mounts[1].host_path, "/run/nvidia/mps/shm");
+
+    pool.handover.lists = vec![CdiCri];
+    let names = grant(&cards(pool), &ids(&["GPU-c::1"])).unwrap();
+    assert_eq!(names.mounts, volumes.mounts[..2]);
+    let pipe = &names.envs["CUDA_MPS_PIPE_DIRECTORY"];
+    assert_eq!(pipe, "/mps/nvidia.com/gpu/pipe");
+}
+
+#[rstest]
+#[case(Method::None)]
+#[case(Method::TimeSlicing)]
+#[case(Method::Auto)]
+fn without_mps_there_is_nothing_of_it(#[case] method: Method) {
+    let offer = cards(shared(method, 1));
+    let id = offer.units[0].id.to_string();
+    let edits = grant(&offer, &[id]).unwrap();
+    assert!(
+        edits.mounts.is_empty() && edits.envs.len() == 1,
+        "{edits:?}"
+    );
+}
+
+#[test]
+fn devices_of_others_get_their_nodes_and_nothing_of_nvidias() {
+    for lists in subsets() {
+        let pool = pool(|handover| {
+            handover.lists = lists;
+            handover.dev_root = "/run/nvidia/driver".into();
+            handover.gds = true;
+            handover.imex = vec![0];
+            handover.capabilities = Some("all".to_owned());
+        });
+        let offer = with(everything(), offer("amd.com/gpu", pool, vec![foreign()]));
+        let expected = "node /dev/dri/renderD128 rw\n\
+                        node /dev/kfd rw\n";
+        assert_eq!(given(&offer, &["0x1234"]), expected);
+    }
+}
+
+#[test]
+fn beside_devices_of_others_each_has_its_own() {
+    let pool = listed(&[CdiCri]);
+    let offer = offer("example.com/any", pool, vec![foreign(), card(0)]);
+    let expected = "node /dev/dri/renderD128 rw\n\
+                    node /dev/kfd rw\n\
+                    cdi k8s.device-plugin.nvidia.com/gpu=GPU-d\n";
+    assert_eq!(given(&offer, &["0x1234", "GPU-d"]), expected);
+}

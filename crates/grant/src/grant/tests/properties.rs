@@ -1,0 +1,215 @@
+//! What holds for all offers and all ids.
+
+use std::sync::Arc;
+
+use config::{Distinct, Sharing};
+use model::{DeviceId, Snapshot};
+use proptest::{prelude::*, sample::subsequence};
+
+use super::*;
+
+fn handover() -> impl Strategy<Value = Handover> {
+    let lists = subsequence(
+        vec![Auto, Envvar, VolumeMounts, CdiAnnotations, CdiCri],
+        0..=5,
+    );
+    let ids = prop_oneof![Just(IdStrategy::Uuid), Just(IdStrategy::Index)];
+    let roots = prop_oneof![Just("/"), Just("/run/nvidia/driver")];
+    let imex = prop::collection::vec(0u32..4, 0..4);
+    (lists, ids, roots, imex, any::<[bool; 4]>()).prop_map(|(lists, ids, root, imex, on)| {
+        Handover {
+            lists,
+            ids,
+            dev_root: root.into(),
+            imex,
+            gds: on[0],
+            gdrcopy: on[1],
+            mofed: on[2],
+            device_nodes: on[3],
+            ..Handover::default()
+        }
+    })
+}
+
+fn sharing() -> impl Strategy<Value = Sharing> {
+    let method = prop_oneof![
+        Just(Method::None),
+        Just(Method::TimeSlicing),
+        Just(Method::Mps)
+    ];
+    let distinct = prop_oneof![
+        Just(Distinct::Require),
+        Just(Distinct::Prefer),
+        Just(Distinct::Off)
+    ];
+    (method, 1u32..4, any::<bool>(), distinct).prop_map(
+        |(method, replicas, one_per_request, distinct)| Sharing {
+            method,
+            replicas,
+            one_per_request,
+            distinct,
+        },
+    )
+}
+
+/// Offers of cards, MIG devices and others' devices, of which one may be sick.
+fn offers() -> impl Strategy<Value = Offer> {
+    let machine = prop_oneof![
+        Just(vec![card(0), card(1), card(2), card(3)]),
+        Just(vec![
+            partition(0, 0),
+            partition(0, 1),
+            partition(1, 0),
+            card(2)
+        ]),
+        Just(vec![foreign(), card(0), card(1)]),
+        Just(vec![wsl()]),
+        Just(vec![tegra()]),
+    ];
+    (machine, handover(), sharing(), any::<(bool, bool)>()).prop_map(
+        |(devices, handover, sharing, (extras, sick))| {
+            let pool = Pool {
+                handover,
+                sharing,
+                ..Pool::all("any", "nvidia.com/gpu")
+            };
+            let mut offer = offer("nvidia.com/gpu", pool, devices);
+            if sick {
+                let id = offer.units[0].id.to_string();
+                sicken(&mut offer, &id, "XID 79");
+            }
+            match extras {
+                true => with(everything(), offer),
+                false => offer,
+            }
+        },
+    )
+}
+
+/// Offers with some of their units in any order.
+fn requests() -> impl Strategy<Value = (Offer, Vec<String>)> {
+    offers().prop_flat_map(|offer| {
+        let all: Vec<String> = offer.units.iter().map(|unit| unit.id.to_string()).collect();
+        let count = all.len();
+        let some = subsequence(all, 1..=count).prop_shuffle();
+        (Just(offer), some)
+    })
+}
+
+/// Edits without what the documentation says follows the order of the request.
+fn without_order(mut edits: Edits) -> Edits {
+    let sorted = |text: &str| {
+        let mut parts: Vec<&str> = text.split(',').collect();
+        parts.sort_unstable();
+        parts.join(",")
+    };
+    if let Some(visible) = edits.envs.get_mut(VISIBLE_DEVICES) {
+        *visible = sorted(visible);
+    }
+    edits
+        .mounts
+        .sort_by(|a, b| a.container_path.cmp(&b.container_path));
+    edits.cdi_devices.sort();
+    let annotations = std::mem::take(&mut edits.annotations).into_values();
+    edits.annotations = annotations
+        .map(|names| (String::new(), sorted(&names)))
+        .collect();
+    edits
+}
+
+proptest! {
+    #[test]
+    fn any_ids_are_granted_or_refused(offer in offers(), ids in prop::collection::vec(".*", 0..6)) {
+        // None of the fixtures has such an id but by chance.
+        if let Err(error) = grant(&offer, &ids) {
+            prop_assert!(!error.to_string().is_empty());
+        } else {
+            prop_assert!(ids.iter().all(|id| offer.unit(id).is_some()));
+        }
+    }
+
+    #[test]
+    fn the_same_request_has_the_same_answer((offer, ids) in requests()) {
+        prop_assert_eq!(grant(&offer, &ids), grant(&offer, &ids));
+    }
+
+    #[test]
+    fn the_order_of_the_ids_changes_only_the_order_of_the_names(
+        ((offer, ids), seed) in (requests(), any::<prop::sample::Index>()),
+    ) {
+        let mut other = ids.clone();
+        other.rotate_left(seed.index(ids.len()));
+        match (grant(&offer, &ids), grant(&offer, &other)) {
+            (Ok(a), Ok(b)) => {
+                if offer.pool.handover.ids == IdStrategy::Index {
+                    prop_assert_eq!(&a, &b);
+                }
+                prop_assert_eq!(without_order(a), without_order(b));
+            }
+            (Err(a), Err(b)) => {
+                prop_assert_eq!(std::mem::discriminant(&a), std::mem::discriminant(&b));
+            }
+            (a, b) => prop_assert!(false, "{:?} {:?}", a, b),
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_granted_devices_and_the_pool_matters((mut offer, ids) in requests()) {
+        let before = grant(&offer, &ids);
+        // Other devices, other health, another moment.
+        let mut snapshot = Snapshot::clone(&offer.snapshot);
+        snapshot.generation += 1;
+        snapshot.taken = jiff::Timestamp::MAX;
+        let granted = |id: &DeviceId| {
+            let mut units = ids.iter().filter_map(|id| offer.unit(id));
+            units.any(|unit| unit.device == *id)
+        };
+        for entry in snapshot.devices.iter_mut().filter(|entry| !granted(&entry.device.id)) {
+            entry.device.nodes.clear();
+            entry.device.index = Some("0".to_owned());
+        }
+        offer.snapshot = Arc::new(snapshot);
+        prop_assert_eq!(before, grant(&offer, &ids));
+    }
+
+    #[test]
+    fn nodes_are_sorted_each_once_and_never_lost((offer, ids) in requests()) {
+        let Ok(edits) = grant(&offer, &ids) else { return Ok(()) };
+        prop_assert!(edits.devices.is_sorted_by(|a, b| a.container_path < b.container_path));
+        if !offer.pool.handover.device_nodes {
+            prop_assert!(edits.devices.is_empty());
+            return Ok(());
+        }
+        let named = !edits.cdi_devices.is_empty() || !edits.annotations.is_empty();
+        for unit in ids.iter().filter_map(|id| offer.unit(id)) {
+            let device = &offer.entry(unit).unwrap().device;
+            let carried = named && device.vendor == VENDOR;
+            let has = |path: &String| edits.devices.iter().any(|d| d.container_path == *path);
+            prop_assert!(carried || device.nodes.iter().all(|node| has(&node.path)));
+        }
+    }
+
+    #[test]
+    fn names_are_of_the_granted_devices_each_once((offer, ids) in requests()) {
+        let Ok(edits) = grant(&offer, &ids) else { return Ok(()) };
+        let devices: BTreeSet<&str> = ids
+            .iter()
+            .filter_map(|id| offer.unit(id))
+            .filter_map(|unit| offer.entry(unit))
+            .filter(|entry| entry.device.vendor == VENDOR)
+            .map(|entry| match offer.pool.handover.ids {
+                IdStrategy::Uuid => entry.device.id.as_str(),
+                IdStrategy::Index => entry.device.index.as_deref().unwrap(),
+            })
+            .collect();
+        let named: Vec<&str> = edits.cdi_devices.iter()
+            .filter_map(|name| name.strip_prefix("k8s.device-plugin.nvidia.com/gpu="))
+            .collect();
+        if offer.pool.handover.lists.contains(&CdiCri) {
+            prop_assert_eq!(named.len(), devices.len());
+            prop_assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), devices);
+        } else {
+            prop_assert!(named.is_empty());
+        }
+    }
+}

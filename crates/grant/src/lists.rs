@@ -1,0 +1,167 @@
+//! How the container runtime is told which devices: what the config asks for, with `auto` decided.
+
+use std::fmt;
+
+use config::{Handover, ListStrategy};
+use serde::Serialize;
+
+/// What is known of the container runtime. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runtime {
+    /// Whether there is a CDI spec with every device that is offered.
+    pub cdi_spec: bool,
+    /// Whether the runtime is known to take CDI names through the CRI.
+    pub cdi_devices: bool,
+}
+
+/// The strategies that are in force, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lists {
+    /// Sorted, each once, never [`ListStrategy::Auto`].
+    pub strategies: Vec<ListStrategy>,
+    /// Why these.
+    pub reason: Reason,
+}
+
+/// Why strategies are in force; it prints as a sentence for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The config names them.
+    Configured,
+    /// `auto`, and there is no CDI spec.
+    NoSpec,
+    /// `auto`, and nothing is known of the runtime's CDI.
+    NoCdi,
+    /// `auto`, and CDI works.
+    Cdi,
+}
+
+// === impl Lists ===
+
+impl Lists {
+    /// Whether one of the strategies is in force.
+    pub fn has(&self, strategy: ListStrategy) -> bool {
+        self.strategies.contains(&strategy)
+    }
+
+    /// Whether CDI is all there is, so that the CDI devices carry the device nodes.
+    pub fn only_cdi(&self) -> bool {
+        let cdi =
+            |s: &ListStrategy| matches!(s, ListStrategy::CdiAnnotations | ListStrategy::CdiCri);
+        !self.strategies.is_empty() && self.strategies.iter().all(cdi)
+    }
+}
+
+// === impl Reason ===
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Configured => "the config names it",
+            Self::NoSpec => {
+                "auto is envvar and device nodes, because the agent writes no CDI spec that a \
+                 runtime could look names up in"
+            }
+            Self::NoCdi => {
+                "auto is envvar and device nodes, because the container runtime is not known to \
+                 take CDI names from the kubelet"
+            }
+            Self::Cdi => {
+                "auto is cdi-cri, because there is a CDI spec and the container runtime takes CDI \
+                 names from the kubelet"
+            }
+        })
+    }
+}
+
+/// The strategies of `handover`, with `auto` replaced by the best that the runtime is known to
+/// support.
+pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
+    let auto = handover.lists.contains(&ListStrategy::Auto);
+    let (choice, reason) = match runtime {
+        _ if !auto => (None, Reason::Configured),
+        Runtime {
+            cdi_spec: false, ..
+        } => (Some(ListStrategy::Envvar), Reason::NoSpec),
+        Runtime {
+            cdi_devices: false, ..
+        } => (Some(ListStrategy::Envvar), Reason::NoCdi),
+        _ => (Some(ListStrategy::CdiCri), Reason::Cdi),
+    };
+    let named = handover.lists.iter().copied();
+    let mut strategies: Vec<ListStrategy> = named
+        .filter(|strategy| *strategy != ListStrategy::Auto)
+        .chain(choice)
+        .collect();
+    strategies.sort_unstable();
+    strategies.dedup();
+    Lists { strategies, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts};
+    use rstest::rstest;
+
+    const NOTHING: Runtime = Runtime {
+        cdi_spec: false,
+        cdi_devices: false,
+    };
+    const SPEC: Runtime = Runtime {
+        cdi_spec: true,
+        cdi_devices: false,
+    };
+    const RUNTIME: Runtime = Runtime {
+        cdi_spec: false,
+        cdi_devices: true,
+    };
+    const BOTH: Runtime = Runtime {
+        cdi_spec: true,
+        cdi_devices: true,
+    };
+
+    #[rstest]
+    #[case::nothing_known(&[Auto], NOTHING, &[Envvar], Reason::NoSpec)]
+    #[case::only_a_runtime(&[Auto], RUNTIME, &[Envvar], Reason::NoSpec)]
+    #[case::only_a_spec(&[Auto], SPEC, &[Envvar], Reason::NoCdi)]
+    #[case::both(&[Auto], BOTH, &[CdiCri], Reason::Cdi)]
+    #[case::auto_beside_others(&[CdiCri, Auto], NOTHING, &[Envvar, CdiCri], Reason::NoSpec)]
+    #[case::auto_beside_itself(&[Envvar, Auto, Auto], NOTHING, &[Envvar], Reason::NoSpec)]
+    #[case::named(&[Envvar], BOTH, &[Envvar], Reason::Configured)]
+    #[case::named_cdi(&[CdiAnnotations], NOTHING, &[CdiAnnotations], Reason::Configured)]
+    #[case::unsorted_twice(&[CdiCri, VolumeMounts, CdiCri], NOTHING, &[VolumeMounts, CdiCri], Reason::Configured)]
+    #[case::none(&[], BOTH, &[], Reason::Configured)]
+    fn auto_is_decided_by_what_is_known(
+        #[case] lists: &[ListStrategy],
+        #[case] runtime: Runtime,
+        #[case] strategies: &[ListStrategy],
+        #[case] reason: Reason,
+    ) {
+        let handover = Handover {
+            lists: lists.to_vec(),
+            ..Handover::default()
+        };
+        let found = resolve_lists(&handover, runtime);
+        assert_eq!((&found.strategies[..], found.reason), (strategies, reason));
+    }
+
+    #[rstest]
+    #[case(&[], false)]
+    #[case(&[Envvar], false)]
+    #[case(&[VolumeMounts], false)]
+    #[case(&[Envvar, CdiCri], false)]
+    #[case(&[VolumeMounts, CdiAnnotations, CdiCri], false)]
+    #[case(&[CdiCri], true)]
+    #[case(&[CdiAnnotations], true)]
+    #[case(&[CdiAnnotations, CdiCri], true)]
+    fn only_cdi_is_when_nothing_else_is(#[case] strategies: &[ListStrategy], #[case] only: bool) {
+        let strategies = strategies.to_vec();
+        let lists = Lists {
+            strategies,
+            reason: Reason::Configured,
+        };
+        assert_eq!(lists.only_cdi(), only);
+    }
+}

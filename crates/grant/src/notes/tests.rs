@@ -1,0 +1,89 @@
+use super::*;
+use crate::fixture::*;
+use config::{Handover, ListStrategy::*, Pool};
+
+#[test]
+fn there_is_nothing_to_say_of_the_default() {
+    assert_eq!(notes(&cards(pool(|_| ()))), [""; 0]);
+}
+
+#[test]
+fn all_that_is_asked_for_and_not_there_is_named() {
+    let pool = pool(|handover| {
+        *handover = Handover {
+            lists: vec![Auto],
+            ids: IdStrategy::Index,
+            gds: true,
+            gdrcopy: true,
+            mofed: true,
+            imex: vec![3, 0],
+            ..Handover::default()
+        }
+    });
+    let blind = Device {
+        index: None,
+        nodes: Vec::new(),
+        ..card(1)
+    };
+    let mut half = card(2);
+    half.nodes.retain(|node| node.role == NodeRole::Control);
+    let offer = offer(
+        "nvidia.com/gpu",
+        pool,
+        vec![card(0), blind, half, foreign()],
+    );
+    insta::assert_snapshot!(notes(&offer).join("\n"), @r"
+    auto is envvar and device nodes, because the agent writes no CDI spec that a runtime could look names up in
+    IMEX channel 0 is not handed over: /dev/nvidia-caps-imex-channels/channel0 is not visible to the agent
+    IMEX channel 3 is not handed over: /dev/nvidia-caps-imex-channels/channel3 is not visible to the agent
+    gdrcopy is on, but no device node of it is visible to the agent
+    gds is on, but no device node of it is visible to the agent
+    mofed is on, but no device node of it is visible to the agent
+    GPU-c has no index and is named by its UUID
+    the device node of GPU-b is not visible to the agent, so it is not handed over; let the agent see the host's /dev
+    the device node of GPU-c is not visible to the agent, so it is not handed over; let the agent see the host's /dev
+    ");
+
+    let mut complete = with(everything(), cards(Pool::clone(&offer.pool)));
+    complete.pool = std::sync::Arc::new(Pool {
+        handover: Handover {
+            imex: vec![0],
+            lists: vec![Envvar],
+            ..offer.pool.handover.clone()
+        },
+        ..Pool::clone(&offer.pool)
+    });
+    assert_eq!(notes(&complete), [""; 0]);
+}
+
+#[test]
+fn names_without_a_spec_are_a_trap() {
+    let notes = notes(&cards(listed(&[CdiCri])));
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("no CDI spec"), "{notes:?}");
+}
+
+#[test]
+fn a_bare_response_is_a_risk() {
+    let bare = pool(|handover| handover.device_nodes = false);
+    let said = notes(&cards(bare.clone()));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("when systemd reloads"), "{said:?}");
+    // A Tegra system has nothing to hand over either way.
+    for pool in [bare, pool(|_| ())] {
+        assert_eq!(
+            notes(&offer("nvidia.com/gpu", pool, vec![tegra()])),
+            [""; 0]
+        );
+    }
+}
+
+#[test]
+fn a_shared_device_is_named_once() {
+    let pool = shared(config::Method::TimeSlicing, 3);
+    let blind = Device {
+        nodes: Vec::new(),
+        ..card(0)
+    };
+    assert_eq!(notes(&offer("nvidia.com/gpu", pool, vec![blind])).len(), 1);
+}

@@ -1,0 +1,151 @@
+//! `ostler config check`.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use config::{
+    Error, Origin, Overrides, Problem,
+    nvidia::{self, Call, Flags},
+};
+use serde::Serialize;
+
+use crate::{
+    CONFIG,
+    cli::table::{Output, text},
+};
+
+/// Check config files; everything that is wrong is shown at once.
+///
+/// A file with `version: v1` is read as nvidia-device-plugin reads it, together with its
+/// variables and the flags after `--`; every other file as ostler.yaml. The exit status is 78 if
+/// one of them cannot be used, and 0 if there are warnings at most.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Read them as nvidia-device-plugin does, whatever they look like
+    #[arg(long)]
+    nvidia: bool,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Output,
+
+    /// Flags of nvidia-device-plugin that go with the files
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
+}
+
+/// What there is to say about a file.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    file: PathBuf,
+    /// `ostler` or `nvidia`.
+    kind: &'static str,
+    /// Why it could not be read at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<String>,
+    problems: Vec<Problem>,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let flags = match Flags::parse(&self.flags, &super::variable).map_err(Error::from)? {
+            Call::Run(flags) => flags,
+            Call::Help | Call::Version => Flags::default(),
+        };
+        let verdicts: Vec<Verdict> = self
+            .files
+            .iter()
+            .map(|path| self.judge(path, &flags))
+            .collect();
+        let output = match self.output {
+            Output::Table => page(&verdicts),
+            Output::Json => text(&verdicts, false)?,
+            Output::Yaml => text(&verdicts, true)?,
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(match verdicts.iter().any(Verdict::is_bad) {
+            true => ExitCode::from(CONFIG),
+            false => ExitCode::SUCCESS,
+        })
+    }
+
+    fn judge(&self, path: &Path, flags: &Flags) -> Verdict {
+        let nvidia = self.nvidia || is_v1(path);
+        let result = match nvidia {
+            true => nvidia::load(path).and_then(|file| {
+                let from = &Origin::flag;
+                nvidia::resolve(flags, &file, Overrides::default(), from)
+            }),
+            false => config::native(Some(path), Overrides::default(), &Origin::flag),
+        };
+        let (unreadable, problems) = match result {
+            Ok(resolved) => (None, resolved.warnings),
+            Err(Error::Invalid(problems)) => (None, problems.0),
+            Err(error) => (Some(format!("{:#}", anyhow::Error::new(error))), Vec::new()),
+        };
+        Verdict {
+            file: path.to_owned(),
+            kind: if nvidia { "nvidia" } else { "ostler" },
+            unreadable,
+            problems,
+        }
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn errors(&self) -> usize {
+        self.problems.iter().filter(|p| p.is_error()).count() + self.unreadable.iter().count()
+    }
+
+    fn is_bad(&self) -> bool {
+        self.errors() > 0
+    }
+}
+
+/// Whether a file is one of NVIDIA's; one that cannot be read is not.
+pub(super) fn is_v1(path: &Path) -> bool {
+    path.is_file() && fs_err::read_to_string(path).is_ok_and(|text| nvidia::is_v1(&text))
+}
+
+/// The verdicts for a person.
+fn page(verdicts: &[Verdict]) -> String {
+    let mut page = String::new();
+    for verdict in verdicts {
+        for problem in &verdict.problems {
+            page += &format!("{problem}\n");
+        }
+        if let Some(error) = &verdict.unreadable {
+            page += &format!("{error}\n");
+        }
+        let errors = verdict.errors();
+        let warnings = verdict.problems.iter().filter(|p| !p.is_error()).count();
+        let count = |n: usize, what: &str| match n {
+            1 => format!("1 {what}"),
+            n => format!("{n} {what}s"),
+        };
+        let file = verdict.file.display();
+        page += &match (errors, warnings) {
+            (0, 0) => format!("{file}: good\n"),
+            (0, n) => format!("{file}: usable, {}\n", count(n, "warning")),
+            (n, 0) => format!("{file}: not usable, {}\n", count(n, "error")),
+            (n, m) => format!(
+                "{file}: not usable, {}, {}\n",
+                count(n, "error"),
+                count(m, "warning")
+            ),
+        };
+    }
+    page
+}

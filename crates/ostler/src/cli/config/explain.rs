@@ -1,0 +1,92 @@
+//! `ostler config explain`.
+
+use std::{io::Write, process::ExitCode};
+
+use config::{
+    Error, Origin, Resolved,
+    nvidia::{self, Call, Flags},
+};
+
+use crate::cli::{
+    run,
+    table::{Output, table, text},
+};
+
+/// Show the effective config, and where each value came from.
+///
+/// Takes the flags and variables of `ostler run`. With a config file of version v1, or with flags
+/// of nvidia-device-plugin after `--`, it shows what nvidia-device-plugin comes to. With
+/// `-o yaml` it prints an ostler.yaml that says the same.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[group(skip)]
+pub(super) struct Args {
+    #[command(flatten)]
+    run: run::Args,
+
+    /// As nvidia-device-plugin, even without a flag of its own
+    #[arg(long)]
+    nvidia: bool,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Output,
+
+    /// Flags of nvidia-device-plugin
+    #[arg(last = true, value_name = "FLAGS")]
+    flags: Vec<String>,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let output = self.output;
+        let resolved = self.resolve()?;
+        for warning in &resolved.warnings {
+            anstream::eprintln!("{warning}");
+        }
+        let output = match output {
+            Output::Table => page(&resolved),
+            Output::Json => text(&resolved.rows(), false)?,
+            Output::Yaml => resolved.to_yaml(),
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn resolve(self) -> Result<Resolved, Error> {
+        let (file, overrides) = self.run.split();
+        let v1 = file.as_deref().is_some_and(super::check::is_v1);
+        if !self.nvidia && !v1 && self.flags.is_empty() {
+            return config::native(file.as_deref(), overrides, &said_by);
+        }
+        let mut args = Vec::new();
+        args.extend(file.map(|path| format!("--config-file={}", path.display())));
+        args.extend(self.flags);
+        let flags = match Flags::parse(&args, &super::variable)? {
+            Call::Run(flags) => flags,
+            Call::Help | Call::Version => Flags::default(),
+        };
+        nvidia::config(&flags, overrides, &said_by)
+    }
+}
+
+/// Whether a flag of `ostler run` was typed; otherwise its variable said it.
+fn said_by(flag: &str) -> Origin {
+    let (name, long) = (format!("--{flag}"), format!("--{flag}="));
+    let typed = std::env::args().any(|arg| arg == name || arg.starts_with(&long));
+    match typed {
+        true => Origin::flag(flag),
+        false => Origin::variable(format!("OSTLER_{}", flag.to_uppercase().replace('-', "_"))),
+    }
+}
+
+/// The effective config for a person.
+fn page(resolved: &Resolved) -> String {
+    let mut rows = table(&["KEY", "VALUE", "FROM"]);
+    for row in resolved.rows() {
+        rows.add_row([row.key.clone(), row.text(), row.origin.to_string()]);
+    }
+    rows.trim_fmt() + "\n"
+}

@@ -1,0 +1,95 @@
+//! `ostler nvidia-device-plugin`: the agent under the name, the flags and the variables of
+//! NVIDIA's device plugin.
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use config::{
+    Overrides,
+    nvidia::{Call, Flags, help},
+};
+
+use crate::run::{Origin, Source};
+
+/// The name under which NVIDIA's program is started.
+const NAME: &str = "nvidia-device-plugin";
+
+/// Run the agent with the flags, variables and config file of NVIDIA's device plugin.
+///
+/// Started under the name `nvidia-device-plugin` the program does this at once.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Args {
+    /// As NVIDIA's program takes them; --help lists them
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "FLAGS"
+    )]
+    args: Vec<String>,
+}
+
+/// The command line with the command that the program's own name stands for.
+pub(crate) fn spell_out(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == NAME) {
+        args.splice(..1, ["ostler", NAME].map(OsString::from));
+    }
+    args
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Runs the agent; its probes log as `log` says.
+    pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
+        let variable = |name: &str| std::env::var(name).ok();
+        match Flags::parse(&self.args, &variable).map_err(config::Error::from)? {
+            Call::Help => write!(io::stdout(), "{}", help())?,
+            Call::Version => writeln!(io::stdout(), "{}", env!("CARGO_PKG_VERSION"))?,
+            Call::Run(flags) => {
+                let source = Source {
+                    origin: Origin::Nvidia(Box::new(flags)),
+                    overrides: overrides(),
+                    log,
+                };
+                super::block_on(crate::run::run(source))??;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What our own variables say: NVIDIA's program has no word for it.
+fn overrides() -> Overrides {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    Overrides {
+        kubelet_dir: path("OSTLER_KUBELET_DIR"),
+        pod_resources_socket: path("OSTLER_POD_RESOURCES_SOCKET"),
+        host_root: path("OSTLER_HOST_ROOT"),
+        driver_path: path("OSTLER_DRIVER_PATH"),
+        nvml_library: path("OSTLER_NVML_LIBRARY"),
+        control_socket: path("OSTLER_CONTROL_SOCKET"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(&["/usr/bin/nvidia-device-plugin", "--version"], &["ostler", NAME, "--version"])]
+    #[case(&[NAME], &["ostler", NAME])]
+    #[case(&["/usr/bin/ostler", "run"], &["/usr/bin/ostler", "run"])]
+    #[case(&[], &[])]
+    fn the_name_stands_for_the_command(#[case] args: &[&str], #[case] spelt: &[&str]) {
+        let args = args.iter().map(OsString::from).collect();
+        let spelt: Vec<OsString> = spelt.iter().map(OsString::from).collect();
+        assert_eq!(spell_out(args), spelt);
+    }
+}

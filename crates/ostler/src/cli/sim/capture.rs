@@ -1,0 +1,269 @@
+//! `ostler sim capture`: a profile of the node that it runs on.
+//!
+//! The driver's library is loaded into this process: it is a person's command and not the agent.
+
+mod card;
+mod host;
+mod links;
+mod mig;
+mod notes;
+mod product;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use nvml::{Library, Session};
+use sim::{
+    Profile,
+    profile::{Card, cluster},
+    state::{Driver, Fabric, Model, Platform},
+};
+
+use host::Host;
+use notes::Notes;
+
+/// What the loader finds the driver's library by.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+/// NVML's virtualisation mode of a part of a card in a virtual machine.
+const VGPU: u32 = 2;
+/// What the profile of a machine is called that does not tell what it is.
+const NAMELESS: &str = "captured";
+
+/// Write a profile of the node this runs on, for `ostler sim create --profile FILE`.
+///
+/// What the driver (through NVML) and the kernel (in /sys) tell of cards, links, NUMA nodes and MIG
+/// devices. UUIDs and serial numbers are left out, so that new ones are made up. What cannot be
+/// read is left out too, and said on the standard error.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file to write; without it the profile is printed
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The profile's name [default: made from what the machine is]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Keep UUIDs and serial numbers as they are
+    #[arg(long)]
+    keep_ids: bool,
+
+    /// The folder under which the host's /sys, /proc and /dev are
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    host_root: PathBuf,
+
+    /// The driver library itself [default: wherever the loader finds libnvidia-ml.so.1]
+    #[arg(long, value_name = "FILE")]
+    nvml_library: Option<PathBuf>,
+}
+
+/// What there is, and what could not be read.
+#[derive(Debug)]
+struct Capture<'a> {
+    session: &'a Session,
+    host: Host,
+    notes: Notes,
+    keep_ids: bool,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Writes the profile; gives what there is to print.
+    pub(super) fn capture(self) -> anyhow::Result<String> {
+        let library = self.nvml_library.unwrap_or_else(|| LIBRARY.into());
+        let session = open(&library)?;
+        let mut capture = Capture {
+            session: &session,
+            host: Host::new(&self.host_root),
+            notes: Notes::default(),
+            keep_ids: self.keep_ids,
+        };
+        let profile = capture.profile(self.name)?;
+        let yaml = format!(
+            "# Captured from a node with `ostler sim capture`.{}\n{}",
+            if self.keep_ids {
+                ""
+            } else {
+                " UUIDs and serial numbers are left out."
+            },
+            profile.yaml()?
+        );
+        if let Err(error) = Profile::parse(&yaml) {
+            capture
+                .notes
+                .add(&format!("the profile must be mended by hand: {error}"));
+        }
+        capture.notes.tell();
+        let Some(file) = self.output else {
+            return Ok(yaml);
+        };
+        fs_err::write(&file, yaml)?;
+        let file = super::quoted(&file);
+        Ok(format!(
+            "{file} describes this node; make one like it with: {} sim create DIR --profile {file}\n",
+            super::program()
+        ))
+    }
+}
+
+// === impl Capture ===
+
+impl Capture<'_> {
+    fn profile(&mut self, name: Option<String>) -> anyhow::Result<Profile> {
+        let (cards, models) = self.cards()?;
+        let machine = self.host.product();
+        let name = name.or_else(|| Some(slug(machine.as_deref()?)));
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| NAMELESS.to_owned());
+        let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
+        let platform = self.platform();
+        let vgpu = (platform == Platform::Vgpu).then(|| self.host.vgpu(&addresses));
+        let shared = (models.len() == 1)
+            .then(|| models.keys().next().cloned())
+            .flatten();
+        let described = describe(machine.as_deref(), &cards, &models);
+        let bus = self.host.functions(&addresses);
+        Ok(Profile {
+            description: described,
+            machine,
+            platform,
+            driver: self.driver(),
+            fabric: self.fabric(&name),
+            vgpu: vgpu.flatten(),
+            tegra: None,
+            numa: self.host.numa(),
+            gpus: cards
+                .into_iter()
+                .map(|card| Card {
+                    model: card.model.filter(|model| Some(model) != shared.as_ref()),
+                    ..card
+                })
+                .collect(),
+            model: shared,
+            models,
+            nvlinks: BTreeMap::new(),
+            nvswitches: bus.switches,
+            others: bus.others,
+            name,
+        })
+    }
+
+    fn platform(&self) -> Platform {
+        if self.host.is_wsl() {
+            return Platform::Wsl;
+        }
+        let count = self.session.count().unwrap_or(0);
+        let mode = |index| self.session.by_index(index).ok()?.virtualization().ok();
+        match (0..count).filter_map(mode).any(|mode| mode == VGPU) {
+            true => Platform::Vgpu,
+            false => Platform::BareMetal,
+        }
+    }
+
+    fn driver(&mut self) -> Driver {
+        let version = self.session.driver_version();
+        let nvml = self.session.nvml_version();
+        let cuda = self.session.cuda_version();
+        Driver {
+            version: self
+                .notes
+                .or("the driver's version", version, String::new()),
+            nvml: self.notes.or("NVML's version", nvml, String::new()),
+            cuda: {
+                let (major, minor) = self.notes.or("CUDA's version", cuda, (0, 0));
+                major.saturating_mul(1000).saturating_add(minor * 10)
+            },
+        }
+    }
+
+    /// The cards in the driver's order, and what they are. One that cannot be read is left out.
+    fn cards(&mut self) -> anyhow::Result<(Vec<Card>, BTreeMap<String, Model>)> {
+        let count = self.session.count().context("cannot count the cards")?;
+        let mut cards = Vec::new();
+        let mut models = BTreeMap::new();
+        for index in 0..count {
+            let read = self.session.by_index(index).map_err(anyhow::Error::from);
+            match read.and_then(|device| self.card(device, cards.len(), &mut models)) {
+                Ok(card) => cards.push(card),
+                Err(error) => self
+                    .notes
+                    .add(&format!("card {index} is left out: {error:#}")),
+            }
+        }
+        self.links(&mut cards);
+        Ok((cards, models))
+    }
+
+    /// The fabric of the first card that has joined one.
+    fn fabric(&mut self, name: &str) -> Option<Fabric> {
+        let count = self.session.count().unwrap_or(0);
+        let fabrics =
+            (0..count).filter_map(|index| self.session.by_index(index).ok()?.fabric().ok());
+        let found = fabrics
+            .into_iter()
+            .find(|f| f.joined && f.cluster != [0; 16])?;
+        let digits = format!("{:032x}", u128::from_be_bytes(found.cluster));
+        let part = |range| digits.get(range).unwrap_or_default();
+        let parts = [
+            part(0..8),
+            part(8..12),
+            part(12..16),
+            part(16..20),
+            part(20..32),
+        ];
+        Some(Fabric {
+            cluster: if self.keep_ids {
+                parts.join("-")
+            } else {
+                cluster(name)
+            },
+            clique: found.clique,
+        })
+    }
+}
+
+fn open(library: &Path) -> anyhow::Result<Session> {
+    let remedy = "run this on a node with NVIDIA's driver, or name its library with --nvml-library";
+    let opened = Library::open(library, Arc::default());
+    let opened = opened.with_context(|| format!("there is no driver to ask; {remedy}"))?;
+    opened.init().map_err(|(error, words)| {
+        anyhow::Error::new(error).context(format!("the driver does not start ({words}); {remedy}"))
+    })
+}
+
+/// A name in small letters, digits and dashes.
+fn slug(text: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let dashed: String = text.chars().map(plain).collect();
+    let words = dashed.split('-').filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}
+
+fn describe(machine: Option<&str>, cards: &[Card], models: &BTreeMap<String, Model>) -> String {
+    let count = |key: &String| {
+        cards
+            .iter()
+            .filter(|card| card.model.as_ref() == Some(key))
+            .count()
+    };
+    let parts = models
+        .iter()
+        .map(|(key, model)| format!("{} x {}", count(key), model.name));
+    let parts = parts.collect::<Vec<_>>().join(" and ");
+    let machine = machine.unwrap_or("machine");
+    format!(
+        "captured: {machine} with {}",
+        if parts.is_empty() { "no GPU" } else { &parts }
+    )
+}

@@ -1,0 +1,69 @@
+//! One card, as a profile has it.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use nvml::{Device, Error};
+use sim::{profile::Card, state::Model};
+
+use super::{Capture, slug};
+
+impl Capture<'_> {
+    /// Reads a card, and puts its model among the others.
+    pub(super) fn card(
+        &mut self,
+        device: Device<'_>,
+        position: usize,
+        models: &mut BTreeMap<String, Model>,
+    ) -> anyhow::Result<Card> {
+        let pci = device
+            .pci()?
+            .context("the driver gives it no PCI address")?;
+        let model = self.product(device, pci)?;
+        let mig = self.migs(device, &model);
+        let key = place(models, model);
+        let keep = self.keep_ids;
+        let id = |fact: Result<String, Error>| keep.then_some(fact.ok()).flatten();
+        let minor = device.minor().ok();
+        let numa = self.host.numa();
+        let own = device.memory_node().ok();
+        let uuids = mig
+            .as_ref()
+            .map(|migs| migs.iter().map(|m| m.uuid.clone()).collect());
+        Ok(Card {
+            pci,
+            under: self.host.under(pci, &mut self.notes),
+            numa: self.host.node(pci),
+            memory_numa: own.filter(|own| numa.iter().any(|node| node.node == *own)),
+            model: Some(key),
+            uuid: id(device.uuid()),
+            serial: id(device.serial()),
+            minor: minor.filter(|minor| usize::try_from(*minor) != Ok(position)),
+            group: 0,
+            links: None,
+            mig: mig.map(|migs| migs.into_iter().map(|mig| mig.name).collect()),
+            mig_uuids: uuids.filter(|uuids: &Vec<_>| keep && !uuids.is_empty()),
+        })
+    }
+}
+
+/// Puts a model among those that are known; cards are of one model if all but their sensors is the
+/// same. Gives its key.
+fn place(models: &mut BTreeMap<String, Model>, model: Model) -> String {
+    let alike = |known: &Model| {
+        Model {
+            idle: known.idle.clone(),
+            ..model.clone()
+        } == *known
+    };
+    if let Some((key, _)) = models.iter().find(|(_, known)| alike(known)) {
+        return key.clone();
+    }
+    let name = slug(&model.name);
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let free = names.find(|name| !models.contains_key(name));
+    let key = free.unwrap_or(name);
+    models.insert(key.clone(), model);
+    key
+}

@@ -1,0 +1,223 @@
+//! What the kernel's files tell of the machine.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use model::PciAddress;
+use sim::{
+    profile::Switch,
+    state::{NumaNode, Other, VgpuHost},
+};
+
+use super::notes::Notes;
+
+/// Where the bus shows its functions.
+const BUS: &str = "sys/bus/pci/devices";
+/// Where a function lies when the kernel does not tell.
+const SOMEWHERE: &str = "pci0000:00";
+/// NVIDIA's vendor number.
+const NVIDIA: &str = "10de";
+
+/// The host's files.
+#[derive(Debug)]
+pub(super) struct Host {
+    root: PathBuf,
+}
+
+/// PCI functions that are no cards.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    pub(super) switches: Vec<Switch>,
+    pub(super) others: Vec<Other>,
+}
+
+// === impl Host ===
+
+impl Host {
+    pub(super) fn new(root: &Path) -> Self {
+        let root = root.to_owned();
+        Self { root }
+    }
+
+    /// What the firmware says that the machine is.
+    pub(super) fn product(&self) -> Option<String> {
+        let files = ["sys/class/dmi/id/product_name", "proc/device-tree/model"];
+        files.iter().find_map(|file| self.text(file))
+    }
+
+    /// Whether the node of WSL is there and the driver's usual one is not.
+    pub(super) fn is_wsl(&self) -> bool {
+        let has = |node: &str| self.root.join("dev").join(node).exists();
+        has("dxg") && !has("nvidiactl")
+    }
+
+    /// The NUMA nodes.
+    pub(super) fn numa(&self) -> Vec<NumaNode> {
+        let folder = "sys/devices/system/node";
+        let mut nodes: Vec<NumaNode> = self
+            .names(folder)
+            .iter()
+            .filter_map(|name| name.strip_prefix("node")?.parse().ok())
+            .map(|node| NumaNode {
+                node,
+                cpus: self
+                    .text(&format!("{folder}/node{node}/cpulist"))
+                    .unwrap_or_default(),
+                memory_gib: self.memory(&format!("{folder}/node{node}/meminfo")),
+            })
+            .collect();
+        nodes.sort_by_key(|node| node.node);
+        nodes
+    }
+
+    /// The NUMA node of a function; -1 is none.
+    pub(super) fn node(&self, pci: PciAddress) -> Option<u32> {
+        self.text(&format!("{BUS}/{pci}/numa_node"))?.parse().ok()
+    }
+
+    /// The class of a function: `030200`.
+    pub(super) fn class(&self, pci: PciAddress) -> Option<String> {
+        self.hex(pci, "class")
+    }
+
+    /// What lies between a function and the processor.
+    pub(super) fn under(&self, pci: PciAddress, notes: &mut Notes) -> String {
+        let real = fs_err::canonicalize(self.root.join(BUS).join(pci.to_string())).ok();
+        let devices = fs_err::canonicalize(self.root.join("sys/devices")).ok();
+        let parent = real
+            .as_deref()
+            .zip(devices.as_deref())
+            .and_then(|(real, devices)| {
+                let way = real.strip_prefix(devices).ok()?.parent()?.to_str()?;
+                way.starts_with("pci").then(|| way.to_owned())
+            });
+        parent.unwrap_or_else(|| {
+            if !self.is_wsl() {
+                notes.add(&format!(
+                    "the way to {pci} is left out: the PCI bus does not show it"
+                ));
+            }
+            SOMEWHERE.to_owned()
+        })
+    }
+
+    /// Whether a function is an NVSwitch.
+    pub(super) fn is_switch(&self, pci: PciAddress) -> bool {
+        self.hex(pci, "vendor").as_deref() == Some(NVIDIA)
+            && self
+                .class(pci)
+                .is_some_and(|class| class.starts_with("0680"))
+    }
+
+    /// The functions that matter beside the cards: switches, network, storage, other accelerators.
+    pub(super) fn functions(&self, cards: &[PciAddress]) -> Functions {
+        let mut found = Functions::default();
+        let names = self.names(BUS);
+        let mut addresses: Vec<PciAddress> = names.iter().filter_map(|n| n.parse().ok()).collect();
+        addresses.sort_unstable();
+        for pci in addresses.into_iter().filter(|pci| !cards.contains(pci)) {
+            let link = self.root.join(BUS).join(pci.to_string()).join("driver");
+            let driver = fs_err::read_link(link).ok();
+            let driver = driver
+                .as_deref()
+                .and_then(Path::file_name)
+                .and_then(OsStr::to_str);
+            let ids = self.hex(pci, "vendor").zip(self.hex(pci, "device"));
+            let (Some(driver), Some((vendor, device)), Some(class)) =
+                (driver, ids, self.class(pci))
+            else {
+                continue;
+            };
+            let (id, numa) = (format!("{vendor}:{device}"), self.node(pci));
+            let under = self.under(pci, &mut Notes::default());
+            if self.is_switch(pci) {
+                found.switches.push(Switch {
+                    pci,
+                    id,
+                    under,
+                    numa,
+                    group: 0,
+                    links: None,
+                });
+            } else if matters(&class) {
+                let driver = driver.to_owned();
+                found.others.push(Other {
+                    pci,
+                    id,
+                    class,
+                    driver,
+                    numa,
+                    under,
+                });
+            }
+        }
+        found
+    }
+
+    /// What the first vGPU tells of its host.
+    pub(super) fn vgpu(&self, cards: &[PciAddress]) -> Option<VgpuHost> {
+        cards.iter().find_map(|pci| {
+            let config = fs_err::read(self.root.join(BUS).join(pci.to_string()).join("config"));
+            host_of(&config.ok()?)
+        })
+    }
+
+    fn memory(&self, file: &str) -> u64 {
+        let text = self.text(file).unwrap_or_default();
+        let total = text.lines().find(|line| line.contains("MemTotal:"));
+        let kib = total.and_then(|line| line.split_whitespace().nth_back(1)?.parse().ok());
+        // What the kernel keeps for itself is missing from the total.
+        kib.unwrap_or(0_u64).div_ceil(1 << 20)
+    }
+
+    fn hex(&self, pci: PciAddress, file: &str) -> Option<String> {
+        let text = self.text(&format!("{BUS}/{pci}/{file}"))?;
+        Some(text.trim_start_matches("0x").to_owned())
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        let text = fs_err::read_to_string(self.root.join(file)).ok()?;
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs_err::read_dir(self.root.join(folder))
+            .into_iter()
+            .flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.collect()
+    }
+}
+
+/// Whether a class is of interest: network, fast storage, graphics, accelerators.
+fn matters(class: &str) -> bool {
+    ["02", "0108", "03", "12"]
+        .iter()
+        .any(|start| class.starts_with(start))
+}
+
+/// The host's driver in a vGPU's configuration space: a capability of the vendor's own with `VF`,
+/// then a record of version and branch.
+fn host_of(config: &[u8]) -> Option<VgpuHost> {
+    let byte = |at: usize| config.get(at).copied();
+    let mut at = usize::from(byte(0x34)?);
+    for _ in 0..48 {
+        let own = byte(at)? == 0x09 && config.get(at + 3..at + 5)? == b"VF" && at != 0;
+        if own && byte(at + 5)? == 0 {
+            let text = |from: usize| {
+                let field = config.get(at + from..at + from + 10)?;
+                let field: Vec<u8> = field.iter().copied().take_while(|b| *b != 0).collect();
+                String::from_utf8(field).ok()
+            };
+            return Some(VgpuHost {
+                driver: text(7)?,
+                branch: text(17)?,
+            });
+        }
+        at = usize::from(byte(at + 1)?);
+    }
+    None
+}

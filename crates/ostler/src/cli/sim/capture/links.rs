@@ -1,0 +1,63 @@
+//! The NVLinks of all cards.
+
+use std::collections::BTreeMap;
+
+use nvml::{Code, Device, Remote};
+use sim::profile::Card;
+
+use super::Capture;
+
+/// Links to switches that are no PCI functions of the machine.
+const FABRIC: &str = "fabric";
+/// Links that are not up.
+const DOWN: &str = "down";
+
+impl Capture<'_> {
+    /// Writes the links into the cards, when all cards are known.
+    pub(super) fn links(&mut self, cards: &mut [Card]) {
+        let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
+        for card in cards {
+            let Ok(device) = self.session.by_pci(card.pci) else {
+                continue;
+            };
+            let mut links = BTreeMap::new();
+            for end in ends(device) {
+                let known = match end {
+                    None => Some(DOWN.to_owned()),
+                    Some((_, Some(at))) if addresses.contains(&at) || self.host.is_switch(at) => {
+                        Some(at.to_string())
+                    }
+                    Some((Remote::Switch, _)) => Some(FABRIC.to_owned()),
+                    Some(_) => None,
+                };
+                match known {
+                    Some(end) => *links.entry(end).or_insert(0) += 1,
+                    None => self.notes.add(&format!(
+                        "a link of card {} is left out: it leads to no card and no NVSwitch",
+                        card.pci
+                    )),
+                }
+            }
+            card.links = Some(links).filter(|links| !links.is_empty());
+        }
+    }
+}
+
+/// What is at the end of each link, with its address; `None` for a link that is down. A link that
+/// does not answer is left out; a card without such links, or one that is gone, is asked no more.
+fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<model::PciAddress>)>> {
+    let mut found = Vec::new();
+    for link in 0..Device::LINKS {
+        match device.link_up(link) {
+            Ok(true) => {
+                let at = device.link_remote_pci(link).ok().flatten();
+                found.extend(device.link_remote(link).ok().map(|kind| Some((kind, at))));
+            }
+            Ok(false) => found.push(None),
+            Err(error) if error.is_fatal() || error.code() == Some(Code::INVALID_ARGUMENT) => break,
+            Err(error) if link == 0 && error.is_not_supported() => break,
+            Err(_) => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,132 @@
+//! `ostler topology`: how the cards reach each other, for people, for programs and as a picture.
+
+mod dot;
+mod matrix;
+mod svg;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::ValueEnum;
+use model::{DeviceId, State};
+use place::{Table, Topology, Way};
+use serde::Serialize;
+
+use super::{devices::Sight, table};
+
+/// Show how the cards reach each other: the matrix that placement goes by.
+///
+/// Asks the running agent. If there is none, looks at the hardware itself and says so.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+
+    #[command(flatten)]
+    sight: Sight,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The matrix, for people
+    #[default]
+    Table,
+    /// Cards and pairs with their scores, for programs
+    Json,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
+}
+
+/// The topology for programs.
+#[derive(Debug, Serialize)]
+struct Picture<'a> {
+    cards: Vec<Card<'a>>,
+    pairs: Vec<Pair<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Card<'a> {
+    id: &'a DeviceId,
+    index: Option<&'a str>,
+    model: &'a str,
+    pci: Option<String>,
+    numa: Option<u32>,
+    health: State,
+}
+
+#[derive(Debug, Serialize)]
+struct Pair<'a> {
+    cards: [&'a DeviceId; 2],
+    #[serde(flatten)]
+    way: Way,
+    score: u32,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let snapshot = super::block_on(self.sight.snapshot())??;
+        let topology = Topology::of(&snapshot);
+        let output = match self.output {
+            Form::Table => matrix::page(&topology),
+            Form::Json => table::text(&picture(&topology), false)?,
+            Form::Dot => dot::graph(&topology),
+            Form::Svg => svg::draw(&topology),
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
+    let cards = topology.cards.iter().map(|entry| Card {
+        id: &entry.device.id,
+        index: entry.device.index.as_deref(),
+        model: &entry.device.model,
+        pci: entry.device.pci.map(|pci| pci.to_string()),
+        numa: entry.device.numa,
+        health: entry.verdict.state,
+    });
+    let id = |at: usize| &topology.cards[at].device.id;
+    let pairs = pairs(topology).map(|(a, b, way)| Pair {
+        cards: [id(a), id(b)],
+        way,
+        score: Table::NVIDIA.score(&way),
+    });
+    Picture {
+        cards: cards.collect(),
+        pairs: pairs.collect(),
+    }
+}
+
+/// Every pair of cards, the first in order first, with the way between them.
+fn pairs(topology: &Topology<'_>) -> impl Iterator<Item = (usize, usize, Way)> {
+    let count = topology.cards.len();
+    let pair = move |a: usize| (a + 1..count).map(move |b| (a, b));
+    (0..count)
+        .flat_map(pair)
+        .map(|(a, b)| (a, b, topology.way(a, b)))
+}
+
+/// What a card is called: its index, else its place in the list.
+fn name(topology: &Topology<'_>, at: usize) -> String {
+    let index = topology.cards[at].device.index.as_deref();
+    format!("GPU {}", index.unwrap_or("?"))
+}
+
+/// What joins a pair directly, in words; empty where nothing does.
+fn joined(way: &Way) -> String {
+    match (way.fabric, way.lanes) {
+        (true, _) => "NVSwitch".to_owned(),
+        (false, 0) => String::new(),
+        (false, 1) => "1 NVLink".to_owned(),
+        (false, lanes) => format!("{lanes} NVLinks"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Where everything stands: the cards on a ring, neighbours next to each other.
+
+use std::{collections::BTreeMap, f64::consts::TAU};
+
+use model::Ancestor;
+use place::Topology;
+
+/// The width and height of a card.
+pub(super) const CARD: (f64, f64) = (108.0, 46.0);
+
+/// The width of the band of a NUMA node: every card lies within.
+pub(super) const BAND: f64 = 150.0;
+
+/// Room around the ring for what is written there.
+const MARGIN: f64 = 156.0;
+
+/// The layout.
+pub(super) struct Ring {
+    /// The middle.
+    pub(super) middle: (f64, f64),
+    /// From the middle to the middle of a card.
+    pub(super) radius: f64,
+    /// By card: its middle.
+    pub(super) places: Vec<(f64, f64)>,
+    /// The NUMA nodes, round the ring; none if nothing is known of any.
+    pub(super) nodes: Vec<(Option<u32>, Arc)>,
+    /// Cards behind the same PCIe switches, where they are several.
+    pub(super) switches: Vec<Arc>,
+}
+
+/// A part of the ring, in radians from the top, clockwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Arc {
+    from: f64,
+    to: f64,
+}
+
+// === impl Ring ===
+
+impl Ring {
+    pub(super) fn of(topology: &Topology<'_>) -> Self {
+        let count = topology.cards.len();
+        let order = order(topology);
+        let step = TAU / count.max(1) as f64;
+        // Neighbours on the sides stand above each other, so their height counts least.
+        let radius = (CARD.0 * 1.2 * count as f64 / TAU).max(170.0);
+        let middle = (radius + MARGIN, radius + MARGIN + 20.0);
+        let mut ring = Self {
+            middle,
+            radius,
+            places: vec![middle; count],
+            nodes: Vec::new(),
+            switches: Vec::new(),
+        };
+        for (nth, at) in order.iter().enumerate() {
+            ring.places[*at] = ring.at((nth as f64 + 0.5) * step, radius);
+        }
+        let numa = |at: usize| topology.cards[at].device.numa;
+        for part in order.chunk_by(|a, b| numa(*a) == numa(*b)) {
+            ring.nodes
+                .push((numa(part[0]), ring.arc(&order, part, 0.47)));
+        }
+        if ring.nodes.iter().all(|(numa, _)| numa.is_none()) {
+            ring.nodes.clear();
+        }
+        let groups = groups(topology);
+        let parts = order.chunk_by(|a, b| groups[*a] == groups[*b]);
+        let several = parts.filter(|part| part.len() > 1);
+        ring.switches = several.map(|part| ring.arc(&order, part, 0.3)).collect();
+        ring
+    }
+
+    /// The point at an angle and a distance from the middle.
+    pub(super) fn at(&self, angle: f64, distance: f64) -> (f64, f64) {
+        let (x, y) = self.middle;
+        (x + distance * angle.sin(), y - distance * angle.cos())
+    }
+
+    /// The path of an arc at a distance from the middle.
+    pub(super) fn path(&self, arc: &Arc, distance: f64) -> String {
+        let ((ax, ay), (bx, by)) = (self.at(arc.from, distance), self.at(arc.to, distance));
+        let large = u8::from(arc.to - arc.from > TAU / 2.0);
+        format!("M{ax:.1} {ay:.1}A{distance:.1} {distance:.1} 0 {large} 1 {bx:.1} {by:.1}")
+    }
+
+    /// Where a chord between two points is drawn to, so that chords do not lie on each other.
+    pub(super) fn bend(&self, a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+        let (x, y) = self.middle;
+        let inward = |a: f64, b: f64, middle: f64| (a + b) / 2.0 * 0.45 + middle * 0.55;
+        (inward(a.0, b.0, x), inward(a.1, b.1, y))
+    }
+
+    /// The size of a switch in the middle.
+    pub(super) fn hub(&self) -> f64 {
+        (self.radius * 0.3).clamp(48.0, 90.0)
+    }
+
+    /// The arc behind neighbours, `reach` of a step beyond the first and the last.
+    fn arc(&self, order: &[usize], part: &[usize], reach: f64) -> Arc {
+        let step = TAU / order.len().max(1) as f64;
+        let nth = order
+            .iter()
+            .position(|at| *at == part[0])
+            .unwrap_or_default() as f64;
+        let last = nth + part.len() as f64 - 1.0;
+        Arc {
+            from: (nth + 0.5 - reach) * step,
+            to: (last + 0.5 + reach) * step,
+        }
+    }
+}
+
+// === impl Arc ===
+
+impl Arc {
+    /// The angle of its middle.
+    pub(super) fn middle(&self) -> f64 {
+        (self.from + self.to) / 2.0
+    }
+}
+
+/// The cards round the ring: by NUMA node, then by PCIe switch, then as they are.
+fn order(topology: &Topology<'_>) -> Vec<usize> {
+    let groups = groups(topology);
+    let mut first: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+    for (at, entry) in topology.cards.iter().enumerate() {
+        first.entry(entry.device.numa).or_insert(at);
+    }
+    let mut order: Vec<usize> = (0..topology.cards.len()).collect();
+    order.sort_by_key(|at| (first[&topology.cards[*at].device.numa], groups[*at], *at));
+    order
+}
+
+/// By card: the first card behind the same PCIe switches.
+fn groups(topology: &Topology<'_>) -> Vec<usize> {
+    let near = |a: usize, b: usize| {
+        let ancestor = topology.way(a, b).ancestor;
+        ancestor.is_some_and(|ancestor| ancestor <= Ancestor::Switches)
+    };
+    (0..topology.cards.len())
+        .map(|at| (0..at).find(|other| near(*other, at)).unwrap_or(at))
+        .collect()
+}

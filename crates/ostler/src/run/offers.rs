@@ -1,0 +1,88 @@
+//! Snapshots and pools → offers, and what a person should know of them.
+
+use std::sync::Arc;
+
+use config::Pools;
+use model::{ResourceName, Snapshot};
+use pool::{Aside, Note, Offers, Plan};
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// What was made of the newest snapshot, apart from the offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Made {
+    /// Devices that are not offered, each with its reason.
+    pub(super) aside: Vec<Aside>,
+    /// What else there is to know of the pools.
+    pub(super) notes: Vec<Note>,
+    /// What containers are not given, or in another way than asked for.
+    pub(super) handover: Vec<Handover>,
+}
+
+/// A sentence on what the containers of a resource are given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Handover {
+    pub(super) resource: ResourceName,
+    pub(super) text: String,
+}
+
+/// Makes offers of snapshots as the config wants them, until either ends.
+pub(super) async fn make(
+    mut snapshots: watch::Receiver<Arc<Snapshot>>,
+    mut pools: watch::Receiver<Pools>,
+    offers: watch::Sender<Offers>,
+    made: watch::Sender<Made>,
+) {
+    loop {
+        let snapshot = Arc::clone(&snapshots.borrow_and_update());
+        let plan = pool::plan(&pools.borrow_and_update(), &snapshot);
+        offers.send_replace(Arc::clone(&plan.offers));
+        let new = Made::of(plan);
+        new.log(&made.borrow());
+        made.send_replace(new);
+        let changed = tokio::select! {
+            changed = snapshots.changed() => changed,
+            changed = pools.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+// === impl Made ===
+
+impl Made {
+    fn of(plan: Plan) -> Self {
+        let sentences = plan.offers.iter().flat_map(|offer| {
+            let notes = grant::notes(offer).into_iter();
+            notes.map(|text| Handover {
+                resource: offer.resource.clone(),
+                text,
+            })
+        });
+        Self {
+            handover: sentences.collect(),
+            aside: plan.aside,
+            notes: plan.notes,
+        }
+    }
+
+    /// One line for everything that the one before did not say.
+    fn log(&self, old: &Self) {
+        for aside in self.aside.iter().filter(|new| !old.aside.contains(new)) {
+            let (device, reason) = (&aside.device, &aside.reason);
+            match aside.kind.is_problem() {
+                true => tracing::warn!(%device, reason, "a device is not offered"),
+                false => tracing::debug!(%device, reason, "a device is not offered"),
+            }
+        }
+        for note in self.notes.iter().filter(|new| !old.notes.contains(new)) {
+            tracing::info!(pool = note.pool, "{}", note.text);
+        }
+        let told = |new: &&Handover| !old.handover.contains(new);
+        for Handover { resource, text } in self.handover.iter().filter(told) {
+            tracing::info!(%resource, "{text}");
+        }
+    }
+}

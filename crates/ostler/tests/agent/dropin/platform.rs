@@ -1,0 +1,27 @@
+//! Machines on which cards cannot be told apart.
+
+use super::Plugin;
+use crate::rig::GPU;
+
+#[tokio::test]
+async fn under_wsl_all_cards_are_one_device_with_one_node() {
+    let running = Plugin::default().on("wsl").await;
+    running.offers(&[(GPU, 1)]).await;
+    let granted = running.admit(GPU, 1).await.unwrap();
+    assert!(granted.devices[GPU].contains("all"));
+    assert_eq!(granted.response.envs["NVIDIA_VISIBLE_DEVICES"], "all");
+    let nodes = granted.response.devices.iter();
+    let nodes: Vec<&str> = nodes.map(|node| node.container_path.as_str()).collect();
+    assert_eq!(nodes, ["/dev/dxg"]);
+}
+
+/// Without NVML, and told to end where the driver does not start: on a Tegra board it has started.
+#[tokio::test]
+async fn a_tegra_board_is_one_device_without_nodes() {
+    let running = Plugin::args(&["--fail-on-init-error"]).on("tegra").await;
+    running.offers(&[(GPU, 1)]).await;
+    let granted = running.admit(GPU, 1).await.unwrap();
+    assert!(granted.devices[GPU].contains("tegra"));
+    assert_eq!(granted.response.envs["NVIDIA_VISIBLE_DEVICES"], "tegra");
+    assert!(granted.response.devices.is_empty());
+}

@@ -1,0 +1,212 @@
+//! Times placement. Every call is cold: it makes everything it needs, and keeps nothing. Each is made
+//! five times, and the shortest counts, so that what else the machine does is left out; `raw max` is
+//! the longest of all. Run it with `cargo run --release -p place --example measure`.
+
+#[expect(dead_code, reason = "the tests use the other machines")]
+#[path = "../src/machines.rs"]
+mod machines;
+
+use std::{io::Write, time::Duration};
+
+use config::{Placement, Policy, Pool};
+use model::Device;
+use place::{Matrix, best, prefer};
+use pool::Offer;
+
+/// Times of many calls.
+#[derive(Default)]
+struct Times {
+    shortest: Vec<Duration>,
+    longest: Duration,
+}
+
+fn main() -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
+        "{:<48} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        "microseconds", "calls", "min", "p50", "p99", "max", "raw max"
+    )?;
+    for (name, cards) in [
+        ("hgx2-v100", machines::hgx2()),
+        ("two DGX-1 V100 in one", machines::volta_twice()),
+        (
+            "16 of which nothing is known",
+            machines::cards(16, |_, _| (None, 0, false)),
+        ),
+    ] {
+        let offer = offer(cards, 1, Policy::Topology);
+        row(
+            &mut out,
+            &format!("{name}, 200 sets, every size"),
+            &sets(&offer, 200),
+        )?;
+        row(
+            &mut out,
+            &format!("{name}, all 16, every size"),
+            &all(&offer, 20),
+        )?;
+    }
+    for size in 2..16 {
+        let name = format!("random scores, {size} of 16");
+        row(&mut out, &name, &random(size, &[], 30))?;
+    }
+    for size in 3..8 {
+        let name = format!("random scores, {size} of 16, two required");
+        row(&mut out, &name, &random(size, &[3, 12], 30))?;
+    }
+    let policies = [
+        Policy::Topology,
+        Policy::Packed,
+        Policy::Spread,
+        Policy::FirstFit,
+        Policy::BestFit,
+        Policy::RoundRobin,
+        Policy::Weighted,
+    ];
+    for replicas in [16, 256] {
+        for policy in policies {
+            let offer = offer(machines::hgx2(), replicas, policy);
+            let name = format!("{} ids on 16, {policy:?}", replicas * 16);
+            row(&mut out, &name, &shared(&offer, 400 / (replicas / 8)))?;
+        }
+    }
+    for len in [32, 64] {
+        let name = format!("random scores, every size of {len}");
+        row(&mut out, &name, &beyond(len))?;
+    }
+    Ok(())
+}
+
+fn offer(cards: Vec<Device>, replicas: usize, policy: Policy) -> Offer {
+    let placement = Placement {
+        policy,
+        ..Placement::default()
+    };
+    let pool = Pool {
+        placement,
+        ..Pool::all("gpu", "nvidia.com/gpu")
+    };
+    machines::offer(cards, replicas, pool)
+}
+
+/// Random available sets, each with every size.
+fn sets(offer: &Offer, count: usize) -> Times {
+    let mut dice = Dice(7);
+    let mut times = Times::default();
+    for _ in 0..count {
+        let want = 1 + dice.below(16);
+        let mut ids: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
+        while ids.len() > want {
+            ids.swap_remove(dice.below(ids.len()));
+        }
+        for size in 1..=want {
+            times.of(|| prefer(offer, &ids, &[], size));
+        }
+    }
+    times
+}
+
+fn all(offer: &Offer, rounds: usize) -> Times {
+    let ids: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
+    let mut times = Times::default();
+    for _ in 0..rounds {
+        for size in 1..=ids.len() {
+            times.of(|| prefer(offer, &ids, &[], size));
+        }
+    }
+    times
+}
+
+fn random(size: usize, required: &[usize], rounds: usize) -> Times {
+    let mut dice = Dice(11);
+    let mut times = Times::default();
+    for _ in 0..rounds {
+        let matrix = scores(&mut dice, 16);
+        times.of(|| best(&matrix, required, size));
+    }
+    times
+}
+
+fn beyond(len: usize) -> Times {
+    let mut dice = Dice(13);
+    let mut times = Times::default();
+    for size in 2..len {
+        let matrix = scores(&mut dice, len);
+        times.of(|| best(&matrix, &[], size));
+    }
+    times
+}
+
+/// Random available sets of shared units, each with a random size.
+fn shared(offer: &Offer, rounds: usize) -> Times {
+    let mut dice = Dice(17);
+    let all: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
+    let mut times = Times::default();
+    for round in 0..rounds {
+        let mut ids = all.clone();
+        if round % 2 == 1 {
+            ids.retain(|_| dice.below(2) == 0);
+        }
+        let size = match round % 4 {
+            0 | 1 => 1 + dice.below(16),
+            _ => 1 + dice.below(ids.len()),
+        };
+        times.of(|| prefer(offer, &ids, &[], size));
+    }
+    times
+}
+
+fn scores(dice: &mut Dice, len: usize) -> Matrix {
+    Matrix::new(len, |_, _| {
+        u32::try_from(dice.below(2000)).unwrap_or_default()
+    })
+}
+
+fn row(out: &mut impl Write, name: &str, times: &Times) -> std::io::Result<()> {
+    let mut sorted = times.shortest.clone();
+    sorted.sort();
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let at = |percent: usize| micros(sorted[(sorted.len() - 1) * percent / 100]);
+    let (min, p50, p99, max) = (at(0), at(50), at(99), at(100));
+    let (count, raw) = (sorted.len(), micros(times.longest));
+    writeln!(
+        out,
+        "{name:<48} {count:>5} {min:>8.1} {p50:>8.1} {p99:>8.1} {max:>8.1} {raw:>9.1}"
+    )
+}
+
+// === impl Times ===
+
+impl Times {
+    fn of<T>(&mut self, call: impl Fn() -> T) {
+        let times = [(); 5].map(|()| time(&call));
+        self.shortest.extend(times.iter().min());
+        self.longest = self
+            .longest
+            .max(times.into_iter().max().unwrap_or_default());
+    }
+}
+
+#[expect(clippy::disallowed_types, reason = "real time is what is measured")]
+fn time<T>(call: impl Fn() -> T) -> Duration {
+    let began = std::time::Instant::now();
+    let answer = std::hint::black_box(call());
+    let time = began.elapsed();
+    drop(answer);
+    time
+}
+
+/// The same numbers each time.
+struct Dice(u64);
+
+// === impl Dice ===
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap_or_default() % end
+    }
+}

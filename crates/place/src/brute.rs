@@ -1,0 +1,76 @@
+//! The search's promise, kept by trying everything: what the tests compare with. It makes every
+//! division in index order, with what is missing to a whole number of sets at the end, and of equal
+//! ones keeps the first.
+
+use crate::Matrix;
+
+/// What [`crate::best`] must answer, for two and more of a few things.
+pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
+    let scores: Vec<u64> = (0..1 << matrix.len())
+        .map(|set| matrix.sum(&members(set)))
+        .collect();
+    let required = required.iter().fold(0, |mask, at| mask | 1 << at);
+    let mut best = (None, 0);
+    divisions(matrix.len(), size, &mut |division| {
+        let whole = division
+            .iter()
+            .filter(|set| set.count_ones() as usize == size);
+        let fit = whole.filter(|set| *set & required == required);
+        // The last of equal ones, in reverse, is the first.
+        let Some(chosen) = fit.rev().max_by_key(|set| scores[**set]) else {
+            return;
+        };
+        let sum: u64 = division.iter().map(|set| scores[*set]).sum();
+        if Some(sum) > best.0 {
+            best = (Some(sum), *chosen);
+        }
+    });
+    members(best.1)
+}
+
+/// Every division of so many things into sets of `size`, of which one may be smaller; a set is a
+/// mask.
+pub(crate) fn divisions(len: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
+    let padded = len.next_multiple_of(size);
+    divide(len, (1 << padded) - 1, size, &mut Vec::new(), visit);
+}
+
+fn divide(
+    len: usize,
+    left: usize,
+    size: usize,
+    made: &mut Vec<usize>,
+    visit: &mut dyn FnMut(&[usize]),
+) {
+    if left == 0 {
+        return visit(made);
+    }
+    let lowest = left & left.wrapping_neg();
+    let nothing = len.next_multiple_of(size) - len;
+    choose(left ^ lowest, lowest, size - 1, &mut |set| {
+        let real = set & ((1 << len) - 1);
+        let missing = size - real.count_ones() as usize;
+        if missing == 0 || missing == nothing {
+            made.push(real);
+            divide(len, left ^ set, size, made, visit);
+            made.pop();
+        }
+    });
+}
+
+/// Adds `count` of `open` to `set`, in index order.
+fn choose(mut open: usize, set: usize, count: usize, visit: &mut dyn FnMut(usize)) {
+    if count == 0 {
+        return visit(set);
+    }
+    while open.count_ones() as usize >= count {
+        let lowest = open & open.wrapping_neg();
+        open ^= lowest;
+        choose(open, set | lowest, count - 1, visit);
+    }
+}
+
+/// The things of a mask.
+pub(crate) fn members(set: usize) -> Vec<usize> {
+    (0..24).filter(|at| set >> at & 1 == 1).collect()
+}

@@ -1,0 +1,181 @@
+//! Machines to try placement on: those of the simulator's profiles as the probe reports them, and
+//! the graphs with which the known answers were computed.
+
+use std::sync::Arc;
+
+use config::Pool;
+use model::{Ancestor, Device, Entry, Link, Snapshot, Verdict};
+use pool::{Offer, Unit, UnitId};
+
+/// NVLinks of a DGX-1 with V100s, each pair once.
+const VOLTA: &[(usize, usize, u32)] = &[
+    (0, 1, 1),
+    (0, 2, 1),
+    (0, 3, 2),
+    (0, 4, 2),
+    (1, 2, 2),
+    (1, 3, 1),
+    (1, 5, 2),
+    (2, 3, 2),
+    (2, 6, 1),
+    (3, 7, 1),
+    (4, 5, 1),
+    (4, 6, 1),
+    (4, 7, 2),
+    (5, 6, 2),
+    (5, 7, 1),
+    (6, 7, 2),
+];
+
+/// The id of a card by its index, in the order of indices.
+pub(crate) fn id(n: usize) -> String {
+    format!("GPU-{n:02}")
+}
+
+/// Cards whose ways are what `way` says: the closest common point, the lanes, the fabric.
+pub(crate) fn cards(
+    count: usize,
+    way: impl Fn(usize, usize) -> (Option<Ancestor>, u32, bool),
+) -> Vec<Device> {
+    let card = |a: usize| {
+        let peers = (0..count).filter(|b| *b != a);
+        let link = |b: usize| {
+            let (ancestor, lanes, fabric) = way(a.min(b), a.max(b));
+            Link {
+                peer: id(b).into(),
+                ancestor,
+                lanes,
+                fabric,
+            }
+        };
+        Device {
+            index: Some(a.to_string()),
+            links: peers.map(link).collect(),
+            ..Device::card_of("nvidia", id(a), "GPU")
+        }
+    };
+    (0..count).map(card).collect()
+}
+
+/// A DGX-1 with V100s.
+pub(crate) fn volta() -> Vec<Device> {
+    cards(8, |a, b| {
+        let near = match (a / 2 == b / 2, a / 4 == b / 4) {
+            (true, _) => Ancestor::Switch,
+            (_, true) => Ancestor::HostBridge,
+            _ => Ancestor::System,
+        };
+        (Some(near), lanes(a, b), false)
+    })
+}
+
+/// Two of them in one machine, with nothing but the machine between the two.
+pub(crate) fn volta_twice() -> Vec<Device> {
+    cards(16, |a, b| {
+        let near = match (a / 2 == b / 2, a / 4 == b / 4) {
+            (true, _) => Ancestor::Switch,
+            (_, true) => Ancestor::HostBridge,
+            _ => Ancestor::System,
+        };
+        let lanes = if a / 8 == b / 8 {
+            lanes(a % 8, b % 8)
+        } else {
+            0
+        };
+        (Some(near), lanes, false)
+    })
+}
+
+/// A DGX-1 with P100s: single lanes, other pairs on the PCIe switches.
+pub(crate) fn pascal() -> Vec<Device> {
+    let switch = |n: usize| (n / 4, n % 2);
+    cards(8, |a, b| {
+        let near = match (switch(a) == switch(b), a / 4 == b / 4) {
+            (true, _) => Ancestor::Switch,
+            (_, true) => Ancestor::HostBridge,
+            _ => Ancestor::System,
+        };
+        (Some(near), lanes(a, b).min(1), false)
+    })
+}
+
+/// Four RTX 8000, joined in pairs by bridges; nothing is known of the bridged pairs' PCIe way.
+pub(crate) fn rtx8000() -> Vec<Device> {
+    cards(4, |a, b| match (a, b) {
+        (0, 3) | (1, 2) => (None, 2, false),
+        (0, 1) | (2, 3) => (Some(Ancestor::Node), 0, false),
+        _ => (Some(Ancestor::System), 0, false),
+    })
+}
+
+/// A DGX A100: eight cards on one fabric, two on each NUMA node.
+pub(crate) fn dgx_a100() -> Vec<Device> {
+    let mut cards = cards(8, |a, b| match a / 2 == b / 2 {
+        true => (Some(Ancestor::Switches), 0, true),
+        false => (Some(Ancestor::System), 0, true),
+    });
+    for (card, numa) in cards.iter_mut().zip([3, 3, 1, 1, 7, 7, 5, 5]) {
+        card.numa = Some(numa);
+    }
+    cards
+}
+
+/// A DGX-2: sixteen cards on one fabric, in pairs, fours and boards of eight.
+pub(crate) fn hgx2() -> Vec<Device> {
+    let mut cards = cards(16, |a, b| {
+        let near = match (a / 2 == b / 2, a / 4 == b / 4, a / 8 == b / 8) {
+            (true, ..) => Ancestor::Switch,
+            (_, true, _) => Ancestor::Switches,
+            (.., true) => Ancestor::Node,
+            _ => Ancestor::System,
+        };
+        (Some(near), 0, true)
+    });
+    for (at, card) in cards.iter_mut().enumerate() {
+        card.numa = u32::try_from(at / 8).ok();
+    }
+    cards
+}
+
+/// The offer of some devices, each with so many replicas, under a pool.
+pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer {
+    let unit = |device: &Device, id: String| Unit {
+        id: UnitId::new(id),
+        device: device.id.clone(),
+        healthy: true,
+        reason: String::new(),
+        numa: device.numa,
+    };
+    let mut units = Vec::new();
+    for device in &devices {
+        match replicas {
+            1 => units.push(unit(device, device.id.to_string())),
+            _ => units.extend((0..replicas).map(|n| unit(device, format!("{}::{n}", device.id)))),
+        }
+    }
+    units.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut snapshot = Snapshot::empty(jiff::Timestamp::UNIX_EPOCH);
+    snapshot.devices = devices.into_iter().map(entry).collect();
+    snapshot
+        .devices
+        .sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    Offer {
+        resource: "nvidia.com/gpu".parse().expect("it is one"),
+        units,
+        snapshot: Arc::new(snapshot),
+        pool: Arc::new(pool),
+    }
+}
+
+fn entry(device: Device) -> Entry {
+    Entry {
+        device,
+        verdict: Verdict::default(),
+        telemetry: None,
+    }
+}
+
+fn lanes(a: usize, b: usize) -> u32 {
+    let pair = VOLTA.iter().find(|(x, y, _)| (*x, *y) == (a, b));
+    pair.map_or(0, |(_, _, lanes)| *lanes)
+}

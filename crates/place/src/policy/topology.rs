@@ -1,0 +1,56 @@
+//! The best connected cards, with the rest left as well connected as can be.
+
+use super::{Ask, Different, greedy};
+use crate::search;
+
+/// Different cards where there are enough and it matters; else as the pool wants it: few cards that
+/// are close to each other, or all of them evenly.
+pub(super) fn choose(ask: &Ask<'_, '_>) -> Vec<usize> {
+    match (ask.different(), ask.distinct) {
+        (Some(different), _) => best(ask, &different),
+        (None, config::Distinct::Off) => close(ask),
+        (None, _) => greedy::choose(ask, greedy::spread),
+    }
+}
+
+fn best(ask: &Ask<'_, '_>, Different { all, required }: &Different) -> Vec<usize> {
+    let open = |nth: &usize| !required.contains(nth);
+    if all.len() > search::MOST {
+        let first = (0..all.len()).filter(open).take(ask.count);
+        return ask.one_of_each(first.map(|nth| all[nth]));
+    }
+    let matrix = ask.cards.matrix(all, ask.table());
+    let set = search::best(&matrix, required, required.len() + ask.count);
+    let chosen = set.into_iter().filter(open);
+    ask.one_of_each(chosen.map(|nth| all[nth]))
+}
+
+/// Card by card: first those that the request is on already, then the fullest that holds all that
+/// is missing, else the largest; of several, the one that is closest to the others.
+fn close(ask: &Ask<'_, '_>) -> Vec<usize> {
+    let cards = &ask.cards.0;
+    let scores = ask.scores();
+    let mut counts = vec![0; cards.len()];
+    let mut missing = ask.count;
+    while missing > 0 {
+        let taken = |at: &usize| counts[*at] > 0 || !cards[*at].required.is_empty();
+        let open = (0..cards.len()).filter(|at| cards[*at].free.len() > counts[*at]);
+        let key = |at: &usize| {
+            let free = cards[*at].free.len() - counts[*at];
+            let closeness = scores.as_ref().map_or(0, |scores| {
+                let others = (0..cards.len()).filter(|other| other != at && taken(other));
+                others.map(|other| u64::from(scores.get(*at, other))).sum()
+            });
+            let fits = free >= missing;
+            let waste = if fits { free } else { usize::MAX - free };
+            (!taken(at), !fits, u64::MAX - closeness, waste, *at)
+        };
+        let Some(next) = open.min_by_key(key) else {
+            break;
+        };
+        let count = missing.min(cards[next].free.len() - counts[next]);
+        counts[next] += count;
+        missing -= count;
+    }
+    counts
+}

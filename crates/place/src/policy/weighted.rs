@@ -1,0 +1,171 @@
+//! By the user's weights: links and NUMA nodes of pairs, load, temperature and power of cards. Each
+//! is a number from 0 to 1000 before it is weighed; what is not known is 0. The mean over the pairs
+//! and the mean over the cards are added up.
+
+use config::Weights;
+
+use super::{Ask, Different};
+use crate::{EXACT, Matrix, Way, cards::Card};
+
+/// The best that anything can be.
+const FULL: u64 = 1000;
+
+/// What each card and each pair of cards is worth, by position.
+struct Worth {
+    cards: Vec<u64>,
+    pairs: Vec<Vec<u64>>,
+}
+
+/// The set of the highest worth: exact for different cards up to 16, else grown one by one.
+pub(super) fn choose(weights: &Weights, ask: &Ask<'_, '_>) -> Vec<usize> {
+    let worth = Worth::new(weights, ask);
+    match ask.different() {
+        Some(different) if different.all.len() <= EXACT => {
+            let chosen = worth.highest(&different, ask.count);
+            ask.one_of_each(chosen)
+        }
+        _ => worth.grow(ask),
+    }
+}
+
+// === impl Worth ===
+
+impl Worth {
+    fn new(weights: &Weights, ask: &Ask<'_, '_>) -> Self {
+        let cards = &ask.cards.0;
+        let hottest = cards.iter().filter_map(power).max();
+        let pairs = ask.scores().map_or_else(Vec::new, |links| {
+            let all = || 0..cards.len();
+            let best = all().flat_map(|at| links.row(at)).max().copied();
+            let of = |a: usize| all().map(move |b| (a, b));
+            let row = |a: usize| of(a).map(|pair| two(weights, ask, (&links, best), pair));
+            all().map(|a| row(a).collect()).collect()
+        });
+        Self {
+            cards: cards
+                .iter()
+                .map(|card| one(weights, card, hottest))
+                .collect(),
+            pairs,
+        }
+    }
+
+    /// The worth of a pair; of very many cards, none is known.
+    fn pair(&self, a: usize, b: usize) -> u64 {
+        self.pairs.get(a).map_or(0, |row| row[b])
+    }
+
+    /// What a card adds to some others, of which there will be `size` in all: each card counts as
+    /// much as its pairs together, so that means are compared.
+    fn gain(&self, at: usize, others: &[usize], size: usize) -> u64 {
+        let pairs: u64 = others.iter().map(|other| self.pair(at, *other)).sum();
+        let weight = u64::try_from(size.saturating_sub(1).max(1)).unwrap_or(u64::MAX);
+        pairs
+            .saturating_mul(2)
+            .saturating_add(self.cards[at].saturating_mul(weight))
+    }
+
+    /// The best of all sets; of equal ones the first.
+    fn highest(&self, Different { all, required }: &Different, count: usize) -> Vec<usize> {
+        let mut set: Vec<usize> = required.iter().map(|nth| all[*nth]).collect();
+        let open: Vec<usize> = all.iter().copied().filter(|at| !set.contains(at)).collect();
+        let must = set.len();
+        let mut best = (None, Vec::new());
+        self.extend(&open, &mut set, (must + count, 0), &mut best);
+        best.1.split_off(must)
+    }
+
+    fn extend(
+        &self,
+        open: &[usize],
+        set: &mut Vec<usize>,
+        (size, value): (usize, u64),
+        best: &mut (Option<u64>, Vec<usize>),
+    ) {
+        if set.len() == size {
+            if Some(value) > best.0 {
+                *best = (Some(value), set.clone());
+            }
+            return;
+        }
+        let missing = size - set.len();
+        for at in 0..(open.len() + 1).saturating_sub(missing) {
+            let value = value.saturating_add(self.gain(open[at], set, size));
+            set.push(open[at]);
+            self.extend(&open[at + 1..], set, (size, value), best);
+            set.pop();
+        }
+    }
+
+    /// Adds the unit that gains most, until there are enough. Units of one card are the best pair.
+    fn grow(&self, ask: &Ask<'_, '_>) -> Vec<usize> {
+        let cards = &ask.cards.0;
+        let apart = ask.distinct != config::Distinct::Off;
+        let mut counts = vec![0; cards.len()];
+        let on = |at: usize| std::iter::repeat_n(at, cards[at].required.len());
+        let mut chosen: Vec<usize> = (0..cards.len()).flat_map(on).collect();
+        let size = chosen.len() + ask.count;
+        let mut gains: Vec<u64> = (0..cards.len())
+            .map(|at| self.gain(at, &chosen, size))
+            .collect();
+        for _ in 0..ask.count {
+            let open = (0..cards.len()).filter(|at| cards[*at].free.len() > counts[*at]);
+            let together = |at: usize| {
+                if apart {
+                    counts[at] + cards[at].required.len()
+                } else {
+                    0
+                }
+            };
+            let next = open.min_by_key(|at| (together(*at), u64::MAX - gains[*at]));
+            let Some(next) = next else { break };
+            counts[next] += 1;
+            chosen.push(next);
+            for (at, gain) in gains.iter_mut().enumerate() {
+                *gain = gain.saturating_add(self.pair(at, next).saturating_mul(2));
+            }
+        }
+        counts
+    }
+}
+
+/// The worth of a pair, with the best link there is as the measure.
+fn two(
+    weights: &Weights,
+    ask: &Ask<'_, '_>,
+    (links, best): (&Matrix, Option<u32>),
+    (a, b): (usize, usize),
+) -> u64 {
+    let (link, numa) = match (a == b, ask.cards.0[a].entry, ask.cards.0[b].entry) {
+        (true, ..) => (FULL, FULL),
+        (_, Some(one), Some(other)) => {
+            let best = u64::from(best.unwrap_or_default().max(1));
+            let same = Way::between(&one.device, &other.device).same_numa == Some(true);
+            let link = u64::from(links.get(a, b)) * FULL / best;
+            (link, if same { FULL } else { 0 })
+        }
+        _ => (0, 0),
+    };
+    u64::from(weights.link) * link + u64::from(weights.numa) * numa
+}
+
+/// The worth of a card by itself.
+fn one(weights: &Weights, card: &Card<'_>, hottest: Option<u32>) -> u64 {
+    let part = |part: usize, whole: usize| {
+        let of = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        of(part).saturating_mul(FULL) / of(whole).max(1)
+    };
+    let load = part(card.free.len().min(card.total), card.total);
+    let sample = card.entry.and_then(|entry| entry.telemetry.as_ref());
+    let cool = sample.and_then(|sample| sample.temperature_celsius);
+    let cool = cool.map_or(0, |celsius| FULL - u64::from(celsius.min(100)) * 10);
+    let most = u64::from(hottest.unwrap_or_default().max(1));
+    let frugal = power(card).map_or(0, |power| FULL - u64::from(power) * FULL / most);
+    u64::from(weights.load) * load
+        + u64::from(weights.temperature) * cool
+        + u64::from(weights.power) * frugal
+}
+
+fn power(card: &Card<'_>) -> Option<u32> {
+    card.entry?.telemetry.as_ref()?.power_milliwatts
+}

@@ -1,0 +1,134 @@
+//! The other policies, each by what sets it apart.
+
+use std::sync::Arc;
+
+use model::{DeviceId, Telemetry};
+use rstest::rstest;
+
+use super::*;
+
+/// Eight replicas on each card, of which so many are free; the ids and how many of them are chosen
+/// from each card.
+fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usize> {
+    let mut machine = machines::hgx2();
+    machine.truncate(free.len());
+    let offer = machines::offer(machine, 8, pool(policy, Distinct::Off));
+    let open = |(n, free): (usize, &usize)| {
+        (8 - free..8).map(move |r| format!("{}::{r}", machines::id(n)))
+    };
+    let available: Vec<String> = free.iter().enumerate().flat_map(open).collect();
+    let request = Request {
+        available: &available,
+        required: &[],
+        size,
+        clock,
+    };
+    let ids = texts(&prefer_at(&offer, &request).unwrap());
+    let on = |n: usize| {
+        ids.iter()
+            .filter(|id| id.starts_with(&machines::id(n)))
+            .count()
+    };
+    (0..free.len()).map(on).collect()
+}
+
+#[rstest]
+#[case::the_fullest_that_fits(&[8, 2, 3, 5], 3, &[0, 0, 3, 0])]
+#[case::else_the_largest_first(&[6, 2, 3, 5], 9, &[6, 0, 3, 0])]
+fn best_fit_takes(#[case] free: &[usize], #[case] size: usize, #[case] expected: &[usize]) {
+    let clock = Clock::default();
+    assert_eq!(chosen(Policy::BestFit, free, size, &clock), expected);
+}
+
+#[test]
+fn first_fit_goes_by_the_cards_order() {
+    let clock = Clock::default();
+    assert_eq!(chosen(Policy::FirstFit, &[2, 8, 8], 4, &clock), [2, 2, 0]);
+}
+
+#[test]
+fn packed_begins_the_smallest_new_card_that_holds_the_rest() {
+    let clock = Clock::default();
+    assert_eq!(chosen(Policy::Packed, &[8, 2, 8], 4, &clock), [2, 2, 0]);
+}
+
+#[test]
+fn round_robin_goes_round() {
+    let mut clock = Clock::default();
+    let mut order = Vec::new();
+    for _ in 0..7 {
+        let counts = chosen(Policy::RoundRobin, &[8, 8, 8], 1, &clock);
+        let card = counts.iter().position(|count| *count == 1).unwrap();
+        clock.grant([&DeviceId::new(machines::id(card))]);
+        order.push(card);
+    }
+    assert_eq!(order, [0, 1, 2, 0, 1, 2, 0]);
+    clock.grant([
+        &DeviceId::new(machines::id(1)),
+        &DeviceId::new(machines::id(2)),
+    ]);
+    assert_eq!(chosen(Policy::RoundRobin, &[8, 8, 8], 2, &clock), [1, 1, 0]);
+}
+
+/// Four cards of a DGX-1 with their temperatures and powers, and two of them by some weights.
+fn weighed(weights: Weights, samples: [Option<(u32, u32)>; 4], size: usize) -> Vec<String> {
+    let mut machine = machines::volta();
+    machine.truncate(4);
+    let mut offer = machines::offer(machine, 1, Pool::all("gpu", "nvidia.com/gpu"));
+    offer.pool = Arc::new(Pool {
+        placement: Placement {
+            policy: Policy::Weighted,
+            weights,
+        },
+        ..Pool::all("gpu", "nvidia.com/gpu")
+    });
+    let mut snapshot = model::Snapshot::clone(&offer.snapshot);
+    for (entry, sample) in snapshot.devices.iter_mut().zip(samples) {
+        entry.telemetry = sample.map(|(celsius, watts)| Telemetry {
+            temperature_celsius: Some(celsius),
+            power_milliwatts: Some(watts * 1000),
+            ..Telemetry::default()
+        });
+    }
+    offer.snapshot = Arc::new(snapshot);
+    texts(&prefer(&offer, &ids(&[0, 1, 2, 3]), &[], size).unwrap())
+}
+
+const WARM: [Option<(u32, u32)>; 4] = [
+    Some((80, 300)),
+    Some((40, 90)),
+    Some((70, 60)),
+    Some((41, 200)),
+];
+
+#[rstest]
+#[case::nothing_counts(Weights::default(), WARM, 2, &[0, 1])]
+#[case::links(Weights { link: 1, ..Weights::default() }, WARM, 2, &[2, 3])]
+#[case::cool_cards(Weights { temperature: 1, ..Weights::default() }, WARM, 2, &[1, 3])]
+#[case::frugal_cards(Weights { power: 1, ..Weights::default() }, WARM, 2, &[1, 2])]
+#[case::links_beside_heat(Weights { link: 1, temperature: 9, ..Weights::default() }, WARM, 2, &[1, 3])]
+#[case::heat_beside_links(Weights { link: 9, temperature: 1, ..Weights::default() }, WARM, 2, &[2, 3])]
+#[case::one_cool_card(Weights { link: 9, temperature: 1, ..Weights::default() }, WARM, 1, &[1])]
+#[case::what_is_not_known_is_not_cool(
+    Weights { temperature: 1, ..Weights::default() }, [None, Some((95, 1)), None, Some((99, 1))], 2, &[1, 3]
+)]
+fn weights_decide(
+    #[case] weights: Weights,
+    #[case] samples: [Option<(u32, u32)>; 4],
+    #[case] size: usize,
+    #[case] expected: &[usize],
+) {
+    assert_eq!(weighed(weights, samples, size), ids(expected));
+}
+
+#[test]
+fn the_highest_weights_there_are_do_not_overflow() {
+    let most = Weights {
+        link: u32::MAX,
+        numa: u32::MAX,
+        load: u32::MAX,
+        temperature: u32::MAX,
+        power: u32::MAX,
+    };
+    assert_eq!(weighed(most, WARM, 3).len(), 3);
+}

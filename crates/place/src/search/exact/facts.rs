@@ -1,0 +1,236 @@
+//! What the exact search knows beforehand: the score of every mask, which things are alike, and
+//! for each thing the others from the best down.
+
+use super::Mask;
+use crate::{EXACT, Matrix};
+
+/// The problem, prepared.
+pub(super) struct Facts {
+    /// Every thing.
+    pub(super) all: Mask,
+    /// What must be in one full set.
+    pub(super) required: Mask,
+    /// How many are in a full set.
+    pub(super) size: usize,
+    /// The highest score of a full set.
+    pub(super) highest: u32,
+    /// The highest score of the smaller set.
+    highest_small: u32,
+    /// By mask: the sum over its pairs.
+    scores: Vec<u32>,
+    /// By thing: those before it that could be exchanged for it without any difference.
+    alike: [Mask; EXACT],
+    /// By thing: the others with their scores, the best first.
+    near: Vec<Vec<(Mask, u32)>>,
+}
+
+// === impl Facts ===
+
+impl Facts {
+    pub(super) fn new(matrix: &Matrix, required: Mask, size: usize) -> Self {
+        let len = matrix.len();
+        let mut facts = Self {
+            all: (1 << len) - 1,
+            required,
+            size,
+            highest: 0,
+            highest_small: 0,
+            scores: scores(matrix),
+            alike: alike(matrix, required),
+            near: (0..len).map(|at| near(matrix, at)).collect(),
+        };
+        facts.highest = facts.highest_of(size);
+        facts.highest_small = facts.highest_of(len % size);
+        facts
+    }
+
+    /// The sum over all pairs of a set.
+    pub(super) fn score(&self, set: Mask) -> u32 {
+        self.scores[set]
+    }
+
+    /// How many sets a division has.
+    pub(super) fn sets(&self) -> usize {
+        self.near.len().div_ceil(self.size)
+    }
+
+    /// Whether a set is full and has all that is required.
+    pub(super) fn fits(&self, set: Mask) -> bool {
+        set.count_ones() as usize == self.size && set & self.required == self.required
+    }
+
+    /// Whether a set can be part of a division with that left: what is required is not torn apart,
+    /// and there is a full set for it.
+    pub(super) fn may(&self, set: Mask, left: Mask) -> bool {
+        match set & self.required {
+            0 => left & self.required == 0 || left.count_ones() as usize >= self.size,
+            _ => self.fits(set),
+        }
+    }
+
+    /// How many full sets there are beside one, and what the smaller one can reach.
+    pub(super) fn others(&self) -> (u32, u32) {
+        (number(self.near.len() / self.size) - 1, self.highest_small)
+    }
+
+    /// What a division of so many things cannot exceed.
+    pub(super) fn limit(&self, count: usize) -> u32 {
+        let small = match count % self.size {
+            0 => 0,
+            _ => self.highest_small,
+        };
+        self.highest * number(count / self.size) + small
+    }
+
+    /// Every full set with all that is required, the best first, equal ones in index order.
+    pub(super) fn ranked(&self) -> impl Iterator<Item = (u32, Mask)> + use<> {
+        let mut sets = Vec::new();
+        self.supersets(self.all, &mut |set| {
+            // Of two sets, the one with the lowest thing that is not in both comes first.
+            let order = number(set).reverse_bits();
+            sets.push(u64::from(self.score(set)) << 32 | u64::from(order));
+        });
+        sets.sort_unstable_by(|a, b| b.cmp(a));
+        sets.into_iter().map(|key| {
+            let [score, order] = [key >> 32, key & u64::from(u32::MAX)].map(low);
+            (score, order.reverse_bits() as Mask)
+        })
+    }
+
+    /// An upper bound of every division of `mask` into full sets and the smaller one: nobody has
+    /// better company than the best `size - 1` others, and those in the smaller set have less.
+    pub(super) fn bound(&self, mask: Mask) -> u32 {
+        let rest = mask.count_ones() as usize % self.size;
+        let (mut sum, mut losses) = (0, [u32::MAX; EXACT]);
+        let mut left = mask;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let (mut company, mut small) = (0, 0);
+            let present = self.near[at].iter().filter(|(other, _)| mask & other != 0);
+            for (nth, (_, score)) in present.take(self.size - 1).enumerate() {
+                company += score;
+                if nth + 1 < rest {
+                    small += score;
+                }
+            }
+            sum += company;
+            losses[at] = company - small;
+        }
+        if rest > 0 {
+            losses.sort_unstable();
+            sum -= losses[..rest].iter().sum::<u32>();
+        }
+        sum / 2
+    }
+
+    /// Every full set of `mask` with all that is required, in index order; of things that are
+    /// alike, the first.
+    pub(super) fn supersets(&self, mask: Mask, visit: &mut impl FnMut(Mask)) {
+        let must = self.required;
+        let missing = self.size - must.count_ones() as usize;
+        self.grow(mask, mask ^ must, must, missing, visit);
+    }
+
+    /// Every subset of that size, in the same manner.
+    pub(super) fn subsets(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
+        self.grow(mask, mask, 0, size, visit);
+    }
+
+    /// Every subset of that size with the lowest thing of `mask`, in the same manner.
+    pub(super) fn with_lowest(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
+        let lowest = mask & mask.wrapping_neg();
+        self.grow(mask, mask ^ lowest, lowest, size - 1, visit);
+    }
+
+    /// Adds `missing` of `open` to `set`.
+    fn grow(
+        &self,
+        mask: Mask,
+        mut open: Mask,
+        set: Mask,
+        missing: usize,
+        visit: &mut impl FnMut(Mask),
+    ) {
+        let free = |at: usize, set: Mask| self.alike[at] & mask & !set == 0;
+        match missing {
+            0 => visit(set),
+            // The last one without a call: this loop is where the time goes.
+            1 => {
+                while open != 0 {
+                    let at = open.trailing_zeros() as usize;
+                    open &= open - 1;
+                    if free(at, set) {
+                        visit(set | 1 << at);
+                    }
+                }
+            }
+            _ => {
+                let mut spare = (open.count_ones() as usize + 1).saturating_sub(missing);
+                while spare > 0 {
+                    spare -= 1;
+                    let at = open.trailing_zeros() as usize;
+                    open &= open - 1;
+                    if free(at, set) {
+                        self.grow(mask, open, set | 1 << at, missing - 1, visit);
+                    }
+                }
+            }
+        }
+    }
+
+    fn highest_of(&self, size: usize) -> u32 {
+        let mut highest = 0;
+        self.subsets(self.all, size, &mut |set| {
+            highest = highest.max(self.score(set));
+        });
+        highest
+    }
+}
+
+/// A number of things, or of sets of them, or a set.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("masks have 16 bits")
+}
+
+fn low(half: u64) -> u32 {
+    u32::try_from(half).expect("it is half of 64 bits")
+}
+
+/// The sum over the pairs of every mask: with the two lowest things `a` and `b`, all pairs are those
+/// without `a`, those without `b`, less those without both, and the pair itself.
+fn scores(matrix: &Matrix) -> Vec<u32> {
+    let mut scores = vec![0; 1 << matrix.len()];
+    for mask in 1..scores.len() {
+        let no_a = mask & (mask - 1);
+        if no_a == 0 {
+            continue;
+        }
+        let none = no_a & (no_a - 1);
+        let (a, b) = (mask.trailing_zeros(), no_a.trailing_zeros());
+        let pair = matrix.get(a as usize, b as usize);
+        scores[mask] = scores[no_a] + (scores[mask ^ (no_a ^ none)] - scores[none]) + pair;
+    }
+    scores
+}
+
+/// Two things are alike if they are both required or both not, and score the same with every third.
+fn alike(matrix: &Matrix, required: Mask) -> [Mask; EXACT] {
+    let len = matrix.len();
+    let same = |a: usize, b: usize| {
+        (required >> a ^ required >> b) & 1 == 0
+            && (0..len).all(|c| c == a || c == b || matrix.get(a, c) == matrix.get(b, c))
+    };
+    let mut alike = [0; EXACT];
+    for (at, before) in alike.iter_mut().enumerate().take(len) {
+        *before = (0..at).filter(|b| same(at, *b)).fold(0, |m, b| m | 1 << b);
+    }
+    alike
+}
+
+fn near(matrix: &Matrix, at: usize) -> Vec<(Mask, u32)> {
+    let others = (0..matrix.len()).filter(|other| *other != at);
+    let mut near: Vec<_> = others.map(|o| (1 << o, matrix.get(at, o))).collect();
+    near.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+    near
+}

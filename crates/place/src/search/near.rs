@@ -1,0 +1,120 @@
+//! The search beyond 16 things: a division that no exchange of two things improves.
+
+use std::cmp::Reverse;
+
+use crate::Matrix;
+
+/// How many exchanges are made at most.
+const EXCHANGES: usize = 4096;
+
+/// A division in the making.
+struct Division<'a> {
+    matrix: &'a Matrix,
+    /// By thing: its set.
+    of: Vec<usize>,
+    /// By thing and set: the sum of its scores with the set's members.
+    company: Vec<Vec<u64>>,
+    /// By thing: whether it must stay in the first set.
+    fixed: Vec<bool>,
+}
+
+/// The best set of a good division; `2 ≤ size < len`, fewer required, which are in order.
+pub(super) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
+    let sets = divide(matrix, required, size).into_iter();
+    let fit = sets.filter(|set| set.len() == size && required.iter().all(|one| set.contains(one)));
+    // Of equal ones the first in index order.
+    fit.min_by_key(|set| (Reverse(matrix.sum(set)), set.clone()))
+        .unwrap_or_default()
+}
+
+/// A good division.
+pub(super) fn divide(matrix: &Matrix, required: &[usize], size: usize) -> Vec<Vec<usize>> {
+    let mut division = Division::grow(matrix, required, size);
+    division.improve();
+    let sets = 0..matrix.len().div_ceil(size);
+    sets.map(|set| division.members(set)).collect()
+}
+
+// === impl Division ===
+
+impl<'a> Division<'a> {
+    /// Fills one set after the other, each from the lowest thing left (the first from what is
+    /// required), each time with the one that adds most.
+    fn grow(matrix: &'a Matrix, required: &[usize], size: usize) -> Self {
+        let len = matrix.len();
+        let sets = len.div_ceil(size);
+        let mut division = Self {
+            matrix,
+            of: vec![sets; len],
+            company: vec![vec![0; sets]; len],
+            fixed: vec![false; len],
+        };
+        for one in required {
+            division.fixed[*one] = true;
+            division.put(*one, 0);
+        }
+        for set in 0..sets {
+            let missing = size - if set == 0 { required.len() } else { 0 };
+            for _ in 0..missing {
+                let left = (0..len).filter(|at| division.of[*at] == sets);
+                let next = left.max_by_key(|at| (division.company[*at][set], len - at));
+                let Some(next) = next else { break };
+                division.put(next, set);
+            }
+        }
+        division
+    }
+
+    fn put(&mut self, one: usize, set: usize) {
+        self.of[one] = set;
+        for (at, score) in self.matrix.row(one).iter().enumerate() {
+            self.company[at][set] += u64::from(*score);
+        }
+    }
+
+    /// Exchanges the two things that gain most, until none do.
+    fn improve(&mut self) {
+        for _ in 0..EXCHANGES {
+            let Some((a, b)) = self.exchange() else {
+                return;
+            };
+            let (here, there) = (self.of[a], self.of[b]);
+            for at in 0..self.of.len() {
+                let (with_a, with_b) = (self.matrix.get(at, a), self.matrix.get(at, b));
+                let [with_a, with_b] = [with_a, with_b].map(u64::from);
+                self.company[at][here] = self.company[at][here] + with_b - with_a;
+                self.company[at][there] = self.company[at][there] + with_a - with_b;
+            }
+            (self.of[a], self.of[b]) = (there, here);
+        }
+    }
+
+    fn exchange(&self) -> Option<(usize, usize)> {
+        let (mut best, mut most) = (None, 0);
+        for a in 0..self.of.len() {
+            for b in a + 1..self.of.len() {
+                let gain = self.gain(a, b);
+                if gain > most {
+                    (best, most) = (Some((a, b)), gain);
+                }
+            }
+        }
+        best
+    }
+
+    /// By how much the sum grows if two things change places.
+    fn gain(&self, a: usize, b: usize) -> u64 {
+        let (here, there) = (self.of[a], self.of[b]);
+        if here == there || self.fixed[a] || self.fixed[b] {
+            return 0;
+        }
+        let after = self.company[a][there] + self.company[b][here];
+        let before = self.company[a][here] + self.company[b][there];
+        after.saturating_sub(before + 2 * u64::from(self.matrix.get(a, b)))
+    }
+
+    fn members(&self, set: usize) -> Vec<usize> {
+        let all = 0..self.of.len();
+        all.filter(|at| self.of[*at] == set).collect()
+    }
+}

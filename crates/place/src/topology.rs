@@ -1,0 +1,81 @@
+//! The cards of a node and the ways between them, in the order of their indices.
+
+use model::{Device, Entry, Kind, Snapshot};
+
+use crate::{Matrix, Table, Way};
+
+/// Every card of a snapshot with the ways between them.
+#[derive(Debug)]
+pub struct Topology<'a> {
+    /// The cards, by index, then address, then id.
+    pub cards: Vec<&'a Entry>,
+}
+
+// === impl Topology ===
+
+impl<'a> Topology<'a> {
+    /// The whole cards of a snapshot, whatever their health; partitions are on their cards.
+    pub fn of(snapshot: &'a Snapshot) -> Self {
+        let whole = |entry: &&Entry| matches!(entry.device.kind, Kind::Card { .. });
+        let mut cards: Vec<&Entry> = snapshot.devices.iter().filter(whole).collect();
+        cards.sort_by(|a, b| position(&a.device).cmp(&position(&b.device)));
+        Self { cards }
+    }
+
+    /// The way between two cards, by their positions.
+    pub fn way(&self, a: usize, b: usize) -> Way {
+        Way::between(&self.cards[a].device, &self.cards[b].device)
+    }
+
+    /// The score of every pair.
+    pub fn matrix(&self, table: &Table) -> Matrix {
+        Matrix::new(self.cards.len(), |a, b| table.score(&self.way(a, b)))
+    }
+}
+
+/// Where a device stands among the others: by index, then address, then id. What has no index
+/// comes last.
+pub(crate) fn position(device: &Device) -> impl Ord + '_ {
+    let index = device.index.as_deref().map(|index| {
+        let mut parts = index
+            .split(':')
+            .map(|part| part.parse().unwrap_or(u32::MAX));
+        (parts.next(), parts.next())
+    });
+    (index.is_none(), index, device.pci, device.id.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Verdict;
+
+    #[test]
+    fn cards_stand_in_the_order_of_their_indices() {
+        let entry = |id: &str, index: Option<&str>| Entry {
+            device: Device {
+                index: index.map(str::to_owned),
+                ..Device::card_of("nvidia", id, "A100")
+            },
+            verdict: Verdict::default(),
+            telemetry: None,
+        };
+        let devices = [
+            ("a", Some("10")),
+            ("b", Some("9")),
+            ("c", None),
+            ("d", Some("0")),
+        ];
+        let snapshot = Snapshot {
+            devices: devices.map(|(id, index)| entry(id, index)).into(),
+            ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
+        };
+        let topology = Topology::of(&snapshot);
+        let ids: Vec<&str> = topology
+            .cards
+            .iter()
+            .map(|c| c.device.id.as_str())
+            .collect();
+        assert_eq!(ids, ["d", "b", "a", "c"]);
+    }
+}

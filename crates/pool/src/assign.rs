@@ -1,0 +1,74 @@
+//! Which pool takes a device: the first that has a selector for it and room.
+
+use config::Pool;
+use model::{Device, Entry};
+
+use crate::{AsideKind, aside::Asides, select};
+
+/// A pool with the devices it takes.
+pub(crate) type Taken<'a> = (&'a Pool, Vec<&'a Entry>);
+
+/// Divides devices among the pools. What no pool takes is set aside.
+pub(crate) fn assign<'a>(
+    pools: &'a [Pool],
+    mut entries: Vec<&'a Entry>,
+    asides: &mut Asides,
+) -> Vec<Taken<'a>> {
+    let taken = pools.iter().map(|pool| {
+        let (members, left) = take(pool, std::mem::take(&mut entries));
+        entries = left;
+        (pool, members)
+    });
+    let taken = taken.collect();
+    for entry in entries {
+        refuse(pools, &entry.device, asides);
+    }
+    taken
+}
+
+/// What a pool takes of the devices, and what it leaves.
+fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+    let (mut members, mut left): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|entry| wants(pool, &entry.device));
+    let limit = pool.limit.and_then(|limit| usize::try_from(limit).ok());
+    if let Some(limit) = limit.filter(|limit| *limit < members.len()) {
+        members.sort_by_key(|entry| number(&entry.device));
+        left.extend(members.split_off(limit));
+    }
+    (members, left)
+}
+
+fn wants(pool: &Pool, device: &Device) -> bool {
+    pool.selectors.is_empty() || select::first(&pool.selectors, device).is_some()
+}
+
+/// The driver's index as numbers, `3:1` after `3`; devices without one come last.
+fn number(device: &Device) -> (u32, Option<u32>) {
+    let index = device.index.as_deref().unwrap_or_default();
+    let (card, part) = match index.split_once(':') {
+        Some((card, part)) => (card, part.parse().ok()),
+        None => (index, None),
+    };
+    (card.parse().unwrap_or(u32::MAX), part)
+}
+
+fn refuse(pools: &[Pool], device: &Device, asides: &mut Asides) {
+    let full = pools.iter().find(|pool| wants(pool, device));
+    match full.and_then(|pool| Some((pool, pool.limit?))) {
+        Some((pool, limit)) => {
+            let reason = format!(
+                "pool `{}` takes no more than its limit, {limit}, and no later pool takes it",
+                pool.name
+            );
+            asides.put_of(pool, device, AsideKind::NoPool, reason);
+        }
+        None => {
+            let reason = "no selector of a pool matches it: add one, or exclude the device";
+            asides.put(device, AsideKind::NoPool, reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

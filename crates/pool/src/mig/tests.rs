@@ -1,0 +1,218 @@
+use config::{Mig, Pools};
+use model::CauseKind;
+
+use crate::{
+    AsideKind,
+    sample::{card, entry, lines, mig, mig_card, plan_of, sick},
+};
+
+fn under(strategy: Mig) -> Pools {
+    Pools::of(strategy)
+}
+
+/// The plan without its notes.
+fn told(strategy: Mig, devices: Vec<model::Entry>) -> String {
+    let mut plan = plan_of(&under(strategy), devices);
+    plan.notes.clear();
+    lines(&plan)
+}
+
+/// Card 0 whole; card 1 in MIG mode with two shapes; card 2 in MIG mode and empty.
+fn blend() -> Vec<model::Entry> {
+    vec![
+        card(0),
+        mig_card(1),
+        mig(1, 0, "1g.5gb"),
+        mig(1, 1, "1g.5gb"),
+        mig(1, 2, "3g.20gb"),
+        mig_card(2),
+    ]
+}
+
+#[test]
+fn none_offers_every_card_whole_and_no_mig_device() {
+    insta::assert_snapshot!(told(Mig::None, blend()), @r"
+    nvidia.com/gpu: GPU-0 GPU-1 GPU-2
+    MIG-1-0 - Whole: the MIG strategy is none: cards are offered whole
+    MIG-1-1 - Whole: the MIG strategy is none: cards are offered whole
+    MIG-1-2 - Whole: the MIG strategy is none: cards are offered whole
+    ");
+}
+
+#[test]
+fn mixed_offers_mig_devices_by_shape_and_whole_cards_beside_them() {
+    insta::assert_snapshot!(told(Mig::Mixed, blend()), @r"
+    nvidia.com/gpu: GPU-0
+    nvidia.com/mig-1g.5gb: MIG-1-0 MIG-1-1
+    nvidia.com/mig-3g.20gb: MIG-1-2
+    GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 3
+    GPU-2 - MigEmpty: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
+    ");
+}
+
+#[test]
+fn single_serves_the_commonest_shape_and_says_what_does_not_fit() {
+    insta::assert_snapshot!(told(Mig::Single, blend()), @r"
+    nvidia.com/gpu: MIG-1-0 MIG-1-1
+    GPU-0 - MigStrategy: the MIG strategy is single and migEnabled is not the same on all cards: the MIG devices of the type 1g.5gb are served and whole cards are not; use the strategy mixed
+    GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 2
+    GPU-2 - MigEmpty: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
+    MIG-1-2 - MigStrategy: the MIG strategy is single and there is more than one type of MIG device: 1g.5gb is served and 3g.20gb is not; use the strategy mixed
+    ");
+}
+
+#[test]
+fn single_on_a_uniform_node_offers_all_mig_devices_as_cards() {
+    let devices = vec![
+        mig_card(0),
+        mig(0, 0, "3g.20gb"),
+        mig(0, 1, "3g.20gb"),
+        mig_card(1),
+        mig(1, 0, "3g.20gb"),
+    ];
+    insta::assert_snapshot!(told(Mig::Single, devices), @r"
+    nvidia.com/gpu: MIG-0-0 MIG-0-1 MIG-1-0
+    GPU-0 - Partitioned: it is in MIG mode and offered as its MIG devices: 2
+    GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 1
+    ");
+}
+
+#[test]
+fn without_mig_all_strategies_are_alike() {
+    for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
+        let plan = plan_of(&under(strategy), vec![card(0), card(1)]);
+        assert_eq!(plan.offers.len(), 1);
+        assert_eq!(plan.offers[0].units.len(), 2);
+        assert_eq!(plan.aside, []);
+    }
+}
+
+#[test]
+fn an_emptied_mig_card_costs_only_itself() {
+    for strategy in [Mig::Single, Mig::Mixed] {
+        let plan = plan_of(&under(strategy), vec![card(0), mig_card(1)]);
+        assert_eq!(plan.offers[0].units.len(), 1, "{strategy:?}");
+        assert_eq!(plan.aside[0].device.as_str(), "GPU-1");
+        assert_eq!(plan.aside[0].kind, AsideKind::MigEmpty);
+        let plan = plan_of(&under(strategy), vec![mig_card(1)]);
+        assert_eq!((plan.offers.len(), plan.aside.len()), (0, 1));
+    }
+}
+
+#[test]
+fn a_mig_card_whose_devices_are_gone_is_empty() {
+    let gone = sick(mig(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let plan = plan_of(&under(Mig::Mixed), vec![mig_card(0), gone]);
+    assert_eq!(plan.offers[0].healthy(), 0);
+    assert_eq!(plan.aside[0].kind, AsideKind::MigEmpty);
+}
+
+#[test]
+fn a_mig_card_counts_only_what_is_there() {
+    let gone = sick(mig(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let devices = vec![mig_card(0), gone, mig(0, 1, "1g.5gb")];
+    insta::assert_snapshot!(told(Mig::Mixed, devices), @r"
+    nvidia.com/mig-1g.5gb: MIG-0-0 MIG-0-1
+    GPU-0 - Partitioned: it is in MIG mode and offered as its MIG devices: 1
+    ");
+}
+
+#[rstest::rstest]
+#[case::more_devices(&[(0, "1g.5gb"), (0, "1g.5gb"), (1, "3g.20gb")], "1g.5gb")]
+#[case::more_cards(&[(0, "1g.5gb"), (0, "1g.5gb"), (1, "3g.20gb"), (2, "3g.20gb")], "3g.20gb")]
+#[case::first_by_name(&[(0, "3g.20gb"), (1, "2g.10gb")], "2g.10gb")]
+#[case::all_compute_slices_or_not(&[(0, "1c.3g.20gb"), (0, "1c.3g.20gb"), (1, "3g.20gb")], "1c.3g.20gb")]
+fn the_shape_that_single_serves(#[case] made: &[(u32, &str)], #[case] expected: &str) {
+    let devices = made
+        .iter()
+        .zip(0..)
+        .map(|((card, profile), m)| mig(*card, m, profile));
+    let plan = plan_of(&under(Mig::Single), devices.collect());
+    let offer = &plan.offers[0];
+    assert_eq!(offer.resource.as_str(), "nvidia.com/gpu");
+    for unit in &offer.units {
+        let device = &offer.entry(unit).unwrap().device;
+        assert_eq!(super::profile(device), Some(expected));
+    }
+    let served = made.iter().filter(|(_, profile)| *profile == expected);
+    assert_eq!(offer.units.len(), served.count());
+    assert!(plan.aside.iter().all(|a| a.kind == AsideKind::MigStrategy));
+}
+
+#[test]
+fn under_single_the_shapes_of_yesterday_do_not_stand_in_the_way() {
+    let gone = |m| sick(mig(0, m, "1g.5gb"), CauseKind::Gone, "it is gone");
+    let cut_anew = vec![mig_card(0), gone(0), gone(1), gone(2), mig(0, 7, "3g.20gb")];
+    insta::assert_snapshot!(told(Mig::Single, cut_anew), @r"
+    nvidia.com/gpu: MIG-0-7
+    GPU-0 - Partitioned: it is in MIG mode and offered as its MIG devices: 1
+    MIG-0-0 - Gone: it is gone, and no 1g.5gb is served any more
+    MIG-0-1 - Gone: it is gone, and no 1g.5gb is served any more
+    MIG-0-2 - Gone: it is gone, and no 1g.5gb is served any more
+    ");
+    let switched_off = vec![card(0), gone(0), gone(1)];
+    insta::assert_snapshot!(told(Mig::Single, switched_off), @r"
+    nvidia.com/gpu: GPU-0
+    MIG-0-0 - Gone: it is gone, and no 1g.5gb is served any more
+    MIG-0-1 - Gone: it is gone, and no 1g.5gb is served any more
+    ");
+    // Where nothing else is left they stay listed, as Unhealthy.
+    let plan = plan_of(&under(Mig::Single), vec![mig_card(0), gone(0), gone(1)]);
+    assert_eq!(
+        (plan.offers[0].units.len(), plan.offers[0].healthy()),
+        (2, 0)
+    );
+}
+
+#[test]
+fn the_strategy_leaves_other_vendors_alone() {
+    let other = |mut entry: model::Entry, id: &str| {
+        entry.device.vendor = "amd".to_owned();
+        entry.device.id = id.into();
+        entry
+    };
+    let pools = |strategy| Pools {
+        pools: vec![config::Pool::all("all", "{vendor}.com/gpu")],
+        ..under(strategy)
+    };
+    for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
+        let devices = vec![
+            mig(0, 0, "1g.5gb"),
+            other(card(1), "amd-whole"),
+            other(mig(2, 0, "cpx"), "amd-part"),
+            entry(model::Device::card_of("amd", "amd-bare", "MI300X")),
+        ];
+        let plan = plan_of(&pools(strategy), devices);
+        let amd = &plan.offers[0];
+        assert_eq!(amd.resource.as_str(), "amd.com/gpu");
+        assert_eq!(amd.units.len(), 3, "{strategy:?}");
+    }
+}
+
+#[test]
+fn every_form_of_a_profile_is_served_or_set_aside_and_none_costs_another_device() {
+    let devices = vec![
+        card(0),
+        mig_card(1),
+        mig(1, 0, "1g.10gb+me"),
+        mig(1, 1, "1g.24gb-me"),
+        mig(1, 2, "1g.24gb+gfx"),
+        mig(1, 3, "2g.24gb+me.all"),
+        mig(1, 4, "1c.3g.20gb"),
+        mig(1, 5, "unknown-17"),
+        mig(1, 6, "unknown"),
+        mig(1, 7, "?!"),
+    ];
+    insta::assert_snapshot!(told(Mig::Mixed, devices), @r"
+    nvidia.com/gpu: GPU-0
+    nvidia.com/mig-1c.3g.20gb: MIG-1-4
+    nvidia.com/mig-1g.10gb.me: MIG-1-0
+    nvidia.com/mig-1g.24gb-me: MIG-1-1
+    nvidia.com/mig-1g.24gb.gfx: MIG-1-2
+    nvidia.com/mig-2g.24gb.me.all: MIG-1-3
+    nvidia.com/mig-unknown-17: MIG-1-5
+    GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 6
+    MIG-1-6 of mig - NoName: `nvidia.com/mig-{profile}` needs its MIG profile, which it does not have or does not tell; change `resource` of pool `mig`
+    MIG-1-7 of mig - NoName: `nvidia.com/mig-?!` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit; change `resource` of pool `mig`
+    ");
+}

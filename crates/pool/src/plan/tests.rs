@@ -1,0 +1,257 @@
+use config::{KindName, Mig, Policy, Selector};
+use model::{CauseKind, State};
+
+use super::*;
+use crate::sample::{at, card, lines, mig, mig_card, plan_of, pools, shared, sick};
+
+mod properties;
+
+fn gpu() -> Pool {
+    Pool::all("gpu", "nvidia.com/gpu")
+}
+
+fn by(selector: Selector, pool: Pool) -> Pool {
+    Pool {
+        selectors: vec![selector],
+        ..pool
+    }
+}
+
+fn model(pattern: &str) -> Selector {
+    Selector {
+        model: vec![pattern.to_owned()],
+        ..Selector::default()
+    }
+}
+
+fn index(index: &str) -> Selector {
+    Selector {
+        index: vec![index.to_owned()],
+        ..Selector::default()
+    }
+}
+
+#[test]
+fn the_default_pools_divide_cards_and_mig_devices() {
+    let devices = vec![
+        card(0),
+        card(1),
+        mig_card(2),
+        mig(2, 0, "1g.5gb"),
+        mig(2, 1, "1g.10gb+me"),
+        mig(2, 2, "1g.5gb"),
+    ];
+    insta::assert_snapshot!(lines(&plan_of(&Pools::default(), devices.clone())), @r"
+    nvidia.com/gpu: GPU-0 GPU-1
+    nvidia.com/mig-1g.10gb.me: MIG-2-1
+    nvidia.com/mig-1g.5gb: MIG-2-0 MIG-2-2
+    GPU-2 - Partitioned: it is in MIG mode and offered as its MIG devices: 3
+    ");
+    let snapshot = crate::sample::snapshot(devices, &[]);
+    assert_eq!(offers(&snapshot), plan(&Pools::default(), &snapshot).offers);
+}
+
+#[rstest::rstest]
+#[case::alone(vec![], card(0), &["gpu: GPU-0"])]
+#[case::beside_its_like(vec![card(1)], card(0), &["gpu: GPU-0 GPU-1"])]
+#[case::under_a_new_name(vec![card(1)], mig(2, 0, "1g.5gb"), &["gpu: GPU-1", "mig-1g.5gb: MIG-2-0"])]
+#[case::beside_its_like_and_others(vec![card(1), mig(2, 0, "1g.5gb")], mig(2, 1, "1g.5gb"), &["gpu: GPU-1", "mig-1g.5gb: MIG-2-0 MIG-2-1"])]
+fn a_device_joins_its_resource(
+    #[case] mut devices: Vec<Entry>,
+    #[case] new: Entry,
+    #[case] expected: &[&str],
+) {
+    devices.push(new);
+    let plan = plan_of(&Pools::default(), devices);
+    let made = plan.offers.iter().map(|offer| {
+        let ids: Vec<&str> = offer.units.iter().map(|unit| unit.id.as_str()).collect();
+        format!("{}: {}", offer.resource.base(), ids.join(" "))
+    });
+    assert_eq!(made.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_node_without_devices_has_an_empty_plan() {
+    let plan = plan_of(&Pools::default(), Vec::new());
+    assert_eq!(lines(&plan), "");
+}
+
+#[test]
+fn an_unhealthy_device_stays_on_offer_with_its_reason() {
+    let mut unsure = card(1);
+    unsure.verdict.state = State::Unknown;
+    let devices = vec![sick(card(0), CauseKind::Event, "XID 79"), unsure];
+    let plan = plan_of(&Pools::default(), devices);
+    let offer = &plan.offers[0];
+    assert_eq!((offer.units.len(), offer.healthy()), (2, 1));
+    let unit = offer.unit("GPU-0").unwrap();
+    assert_eq!((unit.healthy, unit.reason.as_str()), (false, "XID 79"));
+    assert!(
+        offer.unit("GPU-1").unwrap().healthy,
+        "not known is not Unhealthy"
+    );
+}
+
+#[test]
+fn what_is_excluded_or_not_included_stays_out_with_its_partitions() {
+    let pools = Pools {
+        include: vec![model("*A100*")],
+        exclude: vec![index("1"), index("2")],
+        ..Pools::default()
+    };
+    let mut other = card(3);
+    other.device.model = "Tesla T4".to_owned();
+    let devices = vec![card(0), card(1), mig_card(2), mig(2, 0, "1g.5gb"), other];
+    insta::assert_snapshot!(lines(&plan_of(&pools, devices)), @r"
+    nvidia.com/gpu: GPU-0
+    GPU-1 - Excluded: excluded by index 1
+    GPU-2 - Excluded: excluded by index 2
+    GPU-3 - Excluded: `include` does not name it
+    MIG-2-0 - Excluded: excluded by index 2
+    (pool `mig` takes no device of this node)
+    ");
+}
+
+#[test]
+fn an_excluded_mig_device_has_no_say_in_the_strategy() {
+    let pools = Pools {
+        mig: Mig::Single,
+        exclude: vec![index("1")],
+        ..Pools::default()
+    };
+    let devices = vec![card(0), mig_card(1), mig(1, 0, "1g.5gb")];
+    let plan = plan_of(&pools, devices);
+    assert_eq!(plan.offers[0].units[0].id.as_str(), "GPU-0");
+}
+
+#[test]
+fn a_pool_keeps_back_what_it_reserves_and_no_other_pool_gets_it() {
+    let first = Pool {
+        reserved: vec![index("1")],
+        ..by(model("*A100*"), gpu())
+    };
+    let pools = pools(vec![first, Pool::all("rest", "nvidia.com/rest")]);
+    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), card(1)])), @r"
+    nvidia.com/gpu: GPU-0
+    GPU-1 of gpu - Reserved: reserved by index 1
+    (pool `rest` takes no device of this node)
+    ");
+}
+
+#[test]
+fn two_models_are_two_resources() {
+    let mut other = card(1);
+    other.device.model = "NVIDIA GeForce RTX 4090".to_owned();
+    let pools = pools(vec![Pool::all("all", "nvidia.com/{model}")]);
+    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), other, card(2)])), @r"
+    nvidia.com/nvidia-a100-sxm4-40gb: GPU-0 GPU-2
+    nvidia.com/nvidia-geforce-rtx-4090: GPU-1
+    ");
+}
+
+#[test]
+fn pools_that_agree_share_a_name() {
+    let pools = pools(vec![
+        at(&["0"], Pool::all("one", "nvidia.com/gpu")),
+        at(&["1"], Pool::all("two", "{vendor}.com/gpu")),
+        at(&["2"], Pool::all("three", "nvidia.com/gpu")),
+    ]);
+    let plan = plan_of(&pools, vec![card(0), card(1), card(2)]);
+    assert_eq!(plan.offers[0].pool.name, "one");
+    insta::assert_snapshot!(lines(&plan), @"nvidia.com/gpu: GPU-0 GPU-1 GPU-2");
+}
+
+#[test]
+fn a_name_belongs_to_the_first_of_the_pools_that_differ() {
+    let mut spread = at(&["2"], Pool::all("spread", "nvidia.com/gpu"));
+    spread.placement.policy = Policy::Spread;
+    spread.handover.device_nodes = false;
+    let shared = shared(
+        Method::TimeSlicing,
+        2,
+        Pool::all("shared", "nvidia.com/gpu"),
+    );
+    let pools = pools(vec![
+        at(&["0"], Pool::all("one", "nvidia.com/gpu")),
+        at(&["1"], shared),
+        spread,
+    ]);
+    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), card(1), card(2)])), @r"
+    nvidia.com/gpu: GPU-0
+    GPU-1 of shared - Conflict: pool `one` and pool `shared` both offer nvidia.com/gpu and differ in sharing: give one another `resource`, or both the same settings
+    GPU-2 of spread - Conflict: pool `one` and pool `spread` both offer nvidia.com/gpu and differ in placement and handover: give one another `resource`, or both the same settings
+    ");
+    // Where the first has no device, the name is free for the next.
+    let plan = plan_of(&pools, vec![card(1)]);
+    assert_eq!(plan.offers[0].units.len(), 2);
+    assert_eq!(plan.offers[0].pool.name, "shared");
+}
+
+#[test]
+fn a_name_that_cannot_be_made_costs_only_that_device() {
+    let pools = pools(vec![Pool::all("all", "nvidia.com/gpu-{memory}")]);
+    let mut silent = card(1);
+    silent.device.memory_bytes = None;
+    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), silent])), @r"
+    nvidia.com/gpu-40gb: GPU-0
+    GPU-1 of all - NoName: `nvidia.com/gpu-{memory}` needs its memory size, which it does not have or does not tell; change `resource` of pool `all`
+    ");
+}
+
+#[test]
+fn an_id_that_looks_like_a_replica_is_not_offered() {
+    let mut posing = card(1);
+    posing.device.id = "GPU-0::1".into();
+    let pools = pools(vec![shared(Method::TimeSlicing, 2, gpu())]);
+    insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), posing])), @r"
+    nvidia.com/gpu: GPU-0::0 GPU-0::1
+    GPU-0::1 - BadId: its id `GPU-0::1` is empty or has `::` in it, which marks replicas
+    ");
+}
+
+#[test]
+fn a_mig_card_whose_devices_are_all_held_back_says_so() {
+    let pools = Pools {
+        exclude: vec![Selector {
+            kind: Some(KindName::Partition),
+            ..Selector::default()
+        }],
+        ..Pools::default()
+    };
+    let plan = plan_of(&pools, vec![mig_card(0), mig(0, 0, "1g.5gb")]);
+    insta::assert_snapshot!(lines(&plan), @r"
+    GPU-0 - Partitioned: it is in MIG mode, and none of its MIG devices is offered
+    MIG-0-0 - Excluded: excluded by kind partition
+    (pool `gpu` takes no device of this node)
+    (pool `mig` takes no device of this node)
+    ");
+}
+
+#[test]
+fn what_is_set_aside_is_told_to_programs_too() {
+    let pools = pools(vec![
+        at(&["0"], gpu()),
+        at(&["9"], Pool::all("far", "a.com/far")),
+    ]);
+    let plan = plan_of(&pools, vec![card(0), card(1)]);
+    insta::assert_json_snapshot!(plan.aside, @r#"
+    [
+      {
+        "device": "GPU-1",
+        "kind": "no-pool",
+        "reason": "no selector of a pool matches it: add one, or exclude the device"
+      }
+    ]
+    "#);
+    insta::assert_json_snapshot!(plan.notes, @r#"
+    [
+      {
+        "pool": "far",
+        "kind": "empty",
+        "text": "pool `far` takes no device of this node"
+      }
+    ]
+    "#);
+    assert!(plan.aside[0].kind.is_problem());
+    assert!(!AsideKind::Excluded.is_problem());
+}

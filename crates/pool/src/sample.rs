@@ -1,0 +1,144 @@
+//! Devices and pools for the tests of this crate.
+
+use std::sync::Arc;
+
+use config::{Method, Pool, Pools, Selector, Sharing};
+use jiff::Timestamp;
+use model::{
+    Backend, Cause, CauseKind, Device, DeviceId, Entry, Extras, Kind, Phase, Snapshot, State,
+    Verdict,
+};
+
+use crate::{Plan, plan};
+
+pub(crate) fn entry(device: Device) -> Entry {
+    Entry {
+        device,
+        verdict: Verdict::default(),
+        telemetry: None,
+    }
+}
+
+/// Card `n`, an A100.
+pub(crate) fn card(n: u32) -> Entry {
+    let id = format!("GPU-{n}");
+    entry(Device {
+        index: Some(n.to_string()),
+        pci: format!("0000:{:02x}:00.0", n + 0x3b).parse().ok(),
+        numa: Some(n / 4),
+        memory_bytes: Some(42_505_273_344),
+        compute_capability: Some("8.0".to_owned()),
+        ..Device::card_of("nvidia", id, "NVIDIA A100-SXM4-40GB")
+    })
+}
+
+/// Card `n` in MIG mode.
+pub(crate) fn mig_card(n: u32) -> Entry {
+    let mut entry = card(n);
+    entry.device.kind = Kind::Card { partitioned: true };
+    entry
+}
+
+/// MIG device `m` of card `n`.
+pub(crate) fn mig(n: u32, m: u32, profile: &str) -> Entry {
+    let mut entry = card(n);
+    entry.device.id = DeviceId::new(format!("MIG-{n}-{m}"));
+    entry.device.index = Some(format!("{n}:{m}"));
+    entry.device.memory_bytes = Some(4864 << 20);
+    entry.device.kind = Kind::Partition {
+        parent: DeviceId::new(format!("GPU-{n}")),
+        profile: profile.to_owned(),
+        gpu_instance: m + 7,
+        compute_instance: 0,
+    };
+    entry
+}
+
+/// The device, Unhealthy for that reason.
+pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
+    let cause = Cause {
+        kind,
+        evidence: evidence.to_owned(),
+        since: Timestamp::UNIX_EPOCH,
+        ends_when: "it is reset".to_owned(),
+    };
+    let verdict = Verdict {
+        state: State::Unhealthy,
+        causes: vec![cause],
+    };
+    Entry { verdict, ..entry }
+}
+
+/// A snapshot with the MPS daemons of these resources up.
+pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
+    devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    let backend = Backend {
+        name: "nvidia".to_owned(),
+        phase: Phase::Running,
+        message: String::new(),
+        driver: None,
+        stuck: Vec::new(),
+        unreadable: Vec::new(),
+        extras: Extras {
+            mps: mps.iter().map(|name| (*name).to_owned()).collect(),
+            ..Extras::default()
+        },
+    };
+    Arc::new(Snapshot {
+        devices,
+        backends: vec![backend],
+        ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+    })
+}
+
+/// The plan for devices without any MPS daemon.
+pub(crate) fn plan_of(pools: &Pools, devices: Vec<Entry>) -> Plan {
+    plan(pools, &snapshot(devices, &[]))
+}
+
+/// The default pools but for these.
+pub(crate) fn pools(pools: Vec<Pool>) -> Pools {
+    Pools {
+        pools,
+        ..Pools::default()
+    }
+}
+
+/// A pool for the devices with these indices.
+pub(crate) fn at(indices: &[&str], pool: Pool) -> Pool {
+    let index = indices.iter().map(|index| (*index).to_owned()).collect();
+    let selectors = vec![Selector {
+        index,
+        ..Selector::default()
+    }];
+    Pool { selectors, ..pool }
+}
+
+/// A pool whose devices are shared.
+pub(crate) fn shared(method: Method, replicas: u32, pool: Pool) -> Pool {
+    let sharing = Sharing {
+        method,
+        replicas,
+        ..Sharing::default()
+    };
+    Pool { sharing, ..pool }
+}
+
+/// A plan for the eye: `resource: id id` for each offer, `device - reason` for each device that
+/// is set aside, the text of each note.
+pub(crate) fn lines(plan: &Plan) -> String {
+    let offers = plan.offers.iter().map(|offer| {
+        let ids: Vec<&str> = offer.units.iter().map(|unit| unit.id.as_str()).collect();
+        format!("{}: {}\n", offer.resource, ids.join(" "))
+    });
+    let aside = plan.aside.iter().map(|aside| {
+        let pool = aside.pool.as_ref().map(|pool| format!(" of {pool}"));
+        let pool = pool.unwrap_or_default();
+        format!(
+            "{}{pool} - {:?}: {}\n",
+            aside.device, aside.kind, aside.reason
+        )
+    });
+    let notes = plan.notes.iter().map(|note| format!("({})\n", note.text));
+    offers.chain(aside).chain(notes).collect()
+}

@@ -1,0 +1,136 @@
+//! Which devices a selector means. Patterns are compared letter by letter, with upper and lower
+//! case told apart, but for the digits of PCI addresses. What is not known of a device is matched
+//! by no selector that asks for it.
+
+use config::{KindName, Selector};
+use model::{Device, Kind, PciAddress};
+
+/// Whether everything that the selector says holds for the device.
+pub fn matches(selector: &Selector, device: &Device) -> bool {
+    // Field by field, so that a new one cannot be forgotten here.
+    let Selector {
+        vendor,
+        model,
+        uuid,
+        index,
+        pci,
+        min_memory,
+        max_memory,
+        mig_profile,
+        kind,
+        display,
+    } = selector;
+    any(vendor, |pattern| like(pattern, &device.vendor))
+        && any(model, |pattern| like(pattern, &device.model))
+        && any(uuid, |pattern| {
+            like(pattern, device.id.as_str()) || like(pattern, device.card().as_str())
+        })
+        && any(index, |pattern| has_index(device, pattern))
+        && any(pci, |pattern| {
+            device.pci.is_some_and(|at| sits(pattern, at))
+        })
+        && min_memory.is_none_or(|least| device.memory_bytes >= Some(least.bytes()))
+        && max_memory.is_none_or(|most| device.memory_bytes.is_some_and(|has| has <= most.bytes()))
+        && any(mig_profile, |pattern| {
+            profile(device).is_some_and(|of| like(pattern, of))
+        })
+        && kind.is_none_or(|kind| is_kind(device, kind))
+        && display.is_none_or(|display| device.display == Some(display))
+}
+
+/// The first selector that means the device.
+pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'s Selector> {
+    selectors.iter().find(|selector| matches(selector, device))
+}
+
+/// Whether a text has the form of a pattern: `*` stands for any text, also none; the rest stands
+/// for itself, from the first letter to the last.
+pub(crate) fn like(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = text.strip_prefix(head).and_then(|t| t.strip_suffix(tail)) else {
+        return false;
+    };
+    for part in middle.split('*') {
+        let Some(at) = text.find(part) else {
+            return false;
+        };
+        text = &text[at + part.len()..];
+    }
+    true
+}
+
+/// A selector as a person would say it: `model NVIDIA T4, index 2 or 3`.
+pub(crate) fn words(selector: &Selector) -> String {
+    let mut words = Vec::new();
+    for (what, patterns) in [
+        ("vendor", &selector.vendor),
+        ("model", &selector.model),
+        ("uuid", &selector.uuid),
+        ("index", &selector.index),
+        ("pci", &selector.pci),
+        ("migProfile", &selector.mig_profile),
+    ] {
+        if !patterns.is_empty() {
+            words.push(format!("{what} {}", patterns.join(" or ")));
+        }
+    }
+    words.extend(
+        selector
+            .min_memory
+            .map(|least| format!("minMemory {least}")),
+    );
+    words.extend(selector.max_memory.map(|most| format!("maxMemory {most}")));
+    words.extend(selector.kind.map(|kind| match kind {
+        KindName::Card => "kind card".to_owned(),
+        KindName::Partition => "kind partition".to_owned(),
+    }));
+    words.extend(selector.display.map(|display| format!("display {display}")));
+    match words.is_empty() {
+        true => "every device".to_owned(),
+        false => words.join(", "),
+    }
+}
+
+/// The MIG profile of a partition.
+pub(crate) fn profile(device: &Device) -> Option<&str> {
+    match &device.kind {
+        Kind::Card { .. } => None,
+        Kind::Partition { profile, .. } => Some(profile),
+    }
+}
+
+/// Whether nothing is asked for, or one of the patterns holds.
+fn any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| holds(pattern))
+}
+
+/// The index of a card means its partitions too.
+fn has_index(device: &Device, pattern: &str) -> bool {
+    let Some(index) = &device.index else {
+        return false;
+    };
+    let card = index.split_once(':').map(|(card, _)| card);
+    like(pattern, index) || card.is_some_and(|card| like(pattern, card))
+}
+
+/// Domains are written with four digits (sysfs) or eight (NVML), in either case.
+fn sits(pattern: &str, at: PciAddress) -> bool {
+    if let Ok(wanted) = pattern.parse::<PciAddress>() {
+        return wanted == at;
+    }
+    let pattern = pattern.to_ascii_lowercase();
+    like(&pattern, &at.to_string()) || like(&pattern, &at.long().to_ascii_lowercase())
+}
+
+fn is_kind(device: &Device, kind: KindName) -> bool {
+    match device.kind {
+        Kind::Card { .. } => kind == KindName::Card,
+        Kind::Partition { .. } => kind == KindName::Partition,
+    }
+}
+
+#[cfg(test)]
+mod tests;

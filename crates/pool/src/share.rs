@@ -1,0 +1,142 @@
+//! How devices are shared: the units a device becomes, what MPS can do, and what `auto` comes to.
+//!
+//! `auto` is decided anew for each snapshot, from the snapshot alone: a resource moves to MPS when
+//! its daemon comes up and back to time-slicing when it goes. The ids stay the same, and what has
+//! been granted stays as it was granted.
+
+use config::{Method, Sharing};
+use model::{Device, Entry, Kind, ResourceName, Snapshot, State};
+
+use crate::{Unit, UnitId};
+
+/// The most units a device can become. A list with many more is too long for the kubelet.
+pub const REPLICA_LIMIT: u32 = 4096;
+
+/// The first compute capability with MPS.
+const MPS: (u32, u32) = (3, 5);
+/// The first compute capability on which MPS keeps clients to their share: Volta.
+const VOLTA: (u32, u32) = (7, 0);
+
+/// The most clients that MPS serves on a card of this compute capability; `None` where there is no
+/// MPS.
+///
+/// A card that does not tell its capability is taken for a new one: a call that failed must not
+/// take its units away. (From CUDA 13.1 on there may be 60; no more than 48 are used.)
+pub fn mps_clients(capability: Option<&str>) -> Option<u32> {
+    match capability.and_then(version).unwrap_or(VOLTA) {
+        old if old < MPS => None,
+        old if old < VOLTA => Some(16),
+        _ => Some(48),
+    }
+}
+
+/// Why a device cannot be shared as it is asked for.
+pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
+    let replicas = sharing.replicas;
+    if sharing.method != Method::None && replicas > REPLICA_LIMIT {
+        return Some(format!(
+            "{replicas} replicas are asked for and a device can have at most {REPLICA_LIMIT}"
+        ));
+    }
+    match sharing.method {
+        Method::Mps => mps_obstacle(device, replicas)
+            .map(|why| format!("{why}: share it by time-slicing, in a pool of its own")),
+        Method::None | Method::TimeSlicing | Method::Auto => None,
+    }
+}
+
+/// What `auto` comes to for a resource, and why.
+pub(crate) fn choose(
+    resource: &ResourceName,
+    entries: &[&Entry],
+    sharing: &Sharing,
+    snapshot: &Snapshot,
+) -> (Method, String) {
+    let obstacle = entries.iter().find_map(|entry| {
+        let device = &entry.device;
+        let why = mps_obstacle(device, sharing.replicas).or_else(|| no_shares(device))?;
+        Some(format!("{}: {why}", device.id))
+    });
+    let up = |name: &String| name == resource.as_str();
+    let daemon = snapshot
+        .backends
+        .iter()
+        .any(|backend| backend.extras.mps.iter().any(up));
+    let why = match obstacle {
+        Some(why) => why,
+        None if !daemon => "no MPS control daemon is up for it".to_owned(),
+        None => {
+            let text =
+                format!("{resource} is shared through MPS: its cards can, and the daemon is up");
+            return (Method::Mps, text);
+        }
+    };
+    let text = format!("{resource} is shared by time-slicing, not through MPS: {why}");
+    (Method::TimeSlicing, text)
+}
+
+/// The units of a device. A device that is not shared, or has one unit, lends it its own id.
+pub(crate) fn units(entry: &Entry, sharing: &Sharing) -> Vec<Unit> {
+    let device = &entry.device;
+    let unit = |id: String| Unit {
+        id: UnitId::new(id),
+        device: device.id.clone(),
+        // Unknown is not Unhealthy: a monitor that is down takes no card away (rule 6).
+        healthy: entry.verdict.state != State::Unhealthy,
+        reason: entry.verdict.reason(),
+        numa: device.numa,
+    };
+    match (sharing.method, sharing.replicas) {
+        (Method::None, _) | (_, 0 | 1) => vec![unit(device.id.to_string())],
+        (_, replicas) => (0..replicas)
+            .map(|n| unit(format!("{}::{n}", device.id)))
+            .collect(),
+    }
+}
+
+/// Why MPS cannot serve a device.
+fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
+    if device.vendor != "nvidia" {
+        return Some("MPS is for NVIDIA's cards".to_owned());
+    }
+    match device.kind {
+        Kind::Partition { .. } => return Some("MPS does not serve MIG devices".to_owned()),
+        Kind::Card { partitioned: true } => {
+            return Some("MPS does not serve cards in MIG mode".to_owned());
+        }
+        Kind::Card { partitioned: false } => {}
+    }
+    let capability = device.compute_capability.as_deref();
+    match mps_clients(capability) {
+        None => Some(format!(
+            "MPS needs compute capability 3.5, and the card has {}",
+            capability.unwrap_or_default()
+        )),
+        Some(most) if replicas > most => Some(format!(
+            "{replicas} replicas are asked for and MPS serves at most {most} clients on the card"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Why MPS would keep nobody to a share on a device.
+fn no_shares(device: &Device) -> Option<String> {
+    let capability = device.compute_capability.as_deref();
+    match capability.and_then(version) {
+        Some(volta) if volta >= VOLTA => None,
+        _ => Some(format!(
+            "MPS keeps clients to their share from compute capability 7.0 on, and that of the card \
+             is {}",
+            capability.unwrap_or("not known")
+        )),
+    }
+}
+
+/// `8.0` as numbers.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

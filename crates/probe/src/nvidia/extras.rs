@@ -1,0 +1,137 @@
+//! What there is beside the cards: IMEX channels, the nodes of GPUDirect Storage, GDRCopy and RDMA,
+//! and MPS daemons that are up. Names in folders, and nothing that asks a driver.
+
+use std::path::{Path, PathBuf};
+
+use model::Extras;
+
+use super::files::Files;
+
+/// Where IMEX channels are.
+const IMEX: &str = "/dev/nvidia-caps-imex-channels";
+
+/// The most that is listed of each kind: a folder may hold anything.
+const MOST: usize = 4096;
+
+/// Looks at everything; `mps` is the folder of the MPS daemons as this process sees it.
+pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
+    let channel = |name: &String| name.strip_prefix("channel")?.parse().ok();
+    Extras {
+        imex_channels: sorted(files.names(IMEX).iter().filter_map(channel)),
+        gds: nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs")),
+        gdrcopy: nodes(files, "/dev", |name| name == "gdrdrv"),
+        mofed: nodes(files, "/dev/infiniband", |name| {
+            is_numbered(name, "uverbs") || name == "rdma_cm"
+        }),
+        mps: mps.map(|root| daemons(files, root)).unwrap_or_default(),
+    }
+}
+
+/// The nodes in a folder whose names are wanted.
+fn nodes(files: &Files, folder: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let names = files.names(&format!("{folder}/"));
+    let names = names.iter().filter(|name| wanted(name));
+    sorted(names.map(|name| format!("{folder}/{name}")))
+}
+
+/// The resources whose daemon is up: `<root>/<domain>/<name>/.started`.
+fn daemons(files: &Files, root: &Path) -> Vec<String> {
+    files.watch(format!("list {}", root.display()), || {
+        let domains = folders(root).into_iter();
+        let resources = domains.flat_map(|(domain, path)| {
+            let inside = folders(&path).into_iter();
+            inside.map(move |(name, path)| (format!("{domain}/{name}"), path))
+        });
+        let up = resources.filter(|(_, path)| path.join(".started").exists());
+        sorted(up.map(|(resource, _)| resource))
+    })
+}
+
+/// The folders in a folder, with their names.
+fn folders(root: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs_err::read_dir(root).into_iter().flatten().flatten();
+    entries
+        .take(MOST)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect()
+}
+
+/// Whether a name is a prefix with a number, or the prefix alone.
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.take(MOST).collect();
+    items.sort();
+    items.dedup();
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn host(paths: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for path in paths {
+            let file = root.path().join(path);
+            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+            fs_err::write(file, "").unwrap();
+        }
+        root
+    }
+
+    fn files(root: &Path) -> Files {
+        Files::new(root, Arc::default())
+    }
+
+    #[test]
+    fn lists_what_the_host_has_and_nothing_that_only_looks_like_it() {
+        let root = host(&[
+            "dev/nvidia-caps-imex-channels/channel10",
+            "dev/nvidia-caps-imex-channels/channel0",
+            "dev/nvidia-caps-imex-channels/channelX",
+            "dev/nvidia-fs1",
+            "dev/nvidia-fs0",
+            "dev/nvidia-fsx",
+            "dev/gdrdrv",
+            "dev/infiniband/uverbs0",
+            "dev/infiniband/rdma_cm",
+            "dev/infiniband/issm0",
+        ]);
+        let extras = read(&files(root.path()), None);
+        assert_eq!(extras.imex_channels, [0, 10]);
+        assert_eq!(extras.gds, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]);
+        assert_eq!(extras.gdrcopy, ["/dev/gdrdrv"]);
+        let mofed = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
+        assert_eq!(extras.mofed, mofed);
+        assert!(extras.mps.is_empty());
+    }
+
+    #[test]
+    fn a_second_place_for_device_nodes_counts_too() {
+        let (root, driver) = (host(&["dev/null"]), host(&["dev/gdrdrv"]));
+        let files = files(root.path()).with_dev(Some(driver.path().to_owned()));
+        assert_eq!(read(&files, None).gdrcopy, ["/dev/gdrdrv"]);
+    }
+
+    #[test]
+    fn an_mps_daemon_counts_once_it_has_started() {
+        let mps = host(&[
+            "nvidia.com/gpu/.started",
+            "nvidia.com/gpu.shared/pipe/control",
+            ".ready",
+            "shm/x",
+        ]);
+        let root = host(&[]);
+        let extras = read(&files(root.path()), Some(&mps.path().to_owned()));
+        assert_eq!(extras.mps, ["nvidia.com/gpu"]);
+        let nowhere = mps.path().join("nowhere");
+        assert!(read(&files(root.path()), Some(&nowhere)).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! Which processors and which memory of the machine are near a card.
+
+use std::ffi::{c_uint, c_ulong};
+
+use super::{
+    call::Unit,
+    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    nvml,
+    wire::Out,
+};
+
+nvml! {
+    // The node that a card's own memory forms; only coherent platforms have such.
+    device nvmlDeviceGetNumaNodeId: (node: Out<c_uint>) |unit|
+        node.set(unit.gpu.memory_numa.ok_or(NOT_SUPPORTED)?);
+    device nvmlDeviceGetMemoryAffinity: (words: c_uint, set: Out<c_ulong>, scope: c_uint) |unit| {
+        check(scope)?;
+        let node = unit.gpu.numa.ok_or(NOT_SUPPORTED)?;
+        fill(words, &set, std::iter::once(node))
+    };
+    device nvmlDeviceGetCpuAffinity: (words: c_uint, set: Out<c_ulong>) |unit|
+        fill(words, &set, cpus(unit));
+    device nvmlDeviceGetCpuAffinityWithinScope: (words: c_uint, set: Out<c_ulong>, scope: c_uint) |unit| {
+        check(scope)?;
+        fill(words, &set, cpus(unit))
+    };
+    // The simulated machine has other processors than the real one, so that a thread that is to
+    // go near a card stays where it is.
+    device nvmlDeviceSetCpuAffinity, nvmlDeviceClearCpuAffinity: () |_unit| Ok(());
+}
+
+/// Fails unless it is a NUMA node or a socket; ours are the same.
+fn check(scope: c_uint) -> Answer {
+    (scope <= 1).then_some(()).ok_or(INVALID_ARGUMENT)
+}
+
+/// The CPUs near a card.
+pub(super) fn cpus(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
+    let list = unit.state.cpus(unit.gpu.numa);
+    let ranges: Vec<_> = list.split(',').filter_map(range).collect();
+    ranges.into_iter().flatten()
+}
+
+fn range(text: &str) -> Option<std::ops::RangeInclusive<c_uint>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (
+        first.trim().parse().ok()?,
+        last.trim().parse::<c_uint>().ok()?,
+    );
+    // A hand-written state may name any number; there are no machines with more CPUs than this.
+    (last < 1 << 20).then_some(first..=last)
+}
+
+/// Sets the bits of a mask as wide as the caller has room for.
+fn fill(words: c_uint, set: &Out<c_ulong>, bits: impl Iterator<Item = c_uint>) -> Answer {
+    if words == 0 {
+        return Err(INVALID_ARGUMENT);
+    }
+    let words = usize::try_from(words)
+        .map_err(|_| INVALID_ARGUMENT)?
+        .min(1 << 15);
+    let mut mask: Vec<c_ulong> = vec![0; words];
+    for bit in bits {
+        let (word, bit) = ((bit / c_ulong::BITS) as usize, bit % c_ulong::BITS);
+        if let Some(word) = mask.get_mut(word) {
+            *word |= 1 << bit;
+        }
+    }
+    set.set_all(&mask)
+}

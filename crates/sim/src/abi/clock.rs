@@ -1,0 +1,166 @@
+//! Clocks: what runs how fast, how fast it may, and why not faster.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlDeviceCurrentClockFreqs_v1_t, nvmlDevicePerfModes_v1_t, nvmlViolationTime_t,
+};
+
+use super::{
+    call::{self, Unit},
+    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    memory::small,
+    nvml,
+    wire::{Maybe, Out, chars, mark_of},
+};
+
+/// The reasons for lower clocks that the driver knows.
+const REASONS: c_ulonglong = 0x1ff;
+/// NVML's word for "no such performance state".
+const NO_STATE: c_uint = 32;
+/// The lowest graphics clock, and the step between two.
+const LOWEST: u32 = 210;
+const STEP: u32 = 15;
+/// The only performance states that data centre cards have: full speed and rest.
+const STATES: [c_uint; 2] = [0, 8];
+
+nvml! {
+    device nvmlDeviceGetClockInfo: (kind: c_uint, value: Out<c_uint>) |unit|
+        value.set(clock(unit, kind)?);
+    device nvmlDeviceGetClock: (kind: c_uint, id: c_uint, value: Out<c_uint>) |unit| match id {
+        0 => value.set(clock(unit, kind)?),
+        1 => value.set(application(unit, kind)?),
+        2 | 3 => value.set(max_clock(unit, kind)?),
+        _ => Err(INVALID_ARGUMENT),
+    };
+    device nvmlDeviceGetMaxClockInfo, nvmlDeviceGetMaxCustomerBoostClock, nvmlDeviceGetDefaultApplicationsClock: (kind: c_uint, value: Out<c_uint>) |unit|
+        value.set(max_clock(unit, kind)?);
+    device nvmlDeviceGetApplicationsClock: (kind: c_uint, value: Out<c_uint>) |unit|
+        value.set(application(unit, kind)?);
+    device nvmlDeviceSetApplicationsClocks: (memory: c_uint, graphics: c_uint) |unit| {
+        unit.whole()?;
+        let known = memory_clocks(unit).contains(&memory) && graphics_clocks(unit).any(|clock| clock == graphics);
+        known.then_some(()).ok_or(INVALID_ARGUMENT)?;
+        call::change(unit, |gpu, _| { gpu.settings.application_clocks = Some((memory, graphics)); Ok(()) })
+    };
+    device nvmlDeviceResetApplicationsClocks: () |unit| {
+        unit.whole()?;
+        call::change(unit, |gpu, _| { gpu.settings.application_clocks = None; Ok(()) })
+    };
+    device nvmlDeviceGetSupportedMemoryClocks: (count: Out<c_uint>, clocks: Maybe<c_uint>) |unit| {
+        unit.whole()?;
+        clocks.list(&count, &memory_clocks(unit))
+    };
+    device nvmlDeviceGetSupportedGraphicsClocks: (memory: c_uint, count: Out<c_uint>, clocks: Maybe<c_uint>) |unit| {
+        unit.whole()?;
+        memory_clocks(unit).contains(&memory).then_some(()).ok_or(NOT_FOUND)?;
+        clocks.list(&count, &graphics_clocks(unit).collect::<Vec<_>>())
+    };
+    device nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetCurrentClocksThrottleReasons: (reasons: Out<c_ulonglong>) |unit| {
+        unit.whole()?;
+        reasons.set(unit.gpu.sensors.clock_reasons)
+    };
+    device nvmlDeviceGetSupportedClocksEventReasons, nvmlDeviceGetSupportedClocksThrottleReasons: (reasons: Out<c_ulonglong>) |unit| {
+        unit.whole()?;
+        reasons.set(REASONS)
+    };
+    device nvmlDeviceGetPerformanceState, nvmlDeviceGetPowerState: (state: Out<c_uint>) |unit| {
+        unit.whole()?;
+        state.set(small(unit.gpu.sensors.performance_state))
+    };
+    device nvmlDeviceGetSupportedPerformanceStates: (states: Out<c_uint>, size: c_uint) |unit| {
+        unit.whole()?;
+        let room = usize::try_from(size).map_err(|_| INVALID_ARGUMENT)? / size_of::<c_uint>();
+        if room < STATES.len() {
+            return Err(super::code::INSUFFICIENT_SIZE);
+        }
+        // The rest of the room says that there are no more; a card has sixteen at most.
+        let rest = std::iter::repeat_n(NO_STATE, room.min(16) - STATES.len());
+        states.set_all(&STATES.into_iter().chain(rest).collect::<Vec<_>>())
+    };
+    device nvmlDeviceGetMinMaxClockOfPState: (kind: c_uint, state: c_uint, min: Out<c_uint>, max: Out<c_uint>) |unit| {
+        let top = max_clock(unit, kind)?;
+        STATES.contains(&state).then_some(()).ok_or(INVALID_ARGUMENT)?;
+        let low = if kind == 2 { top } else { LOWEST.min(top) };
+        min.set(low)?;
+        max.set(if state == 0 { top } else { low })
+    };
+    device nvmlDeviceGetAdaptiveClockInfoStatus: (status: Out<c_uint>) |unit| {
+        unit.whole()?;
+        status.set(1)
+    };
+    device nvmlDeviceGetViolationStatus: (policy: c_uint, times: Out<nvmlViolationTime_t>) |unit| {
+        unit.whole()?;
+        if !matches!(policy, 0..=5 | 10 | 11) {
+            return Err(INVALID_ARGUMENT);
+        }
+        let now = jiff::Timestamp::now().as_microsecond();
+        times.set(nvmlViolationTime_t { referenceTime: c_ulonglong::try_from(now).unwrap_or(0), violationTime: 0 })
+    };
+    device nvmlDeviceGetCurrentClockFreqs: (text: Out<nvmlDeviceCurrentClockFreqs_v1_t>) |unit| {
+        text.check(1)?;
+        let (sm, memory) = (clock(unit, 1)?, clock(unit, 2)?);
+        let str_ = chars(&format!("perf={}, nvclock={sm}, memclock={memory}", unit.gpu.sensors.performance_state));
+        text.set(nvmlDeviceCurrentClockFreqs_v1_t { version: mark_of::<nvmlDeviceCurrentClockFreqs_v1_t>(1), str_ })
+    };
+    device nvmlDeviceGetPerformanceModes: (text: Out<nvmlDevicePerfModes_v1_t>) |unit| {
+        text.check(1)?;
+        let (sm, memory) = (max_clock(unit, 1)?, max_clock(unit, 2)?);
+        let str_ = chars(&format!("perf=0, nvclock=210, nvclockmin=210, nvclockmax={sm}, memclock={memory}"));
+        text.set(nvmlDevicePerfModes_v1_t { version: mark_of::<nvmlDevicePerfModes_v1_t>(1), str_ })
+    };
+}
+
+fn clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
+    unit.whole()?;
+    let sm = small(unit.gpu.sensors.clock_sm);
+    match kind {
+        0 | 1 => Ok(sm),
+        2 => Ok(small(unit.gpu.sensors.clock_memory)),
+        3 => Ok(unit.model.clocks.video.min(sm)),
+        _ => Err(INVALID_ARGUMENT),
+    }
+}
+
+fn max_clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
+    unit.whole()?;
+    match kind {
+        0 | 1 => Ok(unit.model.clocks.sm),
+        2 => Ok(unit.model.clocks.memory),
+        3 => Ok(unit.model.clocks.video),
+        _ => Err(INVALID_ARGUMENT),
+    }
+}
+
+/// The clock that applications are to have.
+fn application(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
+    let default = max_clock(unit, kind)?;
+    let Some((memory, graphics)) = unit.gpu.settings.application_clocks else {
+        return Ok(default);
+    };
+    match kind {
+        0 | 1 => Ok(graphics),
+        2 => Ok(memory),
+        _ => Err(NOT_SUPPORTED),
+    }
+}
+
+/// The clocks of the memory, highest first: the highest, and the one at rest if it is another.
+fn memory_clocks(unit: &Unit<'_>) -> Vec<c_uint> {
+    let mut clocks = vec![
+        unit.model.clocks.memory,
+        small(unit.model.idle.clock_memory),
+    ];
+    clocks.dedup();
+    clocks
+}
+
+/// The graphics clocks, highest first.
+fn graphics_clocks(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
+    // A hand-written state may name any number; there are no cards with more steps than this.
+    let top = unit.model.clocks.sm.min(10_000);
+    (0..).map_while(move |step: u32| {
+        let clock = top.checked_sub(step.saturating_mul(STEP))?;
+        (clock >= LOWEST.min(top)).then_some(clock)
+    })
+}

@@ -1,0 +1,214 @@
+//! Compute instances: which shapes a GPU instance offers, which it has, making and destroying
+//! them. A compute instance in a GPU instance is what programs see as a MIG device.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::{
+    NVML_COMPUTE_INSTANCE_PROFILE_COUNT, nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t,
+    nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
+};
+
+use super::{
+    call,
+    code::{Answer, IN_USE, INSUFFICIENT_RESOURCES, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    identity::handle,
+    instance::{Part, find, number, pointer},
+    nvml,
+    session::{self, Key},
+    shape::{compute_summary, compute_versioned},
+    wire::{Handle, Maybe, Out},
+};
+use crate::{
+    profile::mig,
+    state::{Gpu, Instance, Mig, MigProfile},
+};
+
+/// The slices of NVML's compute instance profiles, by number. The last is a second kind of one
+/// slice, which no card here has.
+const PROFILES: [u32; 7] = [1, 2, 3, 4, 7, 8, 6];
+
+/// What callers of the first version have room for.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct ShortInfo {
+    device: Handle,
+    instance: Handle,
+    id: c_uint,
+    profile: c_uint,
+}
+
+nvml! {
+    part nvmlGpuInstanceGetComputeInstanceProfileInfo: (profile: c_uint, engine: c_uint, info: Out<nvmlComputeInstanceProfileInfo_t>) |part| {
+        let slices = slices(part.shape, profile, engine)?;
+        info.set(compute_summary(part.shape, profile, slices))
+    };
+    part nvmlGpuInstanceGetComputeInstanceProfileInfoV: (profile: c_uint, engine: c_uint, info: Out<nvmlComputeInstanceProfileInfo_v2_t>) |part|
+        compute_versioned(&info, || Ok((part.shape, profile, slices(part.shape, profile, engine)?)));
+    part nvmlGpuInstanceGetComputeInstanceRemainingCapacity: (profile: c_uint, count: Out<c_uint>) |part|
+        count.set(room(part.unit.gpu, part) / slices(part.shape, profile, 0)?.max(1));
+    part nvmlGpuInstanceGetComputeInstancePossiblePlacements: (profile: c_uint, places: Maybe<nvmlComputeInstancePlacement_t>, count: Out<c_uint>) |part| {
+        let size = slices(part.shape, profile, 0)?;
+        let all = starts(part.shape, size).map(|start| nvmlComputeInstancePlacement_t { start, size });
+        let all: Vec<_> = all.collect();
+        if let Some(places) = places.place() {
+            places.set_all(&all)?;
+        }
+        count.set(number(all.len())?)
+    };
+    part nvmlGpuInstanceGetComputeInstances: (profile: c_uint, list: Out<Handle>, count: Out<c_uint>) |part| {
+        let slices = slices(part.shape, profile, 0)?;
+        let same = inside(part.unit.gpu, part.id).filter(|mig| mig.slices == slices);
+        // The caller has promised room for as many as fit.
+        let fit = same.take((part.shape.slices / slices.max(1)) as usize);
+        let handles: Vec<_> = fit.map(|mig| key(part, mig.ci)).collect();
+        list.set_all(&handles)?;
+        count.set(number(handles.len())?)
+    };
+    part nvmlGpuInstanceGetComputeInstanceById: (id: c_uint, found: Out<Handle>) |part| {
+        let there = inside(part.unit.gpu, part.id).any(|mig| mig.ci == id);
+        there.then_some(()).ok_or(NOT_FOUND)?;
+        found.set(key(part, id))
+    };
+    part nvmlGpuInstanceCreateComputeInstance: (profile: c_uint, made: Out<Handle>) |part|
+        create(part, profile, None, &made);
+    part nvmlGpuInstanceCreateComputeInstanceWithPlacement: (profile: c_uint, place: Out<nvmlComputeInstancePlacement_t>, made: Out<Handle>) |part|
+        create(part, profile, Some(place.get()?), &made);
+    compute nvmlComputeInstanceGetInfo_v2: (info: Out<nvmlComputeInstanceInfo_t>) |found| {
+        let (part, mig) = found;
+        let (device, parent, profile) = names(part, mig)?;
+        info.set(nvmlComputeInstanceInfo_t {
+            device: pointer(device),
+            gpuInstance: pointer(parent),
+            id: mig.ci,
+            profileId: profile,
+            placement: nvmlComputeInstancePlacement_t { start: start(part, mig), size: mig.slices },
+        })
+    };
+    compute nvmlComputeInstanceGetInfo: (info: Out<ShortInfo>) |found| {
+        let (part, mig) = found;
+        let (device, instance, profile) = names(part, mig)?;
+        info.set(ShortInfo { device, instance, id: mig.ci, profile })
+    };
+    compute nvmlComputeInstanceDestroy: () |found| {
+        let (part, mig) = found;
+        call::change(&part.unit, |gpu, _| destroy(gpu, part, mig))
+    };
+}
+
+/// A call for a compute instance by its handle.
+pub(super) fn on(
+    name: &str,
+    instance: Handle,
+    body: impl FnOnce((&Part<'_>, &Mig)) -> Answer,
+) -> u32 {
+    call::answer(|| {
+        call::on(
+            name,
+            |state| find(state, instance),
+            |unit| {
+                let key = session::with(|session| session.key(instance).cloned())?;
+                let Key::ComputeInstance(..) = key else {
+                    return Err(INVALID_ARGUMENT);
+                };
+                let (_, mig, _) = unit.mig.ok_or(INVALID_ARGUMENT)?;
+                body((&Part::new(unit, mig.gi)?, mig))
+            },
+        )
+    })
+}
+
+/// Makes a compute instance, which is a new MIG device. The slices of a GPU instance are alike,
+/// so that a wanted place needs to be a possible one and no more.
+fn create(
+    part: &Part<'_>,
+    profile: c_uint,
+    wanted: Option<nvmlComputeInstancePlacement_t>,
+    out: &Out<Handle>,
+) -> Answer {
+    let slices = slices(part.shape, profile, 0)?;
+    if let Some(place) = wanted {
+        let possible = starts(part.shape, slices).any(|start| start == place.start);
+        if !possible || place.size != slices {
+            return Err(INVALID_ARGUMENT);
+        }
+    }
+    let ci = call::change(&part.unit, |gpu, _| {
+        let free = |ci: &u32| inside(gpu, part.id).all(|mig| mig.ci != *ci);
+        let ci = (0..mig::COMPUTE_INSTANCES).find(free);
+        let ci = ci.filter(|_| room(gpu, part) >= slices);
+        let ci = ci.ok_or(INSUFFICIENT_RESOURCES)?;
+        let new = mig::mig(gpu, part.shape, (part.id, ci, part.start), slices);
+        gpu.migs.push(new);
+        gpu.migs.sort_by_key(|mig| (mig.gi, mig.ci));
+        Ok(ci)
+    })?;
+    out.set(key(part, ci))
+}
+
+/// Takes a compute instance away; its GPU instance stays.
+fn destroy(gpu: &mut Gpu, part: &Part<'_>, mig: &Mig) -> Answer {
+    let ids = Some((mig.gi, mig.ci));
+    if gpu.processes.iter().any(|process| process.instance == ids) {
+        return Err(IN_USE);
+    }
+    gpu.migs.retain(|other| other.uuid != mig.uuid);
+    if gpu.instances.iter().all(|instance| instance.id != part.id) {
+        gpu.instances.push(Instance {
+            id: part.id,
+            profile: part.shape.name.clone(),
+            start: part.start,
+        });
+    }
+    Ok(())
+}
+
+/// The compute instances in a GPU instance.
+fn inside(gpu: &Gpu, gi: u32) -> impl Iterator<Item = &Mig> {
+    gpu.migs.iter().filter(move |mig| mig.gi == gi)
+}
+
+/// The slices of a GPU instance that no compute instance has.
+fn room(gpu: &Gpu, part: &Part<'_>) -> u32 {
+    let used = inside(gpu, part.id).map(|mig| mig.slices);
+    let used = used.fold(0, u32::saturating_add);
+    part.shape.slices.saturating_sub(used)
+}
+
+/// Where a compute instance of so many slices may begin.
+fn starts(shape: &MigProfile, slices: u32) -> impl Iterator<Item = u32> + use<> {
+    let all = shape.slices;
+    let starts = (0..all).step_by(slices.max(1) as usize);
+    starts.filter(move |start| start.saturating_add(slices) <= all)
+}
+
+/// Where a compute instance begins: after those before it.
+fn start(part: &Part<'_>, mig: &Mig) -> u32 {
+    let before = inside(part.unit.gpu, part.id).filter(|other| other.ci < mig.ci);
+    before
+        .map(|other| other.slices)
+        .fold(0, u32::saturating_add)
+}
+
+fn names(part: &Part<'_>, mig: &Mig) -> Answer<(Handle, Handle, c_uint)> {
+    let key = Key::GpuInstance(part.unit.gpu.uuid.clone(), part.id);
+    let parent = session::with(|session| session.handle(key));
+    let profile = PROFILES.iter().position(|slices| *slices == mig.slices);
+    Ok((handle(&part.unit), parent, number(profile.unwrap_or(0))?))
+}
+
+fn key(part: &Part<'_>, ci: u32) -> Handle {
+    let key = Key::ComputeInstance(part.unit.gpu.uuid.clone(), part.id, ci);
+    session::with(|session| session.handle(key))
+}
+
+/// The slices of a compute instance profile that fits a GPU instance.
+fn slices(shape: &MigProfile, profile: c_uint, engine: c_uint) -> Answer<u32> {
+    if profile >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT || engine != 0 {
+        return Err(INVALID_ARGUMENT);
+    }
+    let position = usize::try_from(profile).map_err(|_| INVALID_ARGUMENT)?;
+    let slices = PROFILES.get(position).ok_or(NOT_SUPPORTED)?;
+    (*slices <= shape.slices)
+        .then_some(*slices)
+        .ok_or(NOT_SUPPORTED)
+}

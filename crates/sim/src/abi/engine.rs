@@ -1,0 +1,131 @@
+//! Engines: how busy they are, now and lately.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpmSupport_t,
+    nvmlGpuDynamicPstatesInfo_st__bindgen_ty_1 as Busy, nvmlGpuDynamicPstatesInfo_t, nvmlSample_t,
+    nvmlUtilization_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED,
+};
+
+use super::{
+    call::Unit,
+    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, VERSION_MISMATCH},
+    memory::small,
+    nvml,
+    wire::{Maybe, Out},
+};
+
+/// How long the driver looks to tell how busy an engine is, in microseconds.
+const PERIOD: c_uint = 167_000;
+/// The first architectures with a JPEG engine (Turing's big sister) and optical flow: Ampere.
+const NEW_ENGINES: u32 = 7;
+
+nvml! {
+    device nvmlDeviceGetUtilizationRates: (value: Out<nvmlUtilization_t>) |unit| {
+        undivided(unit)?;
+        let sensors = &unit.gpu.sensors;
+        value.set(nvmlUtilization_t {
+            gpu: small(sensors.utilization),
+            memory: small(sensors.memory_utilization),
+        })
+    };
+    device nvmlDeviceGetEncoderUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit|
+        busy(unit, unit.gpu.sensors.encoder_utilization, &value, &period);
+    device nvmlDeviceGetDecoderUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit|
+        busy(unit, unit.gpu.sensors.decoder_utilization, &value, &period);
+    device nvmlDeviceGetJpgUtilization, nvmlDeviceGetOfaUtilization: (value: Out<c_uint>, period: Out<c_uint>) |unit| {
+        (unit.model.architecture >= NEW_ENGINES).then_some(()).ok_or(NOT_SUPPORTED)?;
+        busy(unit, 0, &value, &period)
+    };
+    device nvmlDeviceGetEncoderCapacity: (kind: c_uint, capacity: Out<c_uint>) |unit| {
+        unit.whole()?;
+        match kind {
+            0 | 1 => capacity.set(100),
+            2 => Err(NOT_SUPPORTED),
+            _ => Err(INVALID_ARGUMENT),
+        }
+    };
+    device nvmlDeviceGetEncoderStats: (sessions: Out<c_uint>, rate: Out<c_uint>, latency: Out<c_uint>) |unit| {
+        unit.whole()?;
+        sessions.set(0)?;
+        rate.set(0)?;
+        latency.set(0)
+    };
+    device nvmlDeviceGetEncoderSessions: (count: Out<c_uint>, _sessions: Maybe<nvmlEncoderSessionInfo_t>) |unit| {
+        unit.whole()?;
+        count.set(0)
+    };
+    device nvmlDeviceGetFBCStats: (stats: Out<nvmlFBCStats_t>) |unit| {
+        unit.whole()?;
+        stats.set(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
+    };
+    device nvmlDeviceGetFBCSessions: (count: Out<c_uint>, _sessions: Maybe<nvmlFBCSessionInfo_t>) |unit| {
+        unit.whole()?;
+        count.set(0)
+    };
+    device nvmlDeviceGetDynamicPstatesInfo: (info: Out<nvmlGpuDynamicPstatesInfo_t>) |unit| {
+        undivided(unit)?;
+        let mut utilization = [Busy { bIsPresent: 0, percentage: 0, incThreshold: 0, decThreshold: 0 }; 8];
+        let sensors = &unit.gpu.sensors;
+        for (domain, value) in utilization.iter_mut().zip([sensors.utilization, sensors.memory_utilization]) {
+            *domain = Busy { bIsPresent: 1, percentage: small(value), incThreshold: 0, decThreshold: 0 };
+        }
+        info.set(nvmlGpuDynamicPstatesInfo_t { flags: 1, utilization })
+    };
+    // Cards have no profiling metrics; the struct's version is not marked with its size.
+    device nvmlGpmQueryDeviceSupport: (support: Out<nvmlGpmSupport_t>) |unit| {
+        unit.whole()?;
+        (support.get()?.version == 1).then_some(()).ok_or(VERSION_MISMATCH)?;
+        support.set(nvmlGpmSupport_t { version: 1, isSupportedDevice: 0 })
+    };
+    device nvmlDeviceGetSamples: (
+        kind: c_uint,
+        since: c_ulonglong,
+        value_type: Out<c_uint>,
+        count: Out<c_uint>,
+        samples: Maybe<nvmlSample_t>,
+    ) |unit| {
+        let value = sampled(unit, kind)?;
+        let now = now();
+        (now > since).then_some(()).ok_or(NOT_FOUND)?;
+        value_type.set(UNSIGNED)?;
+        // The driver keeps what it measured; we measure when we are asked.
+        let sample = nvmlSample_t { timeStamp: now, sampleValue: nvmlValue_t { uiVal: small(value) } };
+        samples.count_or_list(&count, &[sample])
+    };
+}
+
+/// With MIG mode on there is no figure for the card, nor for a MIG device.
+pub(super) fn undivided(unit: &Unit<'_>) -> Answer {
+    let whole = !unit.gpu.mig_enabled && unit.mig.is_none();
+    whole.then_some(()).ok_or(NOT_SUPPORTED)
+}
+
+fn busy(unit: &Unit<'_>, percent: u64, value: &Out<c_uint>, period: &Out<c_uint>) -> Answer {
+    undivided(unit)?;
+    value.set(small(percent))?;
+    period.set(PERIOD)
+}
+
+fn sampled(unit: &Unit<'_>, kind: c_uint) -> Answer<u64> {
+    undivided(unit)?;
+    let sensors = &unit.gpu.sensors;
+    match kind {
+        0 => Ok(sensors.power),
+        1 => Ok(sensors.utilization),
+        2 => Ok(sensors.memory_utilization),
+        3 => Ok(sensors.encoder_utilization),
+        4 => Ok(sensors.decoder_utilization),
+        5 => Ok(sensors.clock_sm),
+        6 => Ok(sensors.clock_memory),
+        8 | 9 if unit.model.architecture >= NEW_ENGINES => Ok(0),
+        7..=9 => Err(NOT_SUPPORTED),
+        _ => Err(INVALID_ARGUMENT),
+    }
+}
+
+/// Microseconds since 1970, as the driver stamps its samples.
+pub(super) fn now() -> c_ulonglong {
+    c_ulonglong::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(0)
+}

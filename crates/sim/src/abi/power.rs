@@ -1,0 +1,193 @@
+//! Power and warmth: what is used, what is allowed, how hot it is, and what blows.
+
+use std::ffi::{c_int, c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlCoolerInfo_v1_t, nvmlFanSpeedInfo_v1_t, nvmlGpuThermalSettings_t,
+    nvmlGpuThermalSettings_t__bindgen_ty_1 as Sensor, nvmlMarginTemperature_v1_t,
+    nvmlPowerValue_v2_t, nvmlTemperature_v1_t,
+};
+
+use super::{
+    call::{self, Unit},
+    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
+    memory::small,
+    nvml,
+    wire::{Out, mark_of},
+};
+
+/// NVML's word for all sensors of a card.
+const ALL_SENSORS: c_uint = 15;
+/// The speed of a fan at full power.
+const FULL_SPEED: u64 = 3000;
+
+nvml! {
+    device nvmlDeviceGetPowerUsage: (value: Out<c_uint>) |unit| {
+        unit.whole()?;
+        value.set(small(unit.gpu.sensors.power))
+    };
+    device nvmlDeviceGetTotalEnergyConsumption: (energy: Out<c_ulonglong>) |unit| {
+        unit.whole()?;
+        energy.set(unit.gpu.sensors.energy)
+    };
+    device nvmlDeviceGetPowerManagementMode: (mode: Out<c_uint>) |unit| {
+        unit.whole()?;
+        mode.set(1)
+    };
+    device nvmlDeviceGetPowerManagementLimit, nvmlDeviceGetEnforcedPowerLimit: (value: Out<c_uint>) |unit| {
+        unit.whole()?;
+        value.set(limit(unit))
+    };
+    device nvmlDeviceGetPowerManagementDefaultLimit: (limit: Out<c_uint>) |unit| {
+        unit.whole()?;
+        limit.set(milliwatts(unit.model.power.max))
+    };
+    device nvmlDeviceGetPowerManagementLimitConstraints: (min: Out<c_uint>, max: Out<c_uint>) |unit| {
+        unit.whole()?;
+        min.set(milliwatts(unit.model.power.min))?;
+        max.set(milliwatts(unit.model.power.max))
+    };
+    device nvmlDeviceSetPowerManagementLimit: (limit: c_uint) |unit| set_limit(unit, limit);
+    device nvmlDeviceSetPowerManagementLimit_v2: (value: Out<nvmlPowerValue_v2_t>) |unit| {
+        value.check(2)?;
+        let value = value.get()?;
+        match value.powerScope {
+            0 => set_limit(unit, value.powerValueMw),
+            // The module and the memory have no limits of their own.
+            1 | 2 => Err(NOT_SUPPORTED),
+            _ => Err(INVALID_ARGUMENT),
+        }
+    };
+    device nvmlDeviceGetTemperature: (sensor: c_uint, value: Out<c_uint>) |unit| {
+        unit.whole()?;
+        if sensor != 0 {
+            return Err(INVALID_ARGUMENT);
+        }
+        value.set(small(unit.gpu.sensors.temperature))
+    };
+    device nvmlDeviceGetTemperatureV: (value: Out<nvmlTemperature_v1_t>) |unit| {
+        value.check(1)?;
+        unit.whole()?;
+        if value.get()?.sensorType != 0 {
+            return Err(INVALID_ARGUMENT);
+        }
+        value.set(nvmlTemperature_v1_t {
+            version: mark_of::<nvmlTemperature_v1_t>(1),
+            sensorType: 0,
+            temperature: degrees(unit.gpu.sensors.temperature),
+        })
+    };
+    device nvmlDeviceGetTemperatureThreshold: (kind: c_uint, value: Out<c_uint>) |unit| {
+        unit.whole()?;
+        let limits = unit.model.thresholds;
+        match kind {
+            0 => value.set(limits.shutdown),
+            1 => value.set(limits.slowdown),
+            2 if unit.gpu.sensors.memory_temperature > 0 => value.set(limits.slowdown),
+            3 => value.set(limits.max),
+            2 | 4..=7 => Err(NOT_SUPPORTED),
+            _ => Err(INVALID_ARGUMENT),
+        }
+    };
+    device nvmlDeviceGetMarginTemperature: (value: Out<nvmlMarginTemperature_v1_t>) |unit| {
+        value.check(1)?;
+        unit.whole()?;
+        let limit = c_int::try_from(unit.model.thresholds.max).unwrap_or(c_int::MAX);
+        value.set(nvmlMarginTemperature_v1_t {
+            version: mark_of::<nvmlMarginTemperature_v1_t>(1),
+            marginTemperature: limit.saturating_sub(degrees(unit.gpu.sensors.temperature)),
+        })
+    };
+    device nvmlDeviceGetThermalSettings: (index: c_uint, settings: Out<nvmlGpuThermalSettings_t>) |unit| {
+        unit.whole()?;
+        if index != 0 && index != ALL_SENSORS {
+            return Err(INVALID_ARGUMENT);
+        }
+        settings.set(nvmlGpuThermalSettings_t { count: 1, sensor: [core(unit), NOTHING, NOTHING] })
+    };
+    device nvmlDeviceGetNumFans: (count: Out<c_uint>) |unit| {
+        unit.whole()?;
+        count.set(unit.model.board.fans)
+    };
+    device nvmlDeviceGetFanSpeed: (speed: Out<c_uint>) |unit| speed.set(fan(unit, 0)?);
+    device nvmlDeviceGetFanSpeed_v2, nvmlDeviceGetTargetFanSpeed: (index: c_uint, speed: Out<c_uint>) |unit|
+        speed.set(fan(unit, index)?);
+    device nvmlDeviceGetFanSpeedRPM: (info: Out<nvmlFanSpeedInfo_v1_t>) |unit| {
+        info.check(1)?;
+        let index = info.get()?.fan;
+        let speed = u64::from(fan(unit, index)?).saturating_mul(FULL_SPEED) / 100;
+        let version = mark_of::<nvmlFanSpeedInfo_v1_t>(1);
+        info.set(nvmlFanSpeedInfo_v1_t { version, fan: index, speed: small(speed) })
+    };
+    device nvmlDeviceGetMinMaxFanSpeed: (min: Out<c_uint>, max: Out<c_uint>) |unit| {
+        fan(unit, 0)?;
+        min.set(30)?;
+        max.set(100)
+    };
+    device nvmlDeviceGetFanControlPolicy_v2: (index: c_uint, policy: Out<c_uint>) |unit| {
+        fan(unit, index)?;
+        policy.set(0)
+    };
+    device nvmlDeviceGetCoolerInfo: (info: Out<nvmlCoolerInfo_v1_t>) |unit| {
+        info.check(1)?;
+        let index = info.get()?.index;
+        fan(unit, index)?;
+        // A fan that can be set to any speed, for the whole card.
+        info.set(nvmlCoolerInfo_v1_t { version: mark_of::<nvmlCoolerInfo_v1_t>(1), index, signalType: 2, target: 7 })
+    };
+}
+
+const NOTHING: Sensor = Sensor {
+    controller: 0,
+    defaultMinTemp: 0,
+    defaultMaxTemp: 0,
+    currentTemp: 0,
+    target: 0,
+};
+
+/// The sensor of the core.
+fn core(unit: &Unit<'_>) -> Sensor {
+    Sensor {
+        controller: 1,
+        defaultMaxTemp: c_int::try_from(unit.model.thresholds.max).unwrap_or(c_int::MAX),
+        currentTemp: degrees(unit.gpu.sensors.temperature),
+        target: 1,
+        ..NOTHING
+    }
+}
+
+/// The speed of one fan in per cent.
+fn fan(unit: &Unit<'_>, index: c_uint) -> Answer<c_uint> {
+    unit.whole()?;
+    match unit.model.board.fans {
+        0 => Err(NOT_SUPPORTED),
+        count if index >= count => Err(INVALID_ARGUMENT),
+        _ => Ok(small(unit.gpu.sensors.fan_speed)),
+    }
+}
+
+/// The power limit in milliwatts.
+pub(super) fn limit(unit: &Unit<'_>) -> c_uint {
+    let default = milliwatts(unit.model.power.max);
+    unit.gpu.settings.power_limit.unwrap_or(default)
+}
+
+fn set_limit(unit: &Unit<'_>, limit: c_uint) -> Answer {
+    unit.whole()?;
+    let power = unit.model.power;
+    if limit < milliwatts(power.min) || limit > milliwatts(power.max) {
+        return Err(INVALID_ARGUMENT);
+    }
+    call::change(unit, |gpu, _| {
+        gpu.settings.power_limit = Some(limit);
+        Ok(())
+    })
+}
+
+fn degrees(value: u64) -> c_int {
+    c_int::try_from(value).unwrap_or(c_int::MAX)
+}
+
+fn milliwatts(watts: u32) -> c_uint {
+    watts.saturating_mul(1000)
+}

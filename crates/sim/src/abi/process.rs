@@ -1,0 +1,195 @@
+//! Processes that use a card, and the accounts that are kept of them.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlAccountingStats_t, nvmlProcessDetail_v1_t, nvmlProcessDetailList_v1_t, nvmlProcessInfo_t,
+    nvmlProcessInfo_v1_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
+    nvmlProcessesUtilizationInfo_v1_t,
+};
+
+use super::{
+    call::{self, Unit},
+    code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    engine::{now, undivided},
+    memory::{bytes, small},
+    nvml,
+    setting::switch,
+    wire::{Maybe, Out, Text},
+};
+use crate::state::{Process, Work};
+
+/// NVML's word for "not in an instance".
+const NOWHERE: c_uint = u32::MAX;
+/// How many processes the driver keeps accounts of.
+const ACCOUNTS: c_uint = 4000;
+
+nvml! {
+    device nvmlDeviceGetComputeRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
+        list.list(&count, &short(unit, Work::Compute));
+    device nvmlDeviceGetGraphicsRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
+        list.list(&count, &short(unit, Work::Graphics));
+    device nvmlDeviceGetMPSComputeRunningProcesses: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_v1_t>) |unit|
+        list.list(&count, &short(unit, Work::Mps));
+    device nvmlDeviceGetComputeRunningProcesses_v2, nvmlDeviceGetComputeRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
+        list.list(&count, &long(unit, Work::Compute));
+    device nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
+        list.list(&count, &long(unit, Work::Graphics));
+    device nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlDeviceGetMPSComputeRunningProcesses_v3: (count: Out<c_uint>, list: Maybe<nvmlProcessInfo_t>) |unit|
+        list.list(&count, &long(unit, Work::Mps));
+    device nvmlDeviceGetRunningProcessDetailList: (list: Out<nvmlProcessDetailList_v1_t>) |unit| {
+        list.check(1)?;
+        details(unit, &list)
+    };
+    device nvmlDeviceGetProcessUtilization: (samples: Maybe<nvmlProcessUtilizationSample_t>, count: Out<c_uint>, since: c_ulonglong) |unit| {
+        let pids = busy(unit, since)?;
+        let sample = |(pid, share)| nvmlProcessUtilizationSample_t {
+            pid,
+            timeStamp: now(),
+            smUtil: share,
+            memUtil: 0,
+            encUtil: 0,
+            decUtil: 0,
+        };
+        samples.list(&count, &pids.into_iter().map(sample).collect::<Vec<_>>())
+    };
+    device nvmlDeviceGetProcessesUtilizationInfo: (info: Out<nvmlProcessesUtilizationInfo_v1_t>) |unit| {
+        info.check(1)?;
+        utilization(unit, &info)
+    };
+    device nvmlDeviceGetAccountingMode: (mode: Out<c_uint>) |unit| {
+        unit.whole()?;
+        mode.set(c_uint::from(unit.gpu.settings.accounting))
+    };
+    device nvmlDeviceSetAccountingMode: (mode: c_uint) |unit| {
+        unit.whole()?;
+        let on = switch(mode)?;
+        call::change(unit, |gpu, _| { gpu.settings.accounting = on; Ok(()) })
+    };
+    device nvmlDeviceGetAccountingBufferSize: (size: Out<c_uint>) |unit| {
+        unit.whole()?;
+        size.set(ACCOUNTS)
+    };
+    device nvmlDeviceGetAccountingPids: (count: Out<c_uint>, pids: Maybe<c_uint>) |unit| {
+        let all: Vec<_> = accounts(unit)?.map(|process| process.pid).collect();
+        pids.list(&count, &all)
+    };
+    device nvmlDeviceGetAccountingStats: (pid: c_uint, stats: Out<nvmlAccountingStats_t>) |unit| {
+        let process = accounts(unit)?.find(|process| process.pid == pid).ok_or(NOT_FOUND)?;
+        stats.set(nvmlAccountingStats_t {
+            gpuUtilization: small(unit.gpu.sensors.utilization),
+            memoryUtilization: small(unit.gpu.sensors.memory_utilization),
+            maxMemoryUsage: bytes(process.memory_mib),
+            // It runs still; how long it did is told at its end.
+            time: 0,
+            startTime: 0,
+            isRunning: 1,
+            reserved: [0; 5],
+        })
+    };
+    device nvmlDeviceClearAccountingPids: () |unit| accounts(unit).map(|_| ());
+    system nvmlSystemGetProcessName: (pid: c_uint, name: Text, length: c_uint) |state| {
+        if length == 0 {
+            return Err(INVALID_ARGUMENT);
+        }
+        let known = state.gpus.iter().flat_map(|gpu| &gpu.processes).any(|process| process.pid == pid);
+        let path = fs_err::read_link(format!("/proc/{pid}/exe")).ok();
+        let real = path.as_deref().and_then(|path| path.to_str());
+        let text = real.or(known.then_some("python3")).ok_or(NOT_FOUND)?;
+        // A name that is too long is cut, and is no error.
+        let room = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(1);
+        let end = (0..=text.len().min(room)).rev().find(|end| text.is_char_boundary(*end));
+        name.set(length, text.get(..end.unwrap_or(0)).unwrap_or_default())
+    };
+}
+
+/// The processes on a device that do this work. A MIG device has those in its instances.
+fn doing<'a>(unit: &Unit<'a>, work: Work) -> impl Iterator<Item = &'a Process> + use<'a> {
+    let ids = unit.mig.map(|(_, mig, _)| (mig.gi, mig.ci));
+    let all = unit.gpu.processes.iter();
+    all.filter(move |process| process.work == work && (ids.is_none() || process.instance == ids))
+}
+
+fn short(unit: &Unit<'_>, work: Work) -> Vec<nvmlProcessInfo_v1_t> {
+    let info = |process: &Process| nvmlProcessInfo_v1_t {
+        pid: process.pid,
+        usedGpuMemory: bytes(process.memory_mib),
+    };
+    doing(unit, work).map(info).collect()
+}
+
+fn long(unit: &Unit<'_>, work: Work) -> Vec<nvmlProcessInfo_t> {
+    let info = |process: &Process| nvmlProcessInfo_t {
+        pid: process.pid,
+        usedGpuMemory: bytes(process.memory_mib),
+        gpuInstanceId: process.instance.map_or(NOWHERE, |(gi, _)| gi),
+        computeInstanceId: process.instance.map_or(NOWHERE, |(_, ci)| ci),
+    };
+    doing(unit, work).map(info).collect()
+}
+
+fn details(unit: &Unit<'_>, list: &Out<nvmlProcessDetailList_v1_t>) -> Answer {
+    let mut asked = list.get()?;
+    let work = match asked.mode {
+        0 => Work::Compute,
+        1 => Work::Graphics,
+        2 => Work::Mps,
+        _ => return Err(INVALID_ARGUMENT),
+    };
+    let detail = |info: nvmlProcessInfo_t| nvmlProcessDetail_v1_t {
+        pid: info.pid,
+        usedGpuMemory: info.usedGpuMemory,
+        gpuInstanceId: info.gpuInstanceId,
+        computeInstanceId: info.computeInstanceId,
+        usedGpuCcProtectedMemory: 0,
+    };
+    let all: Vec<_> = long(unit, work).into_iter().map(detail).collect();
+    let room = asked.numProcArrayEntries;
+    let place = Maybe::inside(asked.procArray);
+    asked.numProcArrayEntries = super::instance::number(all.len())?;
+    list.set(asked)?;
+    place.fill(room, &all)
+}
+
+fn utilization(unit: &Unit<'_>, info: &Out<nvmlProcessesUtilizationInfo_v1_t>) -> Answer {
+    let mut asked = info.get()?;
+    let sample = |(pid, share)| nvmlProcessUtilizationInfo_v1_t {
+        timeStamp: now(),
+        pid,
+        smUtil: share,
+        memUtil: 0,
+        encUtil: 0,
+        decUtil: 0,
+        jpgUtil: 0,
+        ofaUtil: 0,
+    };
+    let pids = busy(unit, asked.lastSeenTimeStamp)?;
+    let all: Vec<_> = pids.into_iter().map(sample).collect();
+    let room = asked.processSamplesCount;
+    let place = Maybe::inside(asked.procUtilArray);
+    asked.processSamplesCount = super::instance::number(all.len())?;
+    info.set(asked)?;
+    place.fill(room, &all)
+}
+
+/// The processes that are on a card, each with its share of what the card does.
+fn busy(unit: &Unit<'_>, since: c_ulonglong) -> Answer<Vec<(c_uint, c_uint)>> {
+    undivided(unit)?;
+    let all = &unit.gpu.processes;
+    if all.is_empty() || now() <= since {
+        return Err(NOT_FOUND);
+    }
+    let share = unit.gpu.sensors.utilization / all.len() as u64;
+    Ok(all
+        .iter()
+        .map(|process| (process.pid, small(share)))
+        .collect())
+}
+
+fn accounts<'a>(unit: &Unit<'a>) -> Answer<impl Iterator<Item = &'a Process> + use<'a>> {
+    unit.whole()?;
+    let on = unit.gpu.settings.accounting;
+    on.then_some(()).ok_or(NOT_SUPPORTED)?;
+    let kept = unit.gpu.processes.iter().take(ACCOUNTS as usize);
+    Ok(kept.filter(|process| process.work != Work::Graphics))
+}

@@ -1,0 +1,145 @@
+//! Laying a profile's NVLinks: between cards, to its switches, and out of the machine.
+
+use std::collections::BTreeMap;
+
+use model::PciAddress;
+
+use super::{Card, Problems, Profile};
+use crate::state::{Gpu, Model, NvLink};
+
+/// NVML's `NVML_NVLINK_MAX_LINKS`.
+const MAX_LINKS: usize = 18;
+
+/// The other end of a link that is down.
+const DOWN: &str = "down";
+/// The other end of a link to a switch that is no PCI function of the machine.
+const FABRIC: &str = "fabric";
+
+/// Lays the links of all cards, which are in the order of the profile.
+pub(super) fn lay(
+    profile: &Profile,
+    known: &BTreeMap<String, Model>,
+    gpus: &mut [Gpu],
+    problems: &mut Problems,
+) {
+    between(profile, gpus, problems);
+    for (at, card) in profile.gpus.iter().enumerate() {
+        let lanes = known.get(&gpus[at].model).map_or(0, |m| m.links_per_switch);
+        match &card.links {
+            Some(links) => gpus[at].links = listed(profile, (at, card), links, problems),
+            None => {
+                for switch in profile.nvswitches.iter().filter(|s| s.group == card.group) {
+                    let lanes = lanes_of(switch.links.unwrap_or(lanes));
+                    gpus[at].links.extend(lanes.map(|_| link(switch.pci, true)));
+                }
+            }
+        }
+        let count = gpus[at].links.len();
+        if count > MAX_LINKS {
+            let pci = card.pci;
+            let what =
+                format!("card {pci} has {count} NVLinks; the driver knows {MAX_LINKS} at most");
+            problems.add(&format!("gpus/{at}"), what);
+        }
+    }
+    mutual(gpus, problems);
+}
+
+/// The links of `nvlinks`.
+fn between(profile: &Profile, gpus: &mut [Gpu], problems: &mut Problems) {
+    for (key, count) in &profile.nvlinks {
+        let Some((a, b)) = ends(key, gpus.len()) else {
+            let count = gpus.len();
+            let what = format!(
+                "`{key}` in nvlinks names no two cards as `0-3` does; the profile has {count}, \
+                 counted from 0"
+            );
+            problems.add(&format!("nvlinks/{key}"), what);
+            continue;
+        };
+        let (left, right) = (gpus[a].pci, gpus[b].pci);
+        for _ in lanes_of(*count) {
+            gpus[a].links.push(link(right, false));
+            gpus[b].links.push(link(left, false));
+        }
+    }
+}
+
+/// The links that a card lists itself.
+fn listed(
+    profile: &Profile,
+    (at, card): (usize, &Card),
+    links: &BTreeMap<String, u32>,
+    problems: &mut Problems,
+) -> Vec<NvLink> {
+    let mut laid = Vec::new();
+    for (end, count) in links {
+        match remote(profile, card, end) {
+            Some(one) => laid.extend(lanes_of(*count).map(|_| one.clone())),
+            None => {
+                let pci = card.pci;
+                let what = format!(
+                    "card {pci} has a link to `{end}`, which is no other card and no NVSwitch of \
+                     this profile; give an address of one, `{FABRIC}` or `{DOWN}`"
+                );
+                problems.add(&format!("gpus/{at}/links/{end}"), what);
+            }
+        }
+    }
+    laid
+}
+
+fn remote(profile: &Profile, card: &Card, end: &str) -> Option<NvLink> {
+    let nowhere = PciAddress::new(0, 0, 0, 0)?;
+    match end {
+        FABRIC => return Some(link(nowhere, true)),
+        DOWN => {
+            return Some(NvLink {
+                active: false,
+                ..link(nowhere, false)
+            });
+        }
+        _ => {}
+    }
+    let pci: PciAddress = end.parse().ok()?;
+    let card = pci != card.pci && profile.gpus.iter().any(|other| other.pci == pci);
+    let switch = profile.nvswitches.iter().any(|switch| switch.pci == pci);
+    (card || switch).then(|| link(pci, switch))
+}
+
+/// Both ends of a link between two cards must know of it.
+fn mutual(gpus: &[Gpu], problems: &mut Problems) {
+    let count = |from: &Gpu, to: &Gpu| from.links.iter().filter(|l| l.remote == to.pci).count();
+    for (at, one) in gpus.iter().enumerate() {
+        for other in &gpus[at + 1..] {
+            let (there, back) = (count(one, other), count(other, one));
+            if there != back {
+                let what = format!(
+                    "card {} has {there} NVLinks to {}, which has {back} to it; make them equal",
+                    one.pci, other.pci
+                );
+                problems.add(&format!("gpus/{at}/links"), what);
+            }
+        }
+    }
+}
+
+/// So many links; more than the driver knows are not laid, one too many is.
+fn lanes_of(count: u32) -> std::ops::Range<u32> {
+    0..count.min(u32::try_from(MAX_LINKS + 1).unwrap_or(u32::MAX))
+}
+
+fn link(remote: PciAddress, switch: bool) -> NvLink {
+    NvLink {
+        remote,
+        switch,
+        active: true,
+    }
+}
+
+/// The two different cards that a key such as `0-3` names.
+fn ends(key: &str, count: usize) -> Option<(usize, usize)> {
+    let (a, b) = key.split_once('-')?;
+    let (a, b) = (a.trim().parse().ok()?, b.trim().parse().ok()?);
+    (a != b && a < count && b < count).then_some((a, b))
+}

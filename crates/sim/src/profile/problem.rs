@@ -1,0 +1,168 @@
+//! What is wrong with a profile, and where in its text.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_saphyr::{Location, Spanned};
+
+/// One thing that is wrong with a profile, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The keys and positions that lead to it: `gpus`, `3`, `mig`, `0`.
+    path: Vec<String>,
+    /// What is wrong, and the remedy.
+    pub what: String,
+    /// Line and column in the text, where that is known.
+    pub at: Option<(u64, u64)>,
+}
+
+/// Everything that is wrong with a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+/// A YAML text of any form, with the places of all its values.
+#[derive(Debug, Default)]
+struct Tree {
+    keys: BTreeMap<String, Spanned<Tree>>,
+    items: Vec<Spanned<Tree>>,
+}
+
+/// Reads a [`Tree`].
+#[derive(Debug)]
+struct Reader;
+
+// === impl Problem ===
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.at {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+// === impl Problems ===
+
+impl Problems {
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is wrong, one by one.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.0.iter()
+    }
+
+    /// Writes down what is wrong at a place such as `gpus/3/mig/0`.
+    pub(super) fn add(&mut self, path: &str, what: impl Into<String>) {
+        self.0.push(Problem {
+            path: path.split('/').map(str::to_owned).collect(),
+            what: what.into(),
+            at: None,
+        });
+    }
+
+    /// The same with lines and columns, in their order.
+    pub(super) fn located(mut self, yaml: &str) -> Self {
+        let Ok(tree) = serde_saphyr::from_str::<Spanned<Tree>>(yaml) else {
+            return self;
+        };
+        for problem in &mut self.0 {
+            problem.at = find(&tree, &problem.path);
+        }
+        self.0.sort_by_key(|problem| problem.at);
+        self
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = &self.0[..] {
+            return write!(f, ": {only}");
+        }
+        write!(f, ", for {} reasons:", self.0.len())?;
+        for problem in &self.0 {
+            write!(f, "\n  {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Tree ===
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+// === impl Reader ===
+
+/// Values that have no parts.
+macro_rules! leaves {
+    ($($name:ident: $type:ty),*) => {
+        $(fn $name<E>(self, _: $type) -> Result<Tree, E> {
+            Ok(Tree::default())
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    leaves! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
+
+    fn visit_unit<E>(self) -> Result<Tree, E> {
+        Ok(Tree::default())
+    }
+
+    fn visit_none<E>(self) -> Result<Tree, E> {
+        Ok(Tree::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(inner)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+        let mut tree = Tree::default();
+        while let Some(item) = list.next_element()? {
+            tree.items.push(item);
+        }
+        Ok(tree)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
+        let mut tree = Tree::default();
+        loop {
+            match map.next_key::<String>() {
+                Ok(Some(key)) => _ = tree.keys.insert(key, map.next_value()?),
+                Ok(None) => return Ok(tree),
+                Err(_) => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+    }
+}
+
+/// The place of what a path leads to, or of the last part of the path that is there.
+fn find(tree: &Spanned<Tree>, path: &[String]) -> Option<(u64, u64)> {
+    let mut at = tree;
+    for step in path {
+        let item = || at.value.items.get(step.parse::<usize>().ok()?);
+        match at.value.keys.get(step).or_else(item) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    let place: Location = at.referenced;
+    (place.line() > 0).then(|| (place.line(), place.column()))
+}

@@ -1,0 +1,51 @@
+//! The files by which programs tell what kind of machine they are on.
+
+use super::Tree;
+use crate::state::{Platform, State, Tegra};
+
+/// The device nodes of a Tegra system that containers are given.
+const TEGRA_NODES: [&str; 5] = [
+    "nvhost-as-gpu",
+    "nvhost-ctrl",
+    "nvhost-ctrl-gpu",
+    "nvhost-gpu",
+    "nvmap",
+];
+
+/// Adds what the platform has of its own.
+pub(super) fn add(tree: &mut Tree, state: &State) {
+    let product = &state.machine.product;
+    match state.machine.platform {
+        Platform::BareMetal | Platform::Vgpu => {
+            if !product.is_empty() {
+                tree.file("sys/class/dmi/id/product_name", format!("{product}\n"));
+            }
+        }
+        Platform::Wsl => {
+            tree.file("dev/dxg", "");
+            // The same library lies in the node's folder, beside the root.
+            tree.link("usr/lib/wsl/lib/libdxcore.so", "../libdxcore.so");
+        }
+        Platform::Tegra => {
+            tegra(tree, state.machine.tegra.as_ref());
+            if !product.is_empty() {
+                // As the device tree has it: with a final NUL and without a new line.
+                tree.file("proc/device-tree/model", format!("{product}\0"));
+            }
+        }
+    }
+}
+
+fn tegra(tree: &mut Tree, software: Option<&Tegra>) {
+    let (release, revision) = software.map_or((35, "4.1"), |s| (s.release, &s.revision));
+    let text = format!(
+        "# R{release} (release), REVISION: {revision}, GCID: 0, BOARD: generic, EABI: aarch64, \
+         DATE: Tue Aug  1 00:00:00 UTC 2023\n"
+    );
+    tree.file("etc/nv_tegra_release", text);
+    tree.file("sys/devices/soc0/family", "Tegra\n");
+    tree.file("sys/devices/soc0/soc_id", "35\n");
+    for node in TEGRA_NODES {
+        tree.file(format!("dev/{node}"), "");
+    }
+}

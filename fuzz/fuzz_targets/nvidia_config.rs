@@ -1,0 +1,36 @@
+//! What NVIDIA's device plugin is told: lines of flags and variables, an empty line, the config
+//! file. It is an error that can be shown, or a config that can be explained.
+#![no_main]
+
+use config::{
+    Error, Origin, Overrides,
+    nvidia::{self, Call, Flags},
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (line, file) = text.split_once("\n\n").unwrap_or(("", text));
+    let (args, variables): (Vec<&str>, Vec<&str>) =
+        line.lines().partition(|line| line.starts_with('-'));
+    let env = |name: &str| {
+        let mut pairs = variables.iter().filter_map(|line| line.split_once('='));
+        pairs
+            .find(|pair| pair.0 == name)
+            .map(|pair| pair.1.to_owned())
+    };
+    let flags = match Flags::parse(&args, &env) {
+        Ok(Call::Run(flags)) => flags,
+        Ok(Call::Help | Call::Version) => return,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let resolved = nvidia::parse("config.yaml", file)
+        .and_then(|file| nvidia::resolve(&flags, &file, Overrides::default(), &Origin::flag));
+    match resolved {
+        Ok(resolved) => assert!(!resolved.to_yaml().is_empty()),
+        Err(Error::Invalid(problems)) => {
+            assert!(problems.0.iter().any(|problem| problem.is_error()));
+            assert!(!problems.to_string().is_empty());
+        }
+        Err(error) => panic!("{error}"),
+    }
+});

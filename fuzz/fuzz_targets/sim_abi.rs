@@ -1,0 +1,40 @@
+//! The simulated NVML through its C ABI: any calls in any order with any handles, sizes, versions
+//! and buffers give a code, write nothing beyond what they were given, and crash nothing.
+#![no_main]
+
+use std::{
+    path::PathBuf,
+    sync::{LazyLock, Mutex},
+};
+
+use libfuzzer_sys::fuzz_target;
+use sim::{Node, Profile};
+
+#[path = "../../crates/sim/tests/abi/chaos.rs"]
+mod chaos;
+#[path = "../../crates/sim/tests/abi/drive.rs"]
+#[expect(dead_code, reason = "the tests of the crate use more of it")]
+mod drive;
+
+/// The loaded library, its node's state, and what that was at first.
+static DRIVER: LazyLock<Mutex<(drive::Driver, PathBuf, Vec<u8>)>> = LazyLock::new(|| {
+    let dir = tempfile::tempdir()
+        .expect("there is room for a folder")
+        .keep();
+    let profile = Profile::named("a100-mig").expect("it comes with the program");
+    let node = Node::create(&dir, &profile).expect("a new folder takes a node");
+    let table = include_str!("../../crates/sim/tests/symbols.txt");
+    let driver = drive::Driver::new(&node.library(), table);
+    let state = dir.join("node.json");
+    let good = std::fs::read(&state).expect("the node was just made");
+    Mutex::new((driver, state, good))
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let (driver, state, good) = &mut *DRIVER.lock().expect("one run at a time");
+    // Each run begins with the same node, whatever the one before made of it.
+    if std::fs::read(&state).ok().as_ref() != Some(good) {
+        std::fs::write(&state, &good).expect("the folder is ours");
+    }
+    chaos::run(driver, bytes);
+});
