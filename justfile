@@ -22,6 +22,10 @@ demo *args:
 bench *args:
     cargo run --release -p bench -- {{ args }}
 
+# Measure it beside NVIDIA's programs; see bench/README.md
+compare *args:
+    bench/compare {{ args }}
+
 # Fuzz one target, or list them; see fuzz/README.md
 fuzz target="" seconds=fuzz_seconds:
     fuzz/run "{{ target }}" "{{ seconds }}"

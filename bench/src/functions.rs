@@ -1,6 +1,12 @@
 //! The pure functions behind the calls, without sockets: nanoseconds per call.
 
-use std::{hint::black_box, sync::Arc, time::Duration};
+use std::{
+    hint::black_box,
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
@@ -10,10 +16,10 @@ use probe::protocol::{Message, Report};
 use tokio::time::Instant;
 
 use crate::{
-    bed::{Bed, RESOURCE},
     figures::{Figures, Unit},
+    peer::Site,
     report::{Row, Section},
-    subject::Subject,
+    running::RESOURCE,
 };
 
 /// The machines on which placement is measured, of 8 and 16 cards.
@@ -26,31 +32,37 @@ const BATCHES: usize = 50;
 const BATCH: Duration = Duration::from_millis(2);
 
 /// Times `place::prefer` and `grant::grant` on what the probe sees of simulated machines.
-pub(crate) fn measure(subject: &Subject) -> anyhow::Result<Section> {
-    let mut section = Section::new("functions, without a socket");
+pub(crate) fn measure(ostler: &Path) -> anyhow::Result<Section> {
+    let mut section = Section::new("Ostler's functions, without a socket");
     for profile in PROFILES {
-        let offer = offer(subject, profile)?;
+        let offer = offer(ostler, profile)?;
         let ids: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
         let all = ids.len();
         for size in [1, 2, all / 2, all] {
             let times = time(|| place::prefer(&offer, &ids, &[], size));
             let name = format!("place::prefer {size} of {all}, {profile}");
-            section.rows.push(Row::new(&name, times));
+            section.rows.push(Row::own(&name, times));
         }
         for size in [1, all] {
             let times = time(|| grant::grant(&offer, &ids[..size]));
             let name = format!("grant::grant {size} of {all}, {profile}");
-            section.rows.push(Row::new(&name, times));
+            section.rows.push(Row::own(&name, times));
         }
     }
     Ok(section)
 }
 
 /// The offer of a machine, made of what a real probe says of it.
-fn offer(subject: &Subject, profile: &str) -> anyhow::Result<Arc<Offer>> {
-    let bed = Bed::make(profile)?;
-    let mut command = subject.probe(&bed.alone());
-    let output = command.stdin(std::process::Stdio::null()).output()?;
+fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
+    let site = Site::make(profile)?;
+    let mut command = Command::new(ostler);
+    command
+        .args(["probe", "nvidia", "--no-events", "--host-root"])
+        .arg(site.node.root())
+        .arg("--nvml-library")
+        .arg(site.node.library())
+        .stdin(Stdio::null());
+    let output = command.output()?;
     ensure!(output.status.success(), "{command:?}: {}", output.status);
     let lines = String::from_utf8(output.stdout)?;
     let report = lines.lines().rev().find_map(report);
@@ -71,13 +83,16 @@ fn offer(subject: &Subject, profile: &str) -> anyhow::Result<Arc<Offer>> {
     let offers = pool::offers(&Arc::new(snapshot));
     let offer = offers.iter().find(|o| o.resource.as_str() == RESOURCE);
     let offer = offer.with_context(|| format!("{profile} offers no {RESOURCE}"))?;
-    ensure!(offer.units.len() == bed.gpus, "cards are missing");
+    ensure!(
+        offer.units.len() == site.node.gpus()?.len(),
+        "cards are missing"
+    );
     Ok(Arc::clone(offer))
 }
 
 fn report(line: &str) -> Option<Report> {
     match Message::parse(line) {
-        Ok(Some(Message::Report(report))) => Some(report),
+        Ok(Some(Message::Report(report))) => Some(Report::clone(&report)),
         _ => None,
     }
 }

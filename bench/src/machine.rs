@@ -1,11 +1,9 @@
 //! What the figures belong to: the commit, the machine, the date.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use jiff::Timestamp;
 use serde::Serialize;
-
-use crate::subject::Subject;
 
 /// Where and when it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -20,34 +18,42 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     /// The kernel's release.
     pub(crate) kernel: String,
-    /// What the program says of itself.
+    /// What the agent says of itself.
     pub(crate) version: String,
+    /// What ran beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) peer: Option<String>,
 }
 
 // === impl Machine ===
 
 impl Machine {
-    /// Looks at this machine and at the source tree.
-    pub(crate) fn read(subject: &Subject) -> anyhow::Result<Self> {
-        let version = Command::new(&subject.binary).arg("--version").output()?;
+    /// Looks at this machine, at the agent, and at the source tree if that is what it was built
+    /// from.
+    ///
+    /// # Errors
+    /// If the agent does not run.
+    pub(crate) fn read(ostler: &Path, built: bool) -> anyhow::Result<Self> {
+        let version = Command::new(ostler).arg("--version").output()?;
         let cpuinfo = fs_err::read_to_string("/proc/cpuinfo")?;
         let kernel = fs_err::read_to_string("/proc/sys/kernel/osrelease")?;
         Ok(Self {
-            commit: commit(subject).unwrap_or_else(|| "unknown".to_owned()),
+            commit: match built {
+                true => commit().unwrap_or_else(|| "unknown".to_owned()),
+                false => "unknown".to_owned(),
+            },
             date: Timestamp::now().strftime("%Y-%m-%d").to_string(),
             cores: std::thread::available_parallelism()?.get(),
             processor: processor(&cpuinfo).unwrap_or("unknown").to_owned(),
             kernel: kernel.trim().to_owned(),
             version: String::from_utf8_lossy(&version.stdout).trim().to_owned(),
+            peer: None,
         })
     }
 }
 
-/// The commit of the source tree, if that is what is measured.
-fn commit(subject: &Subject) -> Option<String> {
-    if !subject.built {
-        return None;
-    }
+/// The commit of the source tree.
+fn commit() -> Option<String> {
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
     // The results themselves change with every run.
     let changes = git(&[
@@ -57,6 +63,7 @@ fn commit(subject: &Subject) -> Option<String> {
         ".",
         ":!bench/RESULTS.md",
         ":!bench/results.json",
+        ":!bench/results.svg",
     ])?;
     let mark = if changes.is_empty() { "" } else { "+" };
     Some(format!("{hash}{mark}"))

@@ -1,14 +1,28 @@
 //! The results as a person and as a program reads them.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
 use serde::Serialize;
 
-use crate::{figures::Figures, machine::Machine};
+use crate::{
+    figures::Figures,
+    machine::Machine,
+    pair::Pair,
+    value::{Ratio, Value},
+};
+
+mod chart;
+mod page;
+mod table;
+mod why;
+
+/// The form of `results.json`; it goes up when a reader of the old form would go wrong.
+const FORM: u32 = 2;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
+    form: u32,
     /// Where and when.
     pub(crate) machine: Machine,
     /// What.
@@ -27,46 +41,53 @@ pub(crate) struct Section {
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    name: String,
+    pub(crate) name: String,
     #[serde(flatten)]
-    figures: Figures,
-    /// What the median should be at most.
+    pub(crate) values: Pair<Value>,
+    /// How many times as much theirs needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ratio: Option<Ratio>,
+    /// What our median should be at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     aim: Option<f64>,
+    /// Why we lose, or why there is nothing to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
 }
 
 // === impl Report ===
 
 impl Report {
+    /// A report of these measurements.
+    pub(crate) fn new(machine: Machine, sections: Vec<Section>) -> Self {
+        Self {
+            form: FORM,
+            machine,
+            sections,
+        }
+    }
+
+    /// Writes `RESULTS.md` and `results.json`, and `results.svg` if there was a peer; says where.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<String> {
+        fs_err::create_dir_all(folder)?;
+        let mut names = vec!["RESULTS.md", "results.json"];
+        fs_err::write(folder.join("RESULTS.md"), page::write(self))?;
+        let data = serde_json::to_string_pretty(self)? + "\n";
+        fs_err::write(folder.join("results.json"), data)?;
+        if self.machine.peer.is_some() {
+            fs_err::write(folder.join("results.svg"), chart::draw(self))?;
+            names.push("results.svg");
+        }
+        Ok(format!("{} in {}", names.join(", "), folder.display()))
+    }
+
     /// Tables in Markdown that are aligned for a terminal too.
     pub(crate) fn text(&self) -> String {
-        let tables = self.sections.iter().map(Section::table);
+        let tables = self.sections.iter().map(table::write);
         tables.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Writes `RESULTS.md` and `results.json`; says where.
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<String> {
-        let (page, data) = (folder.join("RESULTS.md"), folder.join("results.json"));
-        fs_err::write(&page, self.page())?;
-        fs_err::write(&data, serde_json::to_string_pretty(self)? + "\n")?;
-        Ok(format!("{} and {}", page.display(), data.display()))
-    }
-
-    fn page(&self) -> String {
-        let Machine {
-            commit,
-            date,
-            cores,
-            processor,
-            kernel,
-            version,
-        } = &self.machine;
-        format!(
-            "# Results\n\nWritten by `cargo run --release -p bench`; what each row means is in \
-             [README.md](README.md).\n\n{version}, commit {commit}, {date}, {cores} cores of \
-             {processor}, Linux {kernel}.\n\n{}",
-            self.text()
-        )
     }
 }
 
@@ -80,87 +101,38 @@ impl Section {
             rows: Vec::new(),
         }
     }
-
-    fn table(&self) -> String {
-        let head = ["", "n", "min", "median", "p90", "p99", "aim", ""].map(str::to_owned);
-        let mut lines = vec![head];
-        lines.extend(self.rows.iter().map(Row::cells));
-        let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max();
-        let widths: [usize; 8] = std::array::from_fn(|at| width(at).unwrap_or(0).max(3));
-        let mut text = format!("## {}\n\n", self.title);
-        for (number, line) in lines.iter().enumerate() {
-            text.push_str(&written(line, &widths));
-            if number == 0 {
-                text.push_str(&rule(&widths));
-            }
-        }
-        text
-    }
 }
 
 // === impl Row ===
 
 impl Row {
-    /// A measurement without an aim.
-    pub(crate) fn new(name: &str, figures: Figures) -> Self {
+    /// A measurement of both.
+    pub(crate) fn new(name: &str, values: Pair<Value>) -> Self {
+        let theirs = values.theirs.as_ref();
+        let ratio = theirs.and_then(|theirs| Ratio::of(&values.ours, theirs));
         Self {
             name: name.to_owned(),
-            figures,
+            why: why::of(name, &values, ratio),
+            values,
+            ratio,
             aim: None,
         }
     }
 
-    /// The same with an aim for its median, in the unit of the figures.
+    /// A measurement that there is only of ours.
+    pub(crate) fn own(name: &str, figures: Figures) -> Self {
+        let values = Pair {
+            ours: Value::Figures(figures),
+            theirs: None,
+        };
+        Self::new(name, values)
+    }
+
+    /// The same with an aim for our median, in the unit of the figures.
     pub(crate) fn aim(mut self, aim: f64) -> Self {
         self.aim = Some(aim);
         self
     }
-
-    fn cells(&self) -> [String; 8] {
-        let figures = &self.figures;
-        let value = |value| figures.unit.write(value);
-        let several = |figure: f64| match figures.count {
-            1 => String::new(),
-            _ => value(figure),
-        };
-        let verdict = match self.aim {
-            Some(aim) if figures.median <= aim => "met",
-            Some(_) => "missed",
-            None => "",
-        };
-        [
-            self.name.clone(),
-            figures.count.to_string(),
-            several(figures.min),
-            value(figures.median),
-            several(figures.p90),
-            several(figures.p99),
-            self.aim.map(value).unwrap_or_default(),
-            verdict.to_owned(),
-        ]
-    }
-}
-
-/// A line of a table: names to the left, figures to the right.
-fn written(line: &[String; 8], widths: &[usize; 8]) -> String {
-    let mut text = String::new();
-    for (at, (cell, width)) in line.iter().zip(widths).enumerate() {
-        let done = match at {
-            0 => write!(text, "| {cell:<width$} "),
-            _ => write!(text, "| {cell:>width$} "),
-        };
-        done.expect("a string takes everything");
-    }
-    text + "|\n"
-}
-
-fn rule(widths: &[usize; 8]) -> String {
-    let mut text = format!("| {} ", "-".repeat(widths[0]));
-    for width in &widths[1..] {
-        let dashes = "-".repeat(width - 1);
-        text = format!("{text}| {dashes}: ");
-    }
-    text + "|\n"
 }
 
 #[cfg(test)]
@@ -168,35 +140,21 @@ mod tests {
     use super::*;
     use crate::figures::Unit;
 
-    fn section() -> Section {
-        let mut section = Section::new("title");
+    #[test]
+    fn the_data_has_plain_numbers_with_their_unit_and_says_what_is_missing() {
         let figures = Figures::of(vec![0.010, 0.020, 0.030], Unit::Seconds);
-        section.rows.push(Row::new("start", figures).aim(0.015));
-        let bytes = Figures::one(1_048_576.0, Unit::Bytes);
-        section
-            .rows
-            .push(Row::new("memory", bytes).aim(2_097_152.0));
-        section
-    }
-
-    #[test]
-    fn a_table_says_which_aims_are_met() {
-        let expected = "\
-## title
-
-|        |   n |     min |  median |     p90 |     p99 |     aim |        |
-| ------ | --: | ------: | ------: | ------: | ------: | ------: | -----: |
-| start  |   3 | 10.0 ms | 20.0 ms | 30.0 ms | 30.0 ms | 15.0 ms | missed |
-| memory |   1 |         | 1.0 MiB |         |         | 2.0 MiB |    met |
-";
-        assert_eq!(section().table(), expected);
-    }
-
-    #[test]
-    fn the_data_has_plain_numbers_and_their_unit() {
-        let data = serde_json::to_value(section()).unwrap();
-        assert_eq!(data["rows"][0]["median"], 0.020);
-        assert_eq!(data["rows"][0]["unit"], "seconds");
-        assert_eq!(data["rows"][0]["aim"], 0.015);
+        let values = Pair {
+            ours: Value::Figures(figures),
+            theirs: Some(Value::Never { seconds: 60.0 }),
+        };
+        let data = serde_json::to_value(Row::new("reset to Healthy", values).aim(0.015)).unwrap();
+        assert_eq!(data["ours"]["kind"], "figures");
+        assert_eq!(data["ours"]["median"], 0.020);
+        assert_eq!(data["ours"]["unit"], "seconds");
+        assert_eq!(data["theirs"]["kind"], "never");
+        assert_eq!(data["theirs"]["seconds"], 60.0);
+        assert_eq!(data["aim"], 0.015);
+        assert!(data["why"].as_str().unwrap().contains("no way back"));
+        assert!(data.get("ratio").is_none());
     }
 }
