@@ -18,6 +18,8 @@ pub(super) struct Connection {
     calls: Arc<Calls>,
     stage: Stage,
     open: Option<Open>,
+    /// Whether the file that the loader takes was known once.
+    known: bool,
 }
 
 /// An open driver.
@@ -36,6 +38,7 @@ impl Connection {
             calls,
             stage,
             open: None,
+            known: false,
         }
     }
 
@@ -57,7 +60,9 @@ impl Connection {
         let mut found = looked.map_err(|places| self.no_library(&places))?;
         let library = Library::open(&found.path, Arc::clone(&self.calls))
             .map_err(|error| self.not_loadable(&found, &error))?;
-        if !self.watch("find the loaded driver library", || found.resolve()) {
+        let (calls, known) = (Arc::clone(&self.calls), &mut self.known);
+        let call = "find the loaded driver library";
+        if !calls.watch(call, None, || found.resolve(known)) {
             return Err(self.no_library(&[found.path]));
         }
         let session = library

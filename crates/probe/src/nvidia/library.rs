@@ -111,18 +111,23 @@ impl Found {
     }
 
     /// Notes which file the loader took, where it was found by name; `false` where that file is
-    /// gone. Call it once it is loaded.
+    /// gone. Call it once it is loaded. `known` is whether that file was known before.
     ///
     /// The loader gives a library that it could not unload again under its name, even if the file
     /// was removed long ago.
-    pub(super) fn resolve(&mut self) -> bool {
-        if self.identity.is_none() {
-            let path = mapped();
-            self.identity = path.as_deref().and_then(Identity::of);
-            self.path = path.unwrap_or_else(|| NAME.into());
-            return self.identity.is_some();
+    pub(super) fn resolve(&mut self, known: &mut bool) -> bool {
+        if self.identity.is_some() {
+            return true;
         }
-        true
+        let Some(path) = mapped() else {
+            // A library under another name is one that cannot be followed; one that was there
+            // under its own was moved away.
+            return !*known;
+        };
+        *known = true;
+        self.identity = Identity::of(&path);
+        self.path = path;
+        self.identity.is_some()
     }
 
     /// Whether the file was replaced or removed since.
