@@ -65,9 +65,9 @@ pub(crate) enum Ours {
     /// `ostler run`, as it is without a config.
     Native,
     /// `ostler nvidia-device-plugin`, with the same flags, environment and file.
+    #[default]
     Same,
     /// Not yet: only NVIDIA's program is recorded.
-    #[default]
     Pending,
 }
 

@@ -182,7 +182,9 @@ impl Front {
                     // Nobody makes offers any more: the last ones stand.
                     Err(_) => ended = true,
                 },
-                Some(Err(error)) = self.tasks.join_next() => self.revive(&error),
+                Some(ended) = self.tasks.join_next() => if let Err(error) = ended {
+                    self.revive(&error);
+                },
             }
         }
     }

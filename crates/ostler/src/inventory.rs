@@ -127,8 +127,14 @@ impl Inventory {
         Some(snapshot)
     }
 
-    fn see(&mut self, sighting: Sighting, now: Now) {
+    fn see(&mut self, mut sighting: Sighting, now: Now) {
         let name = sighting.backend.name.clone();
+        // A probe that has not looked yet says nothing of what there is beside the devices.
+        if sighting.backend.phase == Phase::Starting
+            && let Some(before) = self.backends.get(&name)
+        {
+            sighting.backend.extras.clone_from(&before.extras);
+        }
         for device in &sighting.devices {
             match self.known.get_mut(&device.id) {
                 Some(known) => known.update(device),

@@ -61,6 +61,8 @@ struct Signals {
 /// Runs the agent until it is told to stop.
 pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
+    // Before the file is read: what changes meanwhile is a change.
+    let mut watch = Watch::new(source.file());
     let config = source.load()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -70,7 +72,6 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     );
     let mut parts = Parts::new(config, &source);
     parts.start_all();
-    let mut watch = Watch::new(source.file());
     let mut init = pin!(parts.init_failed());
     let failed = loop {
         tokio::select! {

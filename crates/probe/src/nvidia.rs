@@ -146,7 +146,7 @@ impl Nvidia {
 
     fn try_survey(&mut self) -> Result<Report, Problem> {
         if self.discovery == Discovery::Tegra {
-            return Ok(self.tegra(None));
+            return Ok(self.tegra());
         }
         let session = self.driver.ready()?;
         let driver = self.driver.facts(&session)?;
@@ -177,20 +177,18 @@ impl Nvidia {
         }
         let is_integrated = |device: &&Device| platform::is_integrated(&device.model);
         if let Some(card) = report.devices.iter().find(is_integrated) {
-            let driver = report.driver.take();
-            *report = self.tegra(Some(&card.model.clone()));
-            report.driver = driver;
+            report.devices = vec![platform::tegra(&self.files, Some(&card.model))];
         } else if platform::is_wsl(&self.files) {
             let cards = std::mem::take(&mut report.devices);
             report.devices.extend(platform::together(cards));
         }
     }
 
-    /// The report of a Tegra board.
-    fn tegra(&self, model: Option<&str>) -> Report {
+    /// The report of a Tegra board without NVML.
+    fn tegra(&self) -> Report {
         Report {
             driver: Some(platform::tegra_driver(&self.files)),
-            devices: vec![platform::tegra(&self.files, model)],
+            devices: vec![platform::tegra(&self.files, None)],
             ..Report::default()
         }
     }
@@ -225,7 +223,7 @@ impl Nvidia {
     /// Keeps where the cards are, and shows them to the thread that waits for events.
     fn remember(&mut self, session: Arc<Session>, cards: &[Card]) {
         self.seen = cards.iter().map(Seen::of).collect();
-        self.layout = Some(Layout::of(&session, &self.seen));
+        self.layout = Some(Layout::seen(cards));
         self.stage.show(Scene {
             session: Some(session),
             cards: cards.iter().map(watched).collect(),
@@ -252,7 +250,7 @@ impl Backend for Nvidia {
                 && self.discovery == Discovery::Auto
                 && platform::is_tegra(&self.files)
             {
-                return self.tegra(None);
+                return self.tegra();
             }
             Report {
                 problem: Some(problem),
@@ -280,7 +278,7 @@ impl Backend for Nvidia {
         let (Some(session), Some(layout)) = (self.driver.session(), &self.layout) else {
             return false;
         };
-        *layout != Layout::of(session, &self.seen)
+        *layout != Layout::now(session, &self.seen)
     }
 
     fn samples(&mut self) -> Vec<Sample> {

@@ -306,3 +306,23 @@ fn nothing_new_is_no_new_snapshot() {
     see(&mut inventory, sighting(vec![card(0)]), at(5));
     assert!(inventory.changed(at(5)).is_none());
 }
+
+#[test]
+fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
+    let mut inventory = inventory();
+    let mut first = sighting(vec![card(0)]);
+    first.backend.extras.imex_channels = vec![0];
+    see(&mut inventory, first, at(1));
+    let mut starting = sighting(Vec::new());
+    starting.backend.phase = Phase::Starting;
+    see(&mut inventory, starting, at(2));
+    inventory.changed(at(2));
+    let extras = |inventory: &Inventory| inventory.last.backends[0].extras.imex_channels.clone();
+    assert_eq!(extras(&inventory), [0]);
+    see(&mut inventory, sighting(vec![card(0)]), at(3));
+    inventory.changed(at(3));
+    assert!(
+        extras(&inventory).is_empty(),
+        "gone once somebody has looked"
+    );
+}
