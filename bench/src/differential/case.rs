@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use sim::{
-    Profile,
-    state::{Platform, State},
-};
+use sim::{Profile, state::State};
 
 use super::node;
 
@@ -45,8 +42,6 @@ pub(crate) struct Case {
 pub(crate) struct Traits {
     /// Whether any card has MIG mode on.
     pub(crate) cut: bool,
-    /// Whether it is Linux below Windows.
-    pub(crate) wsl: bool,
     /// The resources of MIG devices whose profile has a plain one in its name, as `1g.5gb+me` has
     /// `1g.5gb`, and the resources of those.
     pub(crate) alike: BTreeSet<String>,
@@ -125,11 +120,20 @@ impl Case {
         self.says("device-id-strategy", "deviceIDStrategy", "index")
     }
 
-    /// Whether MIG devices are asked for in some way.
-    pub(crate) fn partitions(&self) -> bool {
-        ["single", "mixed"]
+    /// Whether MIG devices are to be offered as if they were cards.
+    pub(crate) fn single(&self) -> bool {
+        self.says("mig-strategy", "migStrategy", "single")
+    }
+
+    /// Whether devices are handed over by CDI names, alone or beside other ways.
+    pub(crate) fn names_cdi(&self) -> bool {
+        let (flag, key) = ("device-list-strategy", "deviceListStrategy");
+        let words = self
+            .flags
             .iter()
-            .any(|strategy| self.says("mig-strategy", "migStrategy", strategy))
+            .chain(self.env.values())
+            .chain(&self.config);
+        self.mentions(flag, key) && words.into_iter().any(|word| word.contains("cdi-"))
     }
 
     /// Whether an option has a value, by flag, environment or file.
@@ -183,7 +187,6 @@ impl Traits {
         }
         Self {
             cut: state.gpus.iter().any(|gpu| gpu.mig_enabled),
-            wsl: state.machine.platform == Platform::Wsl,
             alike,
         }
     }

@@ -1,10 +1,7 @@
 //! What each documented difference looks like.
 
 use super::{Difference, Rule};
-use crate::differential::case::Ours;
-
-/// What the resources of MIG devices begin with.
-const MIG: &str = "nvidia.com/mig-";
+use crate::differential::case::Case;
 
 /// An option that v0.19.3 does not have, as flag and in the file.
 const POLICY: (&str, &str) = (
@@ -34,20 +31,39 @@ pub(super) const RULES: &[Rule] = &[
         holds: |_, d| at(d, &["*", "prefer", "more than there are", "*"]),
     },
     Rule {
-        id: "mig-strategy",
+        id: "last-words",
+        holds: |_, d| at(d, &["outcome", "reason"]) && d.upstream.is_some() && d.ours.is_some(),
+    },
+    Rule {
+        id: "nodes-once",
+        holds: |_, d| at(d, &["*", "allocate", "*", "node", "*"]) && is_repeated(d),
+    },
+    Rule {
+        id: "mig-single",
+        holds: |case, d| case.single() && case.node.cut && outlives(d),
+    },
+    Rule {
+        id: "mps-mig",
+        holds: |case, d| in_file(case, &["mps:"]) && case.node.cut && outlives(d),
+    },
+    Rule {
+        id: "names-and-devices",
         holds: |case, d| {
-            let offered = |name: &str| name == "nvidia.com/gpu" || name.starts_with(MIG);
-            let native = case.ours == Ours::Native && !case.partitions();
-            native && case.node.cut && offered(d.at.part(0))
+            let used = in_file(case, &["pattern:", "rename:", "devices: ["]);
+            used && matches(d.at.part(0), "nvidia.com/*")
         },
+    },
+    Rule {
+        id: "cdi-driver-files",
+        holds: |case, d| case.names_cdi() && outlives(d),
+    },
+    Rule {
+        id: "imex-required",
+        holds: |case, d| case.mentions("imex-required", "required") && outlives(d),
     },
     Rule {
         id: "odd-partitions",
         holds: |_, d| at(d, &["nvidia.com/mig-*c.*"]) && d.upstream.is_none(),
-    },
-    Rule {
-        id: "wsl",
-        holds: |case, d| case.node.wsl && d.at.part(0) == "nvidia.com/gpu",
     },
     Rule {
         id: "v-patterns",
@@ -73,6 +89,28 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// Whether it is because NVIDIA's program ended where Ostler goes on.
+fn outlives(difference: &Difference) -> bool {
+    let ended = at(difference, &["outcome"]) && difference.upstream.as_deref() == Some("dies");
+    let last = at(difference, &["outcome", "reason"]) || at(difference, &["nvidia.com/*"]);
+    ended || (last && (difference.upstream.is_none() != difference.ours.is_none()))
+}
+
+/// Whether NVIDIA's program gives the same node several times.
+fn is_repeated(difference: &Difference) -> bool {
+    let (Some(upstream), Some(ours)) = (&difference.upstream, &difference.ours) else {
+        return false;
+    };
+    let rest = upstream.strip_prefix(ours.as_str());
+    rest.is_some_and(|rest| rest.ends_with(" times"))
+}
+
+/// Whether the config file has one of these words.
+fn in_file(case: &Case, words: &[&str]) -> bool {
+    let config = case.config.as_deref().unwrap_or_default();
+    words.iter().any(|word| config.contains(word))
+}
 
 /// Whether this is the code or the message of a refusal.
 fn words(difference: &Difference) -> bool {
