@@ -92,7 +92,7 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
 
 fn report(line: &str) -> Option<Report> {
     match Message::parse(line) {
-        Ok(Some(Message::Report(report))) => Some(Report::clone(&report)),
+        Ok(Some(Message::Report(report))) => Some(*report),
         _ => None,
     }
 }

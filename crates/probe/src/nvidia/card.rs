@@ -10,9 +10,6 @@ use super::{
     profile::{self, Shape},
 };
 
-/// One more than the highest number of NVML's list of GPU instance profiles that is asked for.
-const PROFILES: u32 = 24;
-
 /// Cards that only drive a screen of a DGX Station.
 const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
 
@@ -233,7 +230,7 @@ impl Reader {
         let id = interview.ask(|| card.gpu_instance_profile_id(instance))?;
         let known = self.profiles.entry(card.at()).or_default();
         if !known.contains_key(&id) {
-            *known = (0..PROFILES)
+            *known = (0..nvml::Device::SHAPES)
                 .filter_map(|number| {
                     let id = card.gpu_instance_profile(number).ok()?;
                     Some((id, number))
