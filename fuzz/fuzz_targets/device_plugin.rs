@@ -120,6 +120,7 @@ fn entry(number: usize) -> Entry {
                 State::Healthy
             },
             causes: Vec::new(),
+            warnings: Vec::new(),
         },
         telemetry: None,
     }

@@ -157,6 +157,7 @@ pub(crate) fn everything() -> Extras {
         gdrcopy: nodes(&["/dev/gdrdrv"]),
         mofed: nodes(&["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"]),
         mps: Vec::new(),
+        files: None,
     }
 }
 

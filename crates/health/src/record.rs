@@ -145,6 +145,7 @@ impl Record {
         Verdict {
             state: standing.map(state).chain(events).max().unwrap_or_default(),
             causes,
+            warnings: Vec::new(),
         }
     }
 

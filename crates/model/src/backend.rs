@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallFailure, PciAddress};
+use crate::{CallFailure, DriverFiles, PciAddress};
 
 /// One backend's own state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,9 @@ pub struct Extras {
     /// Resource names whose MPS control daemon is up, in the order of the alphabet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mps: Vec<String>,
+    /// The driver's files, where the probe was told to look for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<std::sync::Arc<DriverFiles>>,
 }
 
 /// Where a backend stands.
@@ -77,6 +80,9 @@ pub struct Driver {
     /// The library through which it is spoken to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
+    /// Names this loading of the kernel driver: another one after each reload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A driver call that does not return.
@@ -108,6 +114,8 @@ pub enum Work {
     Links,
     /// Waiting for events.
     Events,
+    /// Checking how well the devices work.
+    Checks,
 }
 
 /// A device that exists on the bus but does not tell who it is.

@@ -3,20 +3,28 @@
 
 mod backend;
 mod device;
+mod driver_files;
 mod id;
 mod link;
 mod pci;
+mod reading;
 mod snapshot;
 mod telemetry;
+mod transition;
 mod verdict;
 
 pub use self::{
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
+    driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat},
     id::{DeviceId, InvalidResourceName, ResourceName},
     link::{Ancestor, Link},
     pci::{InvalidPciAddress, PciAddress},
+    reading::{
+        Deep, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working,
+    },
     snapshot::{Entry, Snapshot},
-    telemetry::{Ecc, Telemetry},
+    telemetry::{Ecc, Process, Telemetry},
+    transition::Transition,
     verdict::{Cause, CauseKind, State, Verdict},
 };

@@ -21,6 +21,22 @@ pub struct Telemetry {
     /// Uncorrected and corrected memory errors since the driver was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecc: Option<Ecc>,
+    /// Who computes on it, sorted by process; absent where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Vec<Process>>,
+}
+
+/// A process that uses a device.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// Its id, as the host counts.
+    pub pid: u32,
+    /// Its name, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Device memory that it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// Memory error counters since the driver was loaded.

@@ -15,6 +15,9 @@ pub struct Verdict {
     /// Everything that speaks against the device now; empty when it is healthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+    /// What a person should look at and what does not take the device out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Cause>,
 }
 
 /// Whether a device may be handed out.
@@ -40,6 +43,8 @@ pub enum State {
     Unknown,
     /// It must not be handed out.
     Unhealthy,
+    /// An operator has it in hand: it is cordoned, or released for a reset.
+    Maintenance,
 }
 
 /// One reason for a verdict.
@@ -71,6 +76,34 @@ pub enum CauseKind {
     NotAnswering,
     /// Nothing can be said because the probe does not run.
     MonitorDown,
+    /// Memory errors that the hardware could not repair.
+    Ecc,
+    /// Memory rows wait to be remapped, or could not be.
+    RowRemap,
+    /// Memory pages wait to be retired.
+    PageRetirement,
+    /// The NVLink fabric did not accept the device.
+    Fabric,
+    /// The driver asks for an action, e.g. a reset.
+    RecoveryAction,
+    /// The hardware slows itself down.
+    Throttled,
+    /// The PCIe link is narrower or slower than it could be.
+    Pcie,
+    /// NVLink counts errors.
+    NvLink,
+    /// The temperature is close to its limit.
+    Temperature,
+    /// A counter grows faster than it should.
+    Trend,
+    /// The command that the user named for deep checks failed.
+    Deep,
+    /// A foreign process or its memory is on a device that was about to be handed over.
+    Residue,
+    /// An operator took it out.
+    Cordoned,
+    /// An operator has it, for a reset or a change of the driver; nobody looks at it.
+    Released,
 }
 
 // === impl Verdict ===
@@ -91,6 +124,7 @@ impl fmt::Display for State {
             Self::Healthy => "Healthy",
             Self::Unknown => "Unknown",
             Self::Unhealthy => "Unhealthy",
+            Self::Maintenance => "Maintenance",
         })
     }
 }

@@ -95,6 +95,7 @@ impl Inventory {
         match update {
             Update::Sighting(sighting) => self.see(*sighting, now),
             Update::Sample(sample) => self.sample(*sample),
+            Update::Checkup(_) => {}
             Update::Event(event) => self.event(&event, now),
         }
     }

@@ -65,6 +65,7 @@ pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
     let verdict = Verdict {
         state: State::Unhealthy,
         causes: vec![cause],
+        warnings: Vec::new(),
     };
     Entry { verdict, ..entry }
 }

@@ -7,7 +7,9 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use model::{Device, DeviceId, Driver, Extras, PciAddress, StuckCall, Telemetry, Unreadable};
+use model::{
+    Device, DeviceId, Driver, Extras, PciAddress, Reading, StuckCall, Telemetry, Unreadable,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,8 @@ pub enum Message {
     Report(Box<Report>),
     /// Sensors and counters of one device.
     Sample(Sample),
+    /// What a check-up of one device read.
+    Checkup(Checkup),
     /// Something happened to a device.
     Event(Event),
     /// Sign of life, every two seconds, with the driver calls that are under way.
@@ -95,6 +99,16 @@ pub struct Sample {
     pub device: DeviceId,
     /// What was read.
     pub telemetry: Telemetry,
+}
+
+/// What a check-up of one device read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checkup {
+    /// Whose check-up it is.
+    pub device: DeviceId,
+    /// What was read.
+    #[serde(flatten)]
+    pub reading: Reading,
 }
 
 /// Something that happened to a device.
@@ -191,7 +205,7 @@ impl Message {
         };
         let Tagged { r#type } = serde_json::from_str(line).map_err(malformed)?;
         match r#type.as_str() {
-            "hello" | "report" | "sample" | "event" | "beat" => {
+            "hello" | "report" | "sample" | "checkup" | "event" | "beat" => {
                 serde_json::from_str(line).map(Some).map_err(malformed)
             }
             _ => Ok(None),

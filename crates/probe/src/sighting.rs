@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Backend, Device, StuckCall};
 
-use crate::protocol::{CardRef, Event, Sample};
+use crate::protocol::{CardRef, Checkup, Event, Sample};
 
 /// One step of what is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub enum Update {
     Sighting(Box<Sighting>),
     /// Sensors and counters of one device.
     Sample(Box<Sample>),
+    /// What a check-up of one device read.
+    Checkup(Box<Checkup>),
     /// Something happened to a device.
     Event(Event),
 }

@@ -240,6 +240,7 @@ impl Supervisor {
                 }
                 Message::Beat(beat) => self.beat(number, &beat, now),
                 Message::Sample(sample) => self.send(Update::Sample(Box::new(sample))).await,
+                Message::Checkup(checkup) => self.send(Update::Checkup(Box::new(checkup))).await,
                 Message::Event(event) => self.send(Update::Event(event)).await,
             },
             Heard::Nonsense(error) => {

@@ -99,6 +99,7 @@ impl Connection {
             version,
             cuda: cuda.map(|(major, minor)| format!("{major}.{minor}")),
             library: open.map(|open| open.found.path.display().to_string()),
+            instance: None,
         })
     }
 

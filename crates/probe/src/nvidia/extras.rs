@@ -24,6 +24,7 @@ pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
             is_numbered(name, "uverbs") || name == "rdma_cm"
         }),
         mps: mps.map(|root| daemons(files, root)).unwrap_or_default(),
+        files: None,
     }
 }
 

@@ -83,6 +83,7 @@ pub(super) fn tegra_driver(files: &Files) -> Driver {
         version: version.unwrap_or_else(|| "unknown".to_owned()),
         cuda: None,
         library: None,
+        instance: None,
     }
 }
 

@@ -60,7 +60,7 @@ impl Concern {
             (Work::Links, _) => Self::Links,
             (_, Some(card)) => Self::Card(card),
             (Work::Events, None) => Self::Events,
-            (Work::Survey, None) => Self::Driver,
+            (Work::Survey | Work::Checks, None) => Self::Driver,
         }
     }
 
