@@ -30,6 +30,11 @@ compare *args:
 fuzz target="" seconds=fuzz_seconds:
     fuzz/run "{{ target }}" "{{ seconds }}"
 
+# What the published CDI crate makes of our specs; see crates/grant/oracle/README.md
+oracle:
+    cargo build
+    cargo test --manifest-path crates/grant/oracle/Cargo.toml
+
 # Licences, sources, duplicates and advisories of the dependencies
 deny *args:
     cargo deny check {{ args }}

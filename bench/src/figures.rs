@@ -16,6 +16,8 @@ pub(crate) enum Unit {
     Share,
     /// A rate.
     PerSecond,
+    /// A number of things.
+    Count,
 }
 
 /// The figures of one measurement.
@@ -78,6 +80,7 @@ impl Unit {
             Self::Bytes => format!("{:.1} MiB", value / f64::from(1 << 20)),
             Self::Share => format!("{:.3} %", value * 100.0),
             Self::PerSecond => format!("{value:.1}/s"),
+            Self::Count => format!("{value:.0}"),
         }
     }
 }
@@ -112,6 +115,7 @@ mod tests {
     #[case(Unit::Bytes, 16_777_216.0, "16.0 MiB")]
     #[case(Unit::Share, 0.001, "0.100 %")]
     #[case(Unit::PerSecond, 3.0, "3.0/s")]
+    #[case(Unit::Count, 9.0, "9")]
     fn values_have_the_unit_that_fits(
         #[case] unit: Unit,
         #[case] value: f64,

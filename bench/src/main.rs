@@ -13,6 +13,7 @@ mod machine;
 mod measure;
 mod pair;
 mod peer;
+mod placement;
 mod plan;
 mod report;
 mod running;
@@ -59,6 +60,9 @@ enum Command {
 
     /// Compare it with NVIDIA's device plugin, case by case; bench/differential calls this
     Differential(differential::Args),
+
+    /// Let containers come and go, and see what placement makes of it; bench/placement calls this
+    Placement(placement::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -68,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Compare { nvidia, args }) => measure(&args, Some(nvidia)),
         Some(Command::Check(args)) => wait(check::run(&args)),
         Some(Command::Differential(args)) => wait(differential::run(&args)),
+        Some(Command::Placement(args)) => placement::run(&args),
     }
 }
 
@@ -93,9 +98,10 @@ fn measure(args: &Args, nvidia: Option<PathBuf>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let report = runtime.block_on(measure::measure(&programs, machine, args.plan()))?;
+    let report = runtime.block_on(measure::measure(&programs, machine, args))?;
     writeln!(io::stdout(), "\n{}", report.text())?;
-    let default = (!args.quick).then(|| Path::new(env!("CARGO_MANIFEST_DIR")));
+    let whole = !args.quick && args.only.is_empty();
+    let default = whole.then(|| Path::new(env!("CARGO_MANIFEST_DIR")));
     if let Some(output) = args.output.as_deref().or(default) {
         writeln!(io::stdout(), "\nwritten: {}", report.write(output)?)?;
     }

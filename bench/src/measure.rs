@@ -12,15 +12,18 @@ use crate::{
     machine::Machine,
     pair::Pair,
     peer::{Launch, Program, Programs, Site},
-    plan::Plan,
+    plan::{Args, Part},
     report::{Report, Row, Section},
     value::Value,
 };
 
+mod deaf;
 mod discover;
 mod faults;
 mod idle;
 mod prefer;
+mod replicas;
+mod sharing;
 mod starts;
 mod work;
 
@@ -30,41 +33,69 @@ const PROFILE: &str = "dgx-a100";
 /// The machine that placement is measured on too: sixteen GPUs.
 const LARGE: &str = "hgx2-v100";
 
-/// Measures everything.
+/// Measures everything, or the parts that are wanted.
 ///
 /// # Errors
 /// If a program does not do what it must.
 pub(crate) async fn measure(
     programs: &Programs,
     machine: Machine,
-    plan: Plan,
+    args: &Args,
 ) -> anyhow::Result<Report> {
+    let plan = args.plan();
     let plugins = plugins(programs)?;
     let site = Site::make(PROFILE)?;
-    let gpus = site.node.gpus()?.len();
-    let mut main = Section::new(&format!("Device plugin on {PROFILE}, {gpus} GPUs"));
-    main.rows
-        .extend(starts::measure(&site, &plugins, plan).await?);
-    main.rows
-        .extend(work::measure(&site, &plugins, plan).await?);
-    main.rows.extend(faults::measure(&plugins, plan).await?);
-    let (rows, processes) = idle::measure(&site, &plugins, plan).await?;
-    main.rows.extend(rows);
-    main.rows.extend(sizes(&plugins)?);
+    let (main, processes) = plugin(&site, &plugins, args).await?;
     let mut sections = vec![main];
-    for profile in [PROFILE, LARGE] {
-        sections.push(prefer::whole(profile, &plugins, plan).await?);
+    if args.wants(Part::Prefer) {
+        for profile in [PROFILE, LARGE] {
+            sections.push(prefer::whole(profile, &plugins, plan).await?);
+        }
+        for profile in [PROFILE, LARGE] {
+            sections.push(prefer::shared(profile, &plugins, plan).await?);
+        }
     }
-    for profile in [PROFILE, LARGE] {
-        sections.push(prefer::shared(profile, &plugins, plan).await?);
-    }
-    if programs.nvidia.is_some() {
+    if args.wants(Part::Labels) && programs.nvidia.is_some() {
         sections.push(discover::measure(&site, programs, plan).await?);
     }
-    sections.push(processes);
-    say("functions")?;
-    sections.push(functions::measure(&programs.ostler)?);
+    sections.extend(processes);
+    if args.wants(Part::Functions) {
+        say("functions")?;
+        sections.push(functions::measure(&programs.ostler)?);
+    }
+    sections.retain(|section| !section.rows.is_empty());
     Ok(Report::new(machine, sections))
+}
+
+/// The device plugin as a whole; and the memory of each process of ours.
+async fn plugin(
+    site: &Site,
+    plugins: &Pair<Launch>,
+    args: &Args,
+) -> anyhow::Result<(Section, Option<Section>)> {
+    let plan = args.plan();
+    let gpus = site.node.gpus()?.len();
+    let mut main = Section::new(&format!("Device plugin on {PROFILE}, {gpus} GPUs"));
+    let rows = &mut main.rows;
+    let mut processes = None;
+    if args.wants(Part::Starts) {
+        rows.extend(starts::measure(site, plugins, plan).await?);
+    }
+    if args.wants(Part::Calls) {
+        rows.extend(work::measure(site, plugins, plan).await?);
+    }
+    if args.wants(Part::Faults) {
+        rows.extend(faults::measure(plugins, plan).await?);
+        rows.push(replicas::measure(plugins, plan).await?);
+        rows.push(deaf::measure(plugins, plan).await?);
+    }
+    if args.wants(Part::Idle) {
+        let (idle, each) = idle::measure(site, plugins, plan).await?;
+        rows.extend(idle);
+        rows.extend(sizes(plugins)?);
+        processes = Some(each);
+    }
+    Ok((main, processes))
 }
 
 /// The device plugins that take part.

@@ -29,17 +29,40 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     faults: Option<usize>,
 
-    /// After how many seconds a verdict that has not come counts as never [default: 60, quick: 15]
+    /// After how many seconds a verdict that has not come counts as never [default: 60, quick: 40]
     #[arg(long, value_name = "SECONDS")]
     never: Option<u64>,
+
+    /// Measure only these; nothing is written unless --output is given
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<Part>,
 
     /// The agent to measure [default: the one that `cargo build --release` makes]
     #[arg(long, value_name = "FILE")]
     pub(crate) binary: Option<PathBuf>,
 
-    /// Where the results go; with --quick nothing is written unless this is given
+    /// Where the results go; with --quick or --only nothing is written unless this is given
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Start and end
+    Starts,
+    /// Allocate
+    Calls,
+    /// Cards that break, and a driver that reports no events
+    Faults,
+    /// Memory, and CPU time while nobody asks anything
+    Idle,
+    /// GetPreferredAllocation
+    Prefer,
+    /// Feature discovery
+    Labels,
+    /// The functions behind the calls
+    Functions,
 }
 
 /// How thoroughly to measure.
@@ -68,6 +91,11 @@ pub(crate) struct Plan {
 // === impl Args ===
 
 impl Args {
+    /// Whether this part is to be measured.
+    pub(crate) fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
     /// What these arguments say.
     pub(crate) fn plan(&self) -> Plan {
         let quick = |short, long| if self.quick { short } else { long };
@@ -79,7 +107,7 @@ impl Args {
             calls: self.calls.unwrap_or(quick(200, 2000)).max(1),
             idle: given(self.idle).unwrap_or(seconds(10, 60)),
             faults: self.faults.unwrap_or(quick(1, 5)).clamp(1, 8),
-            never: given(self.never).unwrap_or(seconds(15, 60)),
+            never: given(self.never).unwrap_or(seconds(40, 60)),
             deadline: seconds(20, 60),
             least: quick(1, 3),
             budget: seconds(1, 3),

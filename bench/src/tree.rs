@@ -7,7 +7,7 @@ use rustix::process::Pid;
 use tokio::time::Instant;
 
 /// The processes, the first one first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     pids: Vec<i32>,
 }

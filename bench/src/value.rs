@@ -161,7 +161,7 @@ fn words(ratio: f64, unit: Unit) -> String {
     let (less, more) = match unit {
         Unit::Seconds => ("faster", "slower"),
         Unit::Bytes => ("smaller", "larger"),
-        Unit::Share | Unit::PerSecond => ("less", "more"),
+        Unit::Share | Unit::PerSecond | Unit::Count => ("less", "more"),
     };
     match verdict(ratio) {
         Verdict::Win => format!("{}× {less}", number(ratio)),

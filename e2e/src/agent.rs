@@ -1,5 +1,7 @@
 //! The agent as a plain process of the node.
 
+use std::path::Path;
+
 use anyhow::Result;
 use tokio::process::Command;
 
@@ -7,6 +9,12 @@ use crate::{
     place,
     process::{self, Id, Process},
 };
+
+/// What nearly all tests want: a card that is well again is back soon, however often it was lost.
+/// By default that takes half a minute, and longer each time.
+const USUAL: &str = "probe: {period: 1s}
+health: {passes: 2, holdDown: 1s, holdDownLimit: 1s}
+";
 
 /// An agent that runs.
 #[derive(Debug)]
@@ -23,7 +31,12 @@ impl Agent {
     /// # Errors
     /// If it cannot be started.
     pub fn start(instance: &str) -> Result<Self> {
-        let process = Process::start("agent", &mut command(instance)?)?;
+        let config = format!("{}/usual.yaml", place::CONFIG);
+        fs_err::write(&config, USUAL)?;
+        let driver = sim::Node::open(place::DRIVER.as_ref())?;
+        let mut command = command(instance, &driver.root())?;
+        command.args(["--config", &config]);
+        let process = Process::start("agent", &mut command)?;
         let usual = true;
         Ok(Self { process, usual })
     }
@@ -33,8 +46,23 @@ impl Agent {
     /// # Errors
     /// If it cannot be started.
     pub fn configured(config: &str) -> Result<Self> {
+        let driver = sim::Node::open(place::DRIVER.as_ref())?;
+        Self::with(config, &driver.root())
+    }
+
+    /// Starts an agent with a config file that sees the device nodes as they are, and the container
+    /// runtime's config.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn on_host(config: &str) -> Result<Self> {
+        make_host()?;
+        Self::with(config, place::HOST.as_ref())
+    }
+
+    fn with(config: &str, root: &Path) -> Result<Self> {
         configure(config)?;
-        let mut command = command("first")?;
+        let mut command = command("first", root)?;
         command.args(["--config", &file()]);
         let process = Process::start("agent", &mut command)?;
         let usual = false;
@@ -47,6 +75,7 @@ impl Agent {
     /// If it cannot be started.
     pub fn nvidia(config: &str) -> Result<Self> {
         configure(config)?;
+        make_host()?;
         let driver = sim::Node::open(place::DRIVER.as_ref())?;
         let link = format!("{}/nvidia-device-plugin", place::CONFIG);
         if !fs_err::exists(&link)? {
@@ -55,7 +84,7 @@ impl Agent {
         let mut command = Command::new(link);
         command
             .args(["--config-file", &file()])
-            .env("OSTLER_HOST_ROOT", driver.root())
+            .env("OSTLER_HOST_ROOT", place::HOST)
             .env("OSTLER_NVML_LIBRARY", driver.library())
             .env("OSTLER_CONTROL_SOCKET", control("first"));
         let process = Process::start("agent", &mut command)?;
@@ -66,6 +95,11 @@ impl Agent {
     /// Whether it was started as nearly all tests want it.
     pub fn is_usual(&self) -> bool {
         self.usual
+    }
+
+    /// Its number while it runs.
+    pub fn pid(&self) -> Option<i32> {
+        self.process.pid()
     }
 
     /// Fails if it has ended.
@@ -109,8 +143,41 @@ fn file() -> String {
     format!("{}/ostler.yaml", place::CONFIG)
 }
 
-/// The agent with the flags that it needs on this node.
-fn command(instance: &str) -> Result<Command> {
+/// Runs a command of the agent's program, which asks the agent that runs. Gives what it printed.
+///
+/// # Errors
+/// If it fails; the message has what it printed.
+pub async fn ask(words: &[&str]) -> Result<String> {
+    let socket = control("first");
+    let words = [words, &["--control-socket", &socket]].concat();
+    process::run(&place::program("ostler"), &words).await
+}
+
+/// Makes what [`Agent::on_host`] takes for the host: the driver's files, which are simulated, the
+/// device nodes, which are not, and the container runtime's config.
+fn make_host() -> Result<()> {
+    let driver = sim::Node::open(place::DRIVER.as_ref())?.root();
+    let host = Path::new(place::HOST);
+    fs_err::create_dir_all(host.join("etc/containerd"))?;
+    let links = [
+        ("dev", Path::new("/dev").to_owned()),
+        ("proc", driver.join("proc")),
+        ("sys", driver.join("sys")),
+        (
+            "etc/containerd/config.toml",
+            place::CONTAINERD_CONFIG.into(),
+        ),
+    ];
+    for (name, target) in links {
+        if !fs_err::exists(host.join(name))? {
+            fs_err::os::unix::fs::symlink(target, host.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The agent with the flags that it needs on this node, where `root` is the host's.
+fn command(instance: &str, root: &Path) -> Result<Command> {
     let driver = sim::Node::open(place::DRIVER.as_ref())?;
     let mut command = Command::new(place::program("ostler"));
     command
@@ -118,6 +185,8 @@ fn command(instance: &str) -> Result<Command> {
         .args(["--kubelet-dir", place::DEVICE_PLUGINS])
         .args(["--pod-resources-socket", place::POD_RESOURCES])
         .arg("--host-root")
+        .arg(root)
+        .arg("--driver-path")
         .arg(driver.root())
         .arg("--nvml-library")
         .arg(driver.library())
@@ -150,5 +219,5 @@ pub fn processes() -> Result<Vec<Id>> {
 
 /// The control socket of an instance.
 pub fn control(instance: &str) -> String {
-    format!("/run/ostler/{instance}.sock")
+    format!("{}/{instance}.sock", place::CONTROL)
 }

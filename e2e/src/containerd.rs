@@ -18,10 +18,10 @@ const SHIM: &str = "containerd-shim-runc-v2";
 /// # Errors
 /// If it does not come up.
 pub async fn start() -> Result<Process> {
-    let file = format!("{}/containerd.toml", place::CONFIG);
-    fs_err::write(&file, config())?;
+    let file = place::CONTAINERD_CONFIG;
+    fs_err::write(file, config())?;
     let mut command = Command::new(place::program("containerd"));
-    command.args(["--config", &file]);
+    command.args(["--config", file]);
     let mut process = Process::start("containerd", &mut command)?;
     let ctr = place::program("ctr");
     wait::until("containerd to answer", wait::LONG, async || {

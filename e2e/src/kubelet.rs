@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    numa::{self, Halves},
     place,
     process::{self, Process},
     wait,
@@ -40,6 +41,18 @@ pub type Held = BTreeMap<(String, String), BTreeSet<String>>;
 #[derive(Debug, Default)]
 pub struct Kubelet {
     process: Option<Process>,
+    /// The processors of the two NUMA nodes that it is shown, if it aligns.
+    halves: Option<Halves>,
+}
+
+/// How a kubelet hands things out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As it does by default.
+    Usual,
+    /// All that a container gets is of one NUMA node: processors and devices. There are two nodes;
+    /// the processors of the first are set aside for the system.
+    Aligned,
 }
 
 // === impl Kubelet ===
@@ -60,11 +73,52 @@ impl Kubelet {
     /// If it cannot be started.
     pub fn launch(&mut self) -> Result<()> {
         let file = format!("{}/kubelet.json", place::CONFIG);
-        fs_err::write(&file, config().to_string())?;
+        fs_err::write(&file, self.config().to_string())?;
         let mut command = Command::new(place::program("kubelet"));
         command.args(["--config", &file, "--hostname-override", NODE]);
         self.process = Some(Process::start("kubelet", &mut command)?);
         Ok(())
+    }
+
+    /// Sets how it hands things out from its next start on; it must not run.
+    ///
+    /// # Errors
+    /// If the NUMA nodes cannot be shown, or what it remembers of the manner before cannot be removed.
+    pub fn set(&mut self, manner: Manner) -> Result<()> {
+        ensure!(self.process.is_none(), "the kubelet runs");
+        self.halves = match manner {
+            Manner::Usual => numa::hide().map(|()| None)?,
+            Manner::Aligned => Some(numa::show()?),
+        };
+        // It does not start with the memory of another manner.
+        match fs_err::remove_file(place::CPU_STATE) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// How it hands things out.
+    pub fn manner(&self) -> Manner {
+        match self.halves {
+            None => Manner::Usual,
+            Some(_) => Manner::Aligned,
+        }
+    }
+
+    /// The processors of the two NUMA nodes that it is shown, if it aligns.
+    pub fn halves(&self) -> Option<&Halves> {
+        self.halves.as_ref()
+    }
+
+    fn config(&self) -> Value {
+        let mut config = config();
+        if let Some([first, _]) = &self.halves {
+            config["topologyManagerPolicy"] = json!("single-numa-node");
+            config["topologyManagerScope"] = json!("container");
+            config["cpuManagerPolicy"] = json!("static");
+            config["reservedSystemCPUs"] = json!(numa::list(first));
+        }
+        config
     }
 
     /// Waits until it is well.
@@ -141,6 +195,25 @@ pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
     Ok(ours.flat_map(|device| device.device_ids).collect())
 }
 
+/// The NUMA node of each whole GPU that may be handed out, where it has one.
+///
+/// # Errors
+/// If the kubelet does not answer.
+pub async fn nodes() -> Result<BTreeMap<String, u32>> {
+    let answer = client().allocatable().await?;
+    let mut found = BTreeMap::new();
+    for device in answer.devices {
+        let nodes = device.topology.unwrap_or_default().nodes;
+        if device.resource_name == RESOURCE
+            && let [node] = nodes.as_slice()
+        {
+            let node = u32::try_from(node.id)?;
+            found.extend(device.device_ids.into_iter().map(|id| (id, node)));
+        }
+    }
+    Ok(found)
+}
+
 /// Who holds which units of our resources.
 ///
 /// # Errors
@@ -192,24 +265,44 @@ pub async fn pod(name: &str) -> Result<Value> {
 /// # Errors
 /// If it never counted.
 pub fn counted() -> Result<(u32, u32)> {
+    let all = counts(0)?;
+    all.last().copied().context("the kubelet counted no device")
+}
+
+/// What it counted from a place in its log on.
+///
+/// # Errors
+/// If its log is not understood.
+pub fn counts(from: usize) -> Result<Vec<(u32, u32)>> {
     let log = fs_err::read_to_string(place::log("kubelet"))?;
     let name = format!("\"{RESOURCE}\"");
     let said = |line: &&str| line.contains("Processed device updates") && line.contains(&name);
-    let line = log
-        .lines()
-        .rev()
-        .find(said)
-        .context("the kubelet counted no device")?;
-    let number = |key: &str| -> Option<u32> {
-        let rest = line.split_once(key)?.1;
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        rest[..end].parse().ok()
-    };
-    number("totalCount=")
-        .zip(number("healthyCount="))
-        .with_context(|| format!("the kubelet's log has changed: {line}"))
+    let lines = log.get(from..).unwrap_or_default().lines().filter(said);
+    lines
+        .map(|line| {
+            number(line, "totalCount=")
+                .zip(number(line, "healthyCount="))
+                .with_context(|| format!("the kubelet's log has changed: {line}"))
+        })
+        .collect()
+}
+
+/// How long its log is.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub fn log_length() -> Result<usize> {
+    let meta = fs_err::metadata(place::log("kubelet"))?;
+    Ok(usize::try_from(meta.len())?)
+}
+
+/// The number after a key.
+fn number(line: &str, key: &str) -> Option<u32> {
+    let rest = line.split_once(key)?.1;
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    rest[..end].parse().ok()
 }
 
 fn client() -> Client {

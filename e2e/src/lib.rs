@@ -6,12 +6,14 @@
 //! containerd, a kubelet, a simulated driver and the agent, and runs the [`scenarios`].
 
 pub mod agent;
+pub mod cdi;
 pub mod containerd;
 pub mod device;
 pub mod image;
 pub mod inside;
 pub mod kubelet;
 pub mod node;
+pub mod numa;
 pub mod outside;
 pub mod place;
 pub mod pod;

@@ -13,7 +13,7 @@ use crate::{
     containerd,
     device::{self, Own},
     image,
-    kubelet::{self, Kubelet},
+    kubelet::{self, Kubelet, Manner},
     place,
     process::{self, Process},
     root, wait,
@@ -75,9 +75,7 @@ impl Node {
     /// If a part does not end.
     pub async fn down(mut self) -> Result<()> {
         self.clear().await?;
-        if let Some(agent) = self.agent.take() {
-            agent.stop().await?;
-        }
+        self.stop_agent().await?;
         self.kubelet.stop().await?;
         if let Some(containerd) = self.containerd.take() {
             containerd.stop().await?;
@@ -99,6 +97,7 @@ impl Node {
         }
         containerd::kill_containers().await?;
         root::forget()?;
+        self.driver.reboot()?;
         self.containerd = Some(containerd::start().await?);
         Ok(())
     }
@@ -178,17 +177,38 @@ impl Node {
         Ok(all)
     }
 
+    /// Stops the agent, if one runs as a plain process.
+    ///
+    /// # Errors
+    /// If it does not end well.
+    pub async fn stop_agent(&mut self) -> Result<()> {
+        match self.agent.take() {
+            Some(agent) => agent.stop().await,
+            None => Ok(()),
+        }
+    }
+
     /// Puts another agent in the place of the one that runs. [`Self::clear`] brings the usual one
     /// back.
     ///
     /// # Errors
     /// If the old one does not end well, or the new one cannot be started.
     pub async fn replace_agent(&mut self, start: impl FnOnce() -> Result<Agent>) -> Result<()> {
-        if let Some(agent) = self.agent.take() {
-            agent.stop().await?;
-        }
+        self.stop_agent().await?;
         self.agent = Some(start()?);
         Ok(())
+    }
+
+    /// Puts a kubelet of another manner in the place of the one that runs. [`Self::clear`] brings the
+    /// usual one back.
+    ///
+    /// # Errors
+    /// If the old one does not end, or the new one does not come up with all cards.
+    pub async fn replace_kubelet(&mut self, manner: Manner) -> Result<()> {
+        self.kubelet.stop().await?;
+        self.kubelet.set(manner)?;
+        self.kubelet.start().await?;
+        self.all_allocatable().await
     }
 
     /// Waits until all cards may be handed out.
@@ -212,6 +232,11 @@ impl Node {
             self.driver.set_mig(&Target::All, false)?;
         }
         self.driver.clear_faults(None)?;
+        if self.kubelet.manner() != Manner::Usual {
+            self.kubelet.kill().await?;
+            self.kubelet.set(Manner::Usual)?;
+            self.kubelet.start().await?;
+        }
         if self.kubelet.ready().await.is_err() {
             self.kubelet.kill().await?;
             self.kubelet.start().await?;

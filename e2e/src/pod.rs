@@ -31,6 +31,8 @@ pub struct Container {
     /// How many GPUs it asks for, or units of its resource.
     pub gpus: u32,
     resource: String,
+    /// How many processors it has for itself; without any it takes what is there.
+    cpus: u32,
     /// The minor numbers of the nodes that it makes for itself and tries to open.
     tries: BTreeSet<u32>,
     /// Ends after so many seconds with this status.
@@ -185,6 +187,7 @@ impl Container {
             name: name.into(),
             gpus,
             resource: RESOURCE.to_owned(),
+            cpus: 0,
             tries: (0..16).collect(),
             ends: None,
             sidecar: false,
@@ -196,6 +199,12 @@ impl Container {
     pub fn of(self, resource: &str) -> Self {
         let resource = resource.to_owned();
         Self { resource, ..self }
+    }
+
+    /// It asks for so many processors, and gets them for itself where the kubelet does that.
+    #[must_use]
+    pub fn cpus(self, cpus: u32) -> Self {
+        Self { cpus, ..self }
     }
 
     /// It tries to open nodes with these minor numbers too.
@@ -241,7 +250,12 @@ impl Container {
             "args": args,
         });
         if self.gpus > 0 {
-            manifest["resources"] = json!({ "limits": { &self.resource: self.gpus.to_string() } });
+            manifest["resources"]["limits"][&self.resource] = json!(self.gpus.to_string());
+        }
+        if self.cpus > 0 {
+            // Only who says how much of both it needs has processors for itself.
+            manifest["resources"]["limits"]["cpu"] = json!(self.cpus.to_string());
+            manifest["resources"]["limits"]["memory"] = json!("64Mi");
         }
         if self.sidecar {
             manifest["restartPolicy"] = json!("Always");
@@ -277,8 +291,8 @@ mod tests {
 
     #[test]
     fn joins_a_report_that_the_runtime_split() {
-        let log = "T stderr F noise\nT stdout P {\"env\":{},\"mounts\":[],\n\
-                   T stdout F \"nodes\":{},\"tried\":{}}\n";
+        let log = "T stderr F noise\nT stdout P {\"env\":{},\"mounts\":{},\n\
+                   T stdout F \"dev\":{},\"nodes\":{},\"tried\":{}}\n";
         assert_eq!(parse(log), Some(Report::default()));
     }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::process::{Child, Command};
 
-use crate::place;
+use crate::{numa, place};
 
 /// How long a program may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(30);
@@ -99,6 +99,21 @@ impl Process {
     /// Its number while it runs.
     pub fn pid(&self) -> Option<i32> {
         self.child.id().and_then(|pid| i32::try_from(pid).ok())
+    }
+}
+
+// === impl Id ===
+
+impl Id {
+    /// The processors that it may run on.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn cpus(&self) -> Result<Vec<u32>> {
+        let status = fs_err::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let mut lines = status.lines();
+        let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Ok(numa::numbers(list.unwrap_or_default()))
     }
 }
 

@@ -15,12 +15,25 @@ const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 pub struct Report {
     /// The environment.
     pub env: BTreeMap<String, String>,
-    /// The mount points.
-    pub mounts: BTreeSet<String>,
+    /// What is mounted, by the path in the container.
+    pub mounts: BTreeMap<String, Mount>,
+    /// The numbers of every device node below `/dev`, by path.
+    pub dev: BTreeMap<String, (u32, u32)>,
     /// What opening each `nvidia…` node below `/dev` answered, by path.
     pub nodes: BTreeMap<String, Answer>,
     /// What opening a node that the container made for itself answered, by minor number.
     pub tried: BTreeMap<u32, Answer>,
+}
+
+/// Something that is mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// What of its file system is mounted.
+    pub from: String,
+    /// The options of this mount: `ro`, `nosuid`.
+    pub options: BTreeSet<String>,
+    /// Whether mounts below it reach other places, or come from there.
+    pub spreads: bool,
 }
 
 /// What an attempt to open a device node came to.
@@ -46,8 +59,18 @@ impl Report {
     /// If they disagree.
     pub fn devices(&self, all: &BTreeMap<String, Own>) -> Result<BTreeSet<String>> {
         let ids = self.visible();
+        self.has(&ids, all)?;
+        Ok(ids)
+    }
+
+    /// Checks that its nodes and its rights are those of these devices. `all` has the nodes of each
+    /// device of the node.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn has(&self, ids: &BTreeSet<String>, all: &BTreeMap<String, Own>) -> Result<()> {
         let mut own = Own::new();
-        for id in &ids {
+        for id in ids {
             let its = all.get(id).with_context(|| format!("{id} is no device"))?;
             own.extend(its.clone());
         }
@@ -78,7 +101,7 @@ impl Report {
                 "a node {minor} of its own making answered {answer:?}, not {expected:?}"
             );
         }
-        Ok(ids)
+        Ok(())
     }
 
     /// The devices that the environment names.
@@ -86,6 +109,24 @@ impl Report {
         let value = self.env.get(VISIBLE).map(String::as_str);
         let ids = value.unwrap_or_default().split(',');
         ids.filter(|id| !id.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+// === impl Mount ===
+
+impl Mount {
+    /// Reads a line of `/proc/self/mountinfo`: where it is, and the mount.
+    pub fn parse(line: &str) -> Option<(String, Self)> {
+        let (mount, _) = line.split_once(" - ")?;
+        let words: Vec<&str> = mount.split(' ').collect();
+        let (from, point, options) = (words.get(3)?, words.get(4)?, words.get(5)?);
+        let spreads = |word: &&str| word.starts_with("shared:") || word.starts_with("master:");
+        let mount = Self {
+            from: (*from).to_owned(),
+            options: options.split(',').map(str::to_owned).collect(),
+            spreads: words.iter().skip(6).any(spreads),
+        };
+        Some(((*point).to_owned(), mount))
     }
 }
 
@@ -104,7 +145,8 @@ mod tests {
         let names = shared.into_iter().chain(["nvidia1"]);
         Report {
             env: BTreeMap::from([(VISIBLE.to_owned(), "GPU-b".to_owned())]),
-            mounts: BTreeSet::new(),
+            mounts: BTreeMap::new(),
+            dev: BTreeMap::new(),
             nodes: names
                 .map(|name| (format!("/dev/{name}"), Answer::NoDevice))
                 .collect(),
@@ -150,5 +192,20 @@ mod tests {
         let mut report = good();
         report.tried.clear();
         assert!(report.devices(&cards()).is_err());
+    }
+
+    #[test]
+    fn reads_mounts_of_the_kernels_list() {
+        let line = "36 35 98:0 /a/lib.so /usr/lib.so ro,nodev - ext4 /dev/root rw";
+        let (point, mount) = Mount::parse(line).unwrap();
+        assert_eq!(
+            (point.as_str(), mount.from.as_str()),
+            ("/usr/lib.so", "/a/lib.so")
+        );
+        assert_eq!(mount.options, ["ro", "nodev"].map(str::to_owned).into());
+        assert!(!mount.spreads);
+        let (_, mount) = Mount::parse("36 35 98:0 / /x rw master:1 - tmpfs none rw").unwrap();
+        assert!(mount.spreads);
+        assert_eq!(Mount::parse("36 35 98:0 / /x rw"), None);
     }
 }

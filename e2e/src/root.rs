@@ -172,7 +172,11 @@ pub fn forget() -> Result<()> {
         rustix::mount::unmount(point, UnmountFlags::DETACH)
             .with_context(|| format!("cannot unmount {point}"))?;
     }
-    fs_err::remove_dir_all(place::CONTAINERD_STATE)?;
+    for folder in [place::CONTAINERD_STATE, place::CDI, place::CONTROL] {
+        if fs_err::exists(folder)? {
+            fs_err::remove_dir_all(folder)?;
+        }
+    }
     fs_err::create_dir_all(place::CONTAINERD_STATE)?;
     for hierarchy in hierarchies()? {
         remove_cgroup(&hierarchy.point.join("kubepods"))?;

@@ -8,10 +8,12 @@ use tokio::time::Instant;
 
 use crate::{node::Node, place, say::say};
 
+mod cdi;
 mod grant;
 mod health;
 mod in_pod;
 mod mig;
+mod numa;
 mod pools;
 mod reboot;
 mod release;
@@ -73,11 +75,25 @@ table! {
     reboot::a_reboot_without_an_agent_refuses_the_pod,
     health::a_lost_gpu_is_out_and_its_pod_is_told,
     health::gpus_go_and_come_back_one_by_one,
+    health::a_lost_gpu_is_back_by_itself,
+    health::pods_go_on_while_a_gpu_breaks_and_heals,
+    health::a_broken_gpu_stays_out_over_restarts,
+    health::a_cordoned_gpu_is_out_until_it_is_uncordoned,
+    health::a_released_gpu_is_open_nowhere_and_can_be_cut,
     sharing::two_pods_share_one_gpu,
     sharing::the_plugin_of_nvidias_name_shares_as_its_config_says,
     pools::exclusive_and_shared_gpus_are_on_one_node,
     pools::a_new_config_reaches_the_kubelet_and_leaves_pods_alone,
     mig::a_gpu_cut_on_the_live_node_reaches_pods,
+    cdi::pods_have_what_the_spec_says_by_cdi_names,
+    cdi::pods_have_what_the_spec_says_by_annotations,
+    cdi::auto_hands_over_by_cdi_where_the_runtime_can,
+    cdi::the_plugin_of_nvidias_name_hands_over_by_cdi,
+    cdi::a_container_whose_device_lost_its_spec_says_which,
+    cdi::cdi_pods_outlive_agent_and_kubelet_restarts,
+    cdi::cdi_pods_come_back_after_a_reboot,
+    numa::pods_get_gpus_and_processors_of_one_numa_node,
+    numa::a_request_that_no_numa_node_can_meet_is_refused,
     in_pod::the_agent_works_in_a_pod_like_nvidias,
     in_pod::a_pod_without_a_driver_says_so,
     #[slow] takeover::five_minutes_without_an_agent_and_back,

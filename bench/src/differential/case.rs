@@ -145,6 +145,13 @@ impl Case {
             || config.contains(&format!("{key}: {value}"))
     }
 
+    /// Whether a flag is given.
+    pub(crate) fn flags(&self, flag: &str) -> bool {
+        let (alone, with) = (format!("--{flag}"), format!("--{flag}="));
+        let is = |set: &String| *set == alone || set.starts_with(&with);
+        self.flags.iter().any(is)
+    }
+
     /// Whether an option is set at all, by flag, environment or file.
     pub(crate) fn mentions(&self, flag: &str, key: &str) -> bool {
         let variable = flag.to_uppercase().replace('-', "_");

@@ -22,6 +22,12 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// and wants a number.
 const MPS_CONTROL: &str = "#!/bin/sh\necho 100.0\n";
 
+/// The resources whose MPS daemon is up; Ostler looks for the file that a daemon makes.
+const SHARED: [&str; 2] = ["nvidia.com/gpu", "nvidia.com/gpu.shared"];
+
+/// Where a program finds the driver's files, in the folder of its kubelet.
+const DRIVER_ROOT: &str = "driver";
+
 /// What NVIDIA's plugin does in a case.
 pub(crate) async fn upstream(
     site: &Site,
@@ -87,11 +93,37 @@ async fn record(
     if !matches!(outcome, Outcome::Dies(_)) {
         process.stop(LIMIT).await?;
     }
-    Ok(Recording { program, outcome })
+    Ok(Recording {
+        program,
+        outcome,
+        cdi: specs(&desk)?,
+    })
+}
+
+/// The CDI specs in the folder that programs write them to.
+fn specs(desk: &Desk) -> anyhow::Result<BTreeMap<String, serde_json::Value>> {
+    let mut specs = BTreeMap::new();
+    for entry in fs_err::read_dir(desk.run().join("cdi"))
+        .into_iter()
+        .flatten()
+    {
+        let entry = entry?;
+        let spec = serde_json::from_slice(&fs_err::read(entry.path())?)
+            .with_context(|| format!("{} is no JSON", entry.path().display()))?;
+        specs.insert(entry.file_name().to_string_lossy().into_owned(), spec);
+    }
+    Ok(specs)
 }
 
 /// Writes the files that the case asks for.
 fn furnish(desk: &Desk, case: &Case, launch: &mut Launch) -> anyhow::Result<()> {
+    let is_cdi = |flag: &String| flag.contains("cdi-cri") || flag.contains("cdi-annotations");
+    if case.flags.iter().any(is_cdi) {
+        // Specs are made from the driver's files, which are where a container would have them.
+        let root = desk.folder().join(DRIVER_ROOT);
+        let root = root.display().to_string();
+        *launch = launch.clone().env("CONTAINER_DRIVER_ROOT", &root);
+    }
     let Some(config) = &case.config else {
         return Ok(());
     };
@@ -107,9 +139,15 @@ fn furnish(desk: &Desk, case: &Case, launch: &mut Launch) -> anyhow::Result<()> 
         fs_err::write(&control, MPS_CONTROL)?;
         fs_err::set_permissions(&control, Permissions::from_mode(0o755))?;
         let path = std::env::var("PATH").unwrap_or_default();
+        let daemons = desk.folder().join("mps");
+        for resource in SHARED {
+            fs_err::create_dir_all(daemons.join(resource))?;
+            fs_err::write(daemons.join(resource).join(".started"), "")?;
+        }
         *launch = launch
             .clone()
-            .env("PATH", &format!("{}:{path}", folder.display()));
+            .env("PATH", &format!("{}:{path}", folder.display()))
+            .env("OSTLER_MPS_PATH", &daemons.display().to_string());
     }
     Ok(())
 }

@@ -21,6 +21,9 @@ pub(crate) struct Recording {
     /// What became of it.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
+    /// The CDI specs that it wrote, by the names of their files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cdi: BTreeMap<String, serde_json::Value>,
 }
 
 /// What became of a program that was started.
@@ -260,6 +263,7 @@ mod tests {
         let recording = Recording {
             program: "a program".to_owned(),
             outcome: Outcome::Dies("no driver".to_owned()),
+            cdi: BTreeMap::from([("a.json".to_owned(), serde_json::json!({"kind": "a/b"}))]),
         };
         recording.write(folder.path(), "t4/default").unwrap();
         let read = Recording::read(folder.path(), "t4/default").unwrap();

@@ -17,11 +17,16 @@ use crate::{
 };
 
 /// GPU has fallen off the bus.
-const XID: u64 = 79;
+pub(super) const XID: u64 = 79;
 
 /// How long a card is away while it is reset: longer than our probe's period, so that the probe
 /// sees it.
 const RESET: Duration = Duration::from_secs(12);
+
+/// What our medians should be at most, in seconds: after an event, without one, and on the way back.
+const SOON: f64 = 1.0;
+const TWO_PERIODS: f64 = 20.0;
+const BACK: f64 = 30.0;
 
 /// What is added to a pause in each round, so that the rounds do not fall into step with our
 /// probe's period of 10 s.
@@ -68,7 +73,13 @@ pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Resul
     let names = ["lost card to Unhealthy", "lost card back to Healthy"];
     let losses = rows(Fault::Lost, names, plugins, plan);
     let (events, losses) = tokio::try_join!(events, losses)?;
-    Ok(events.into_iter().chain(losses).collect())
+    let ([told, reset], [noticed, back]) = (events, losses);
+    Ok(vec![
+        told.aim(SOON),
+        reset.aim(BACK),
+        noticed.aim(TWO_PERIODS),
+        back.aim(BACK),
+    ])
 }
 
 /// The rows of one way to break cards, with both programs on one node.
@@ -123,7 +134,11 @@ async fn rounds(
         }
         change.healthy = true;
         change.since = Instant::now();
-        node.restore(&card)?;
+        match fault {
+            // It is away already.
+            Fault::Xid => node.reset(&card, Duration::ZERO)?,
+            Fault::Lost => node.restore(&card)?,
+        }
         wait(running, told.each_mut(|told| &mut told.healthy), change).await;
     }
     Ok(told)

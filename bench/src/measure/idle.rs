@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::ensure;
 use tokio::time::sleep;
 
 use super::{bytes, say};
@@ -13,7 +14,7 @@ use crate::{
     plan::Plan,
     report::{Row, Section},
     running::Running,
-    tree::{Tree, TreeMemory, Usage},
+    tree::{Tree, TreeMemory, Usage, Used},
     value::Value,
 };
 
@@ -62,22 +63,11 @@ pub(super) async fn measure(
     Ok((rows, processes(&seen.ours.memory)))
 }
 
-/// Watches a program, one window after the other, and then keeps it busy for a while.
+/// Watches a program, and then keeps it busy for a while.
 async fn watch(running: &Running, plan: Plan) -> anyhow::Result<Seen> {
     sleep(SETTLE).await;
-    let (mut shares, mut wakes) = (Vec::new(), Vec::new());
-    let mut tree = Tree::of(running.pid())?;
-    let mut before = Usage::of(&tree)?;
-    for _ in 0..(plan.idle.as_secs() / WINDOW.as_secs()).max(1) {
-        sleep(WINDOW).await;
-        tree = Tree::of(running.pid())?;
-        let now = Usage::of(&tree)?;
-        let used = now.since(&before);
-        shares.push(used.share());
-        wakes.push(used.wakes());
-        before = now;
-    }
-    let memory = tree.memory()?;
+    let used = windows(running, plan.idle).await?;
+    let memory = Tree::of(running.pid())?.memory()?;
     let mut client = Client::connect(running).await?;
     for size in 1..=running.devices.len() {
         client.allocate(size, plan.calls).await?;
@@ -85,11 +75,32 @@ async fn watch(running: &Running, plan: Plan) -> anyhow::Result<Seen> {
     }
     let after = Tree::of(running.pid())?.memory()?;
     Ok(Seen {
-        shares,
-        wakes,
+        shares: used.iter().map(Used::share).collect(),
+        wakes: used.iter().map(Used::wakes).collect(),
         memory,
         after: after.total().pss,
     })
+}
+
+/// What a program uses up, one window after the other.
+///
+/// # Errors
+/// If a process of it comes or goes: what that one used would not be counted.
+pub(super) async fn windows(running: &Running, time: Duration) -> anyhow::Result<Vec<Used>> {
+    let tree = Tree::of(running.pid())?;
+    let mut before = Usage::of(&tree)?;
+    let mut windows = Vec::new();
+    for _ in 0..(time.as_secs() / WINDOW.as_secs()).max(1) {
+        sleep(WINDOW).await;
+        ensure!(
+            tree == Tree::of(running.pid())?,
+            "a process of the program came or went while it was watched"
+        );
+        let now = Usage::of(&tree)?;
+        windows.push(now.since(&before));
+        before = now;
+    }
+    Ok(windows)
 }
 
 /// The memory of each process of ours.

@@ -1,8 +1,8 @@
 //! GetPreferredAllocation for every size, on whole cards and on shared ones.
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
-use super::{bytes, say};
+use super::{bytes, say, sharing};
 use crate::{
     calls::Client,
     pair::Pair,
@@ -16,18 +16,6 @@ use crate::{
 
 /// How many units a shared card becomes.
 const REPLICAS: usize = 16;
-
-/// The command under which Ostler takes the flags and the config of NVIDIA's plugin.
-const DROP_IN: &str = "nvidia-device-plugin";
-
-/// What both are told, to share cards in time.
-const SHARED: &str = "version: v1
-sharing:
-  timeSlicing:
-    resources:
-      - name: nvidia.com/gpu
-        replicas: 16
-";
 
 /// What was seen of one program: for each size its times, and the most memory after one.
 #[derive(Debug)]
@@ -67,35 +55,15 @@ pub(super) async fn shared(
         "GetPreferredAllocation, {units} shares of {gpus} GPUs"
     ))?;
     let ask = async |launch: &Launch| {
-        let Some(launch) = dropped_in(launch, &plugins.ours)? else {
+        let Some(launch) = sharing::launch(launch, &plugins.ours)? else {
             return Ok(None);
         };
-        let start = async || {
-            let desk = site.desk().await?;
-            let config = desk.folder().join("config.yaml");
-            fs_err::write(&config, SHARED)?;
-            let launch = launch.clone().file("--config-file", &config);
-            Running::at(desk, &launch, units).await
-        };
+        let start = async || sharing::start(&site, &launch, REPLICAS).await;
         Ok(Some(sweep(start, gpus, plan).await?))
     };
     let seen = plugins.as_ref().each(ask).await?;
     let title = format!("GetPreferredAllocation on {profile}, {gpus} GPUs as {units} shares");
     Ok(section(&title, units, &seen, plan))
-}
-
-/// A program that takes the flags of NVIDIA's plugin; none if ours does not know them.
-fn dropped_in(launch: &Launch, ours: &Launch) -> anyhow::Result<Option<Launch>> {
-    if launch.binary != ours.binary {
-        return Ok(Some(launch.clone()));
-    }
-    let mut command = Command::new(&ours.binary);
-    let known = command.args([DROP_IN, "--help"]).output()?.status.success();
-    let launch = Launch {
-        args: vec![DROP_IN.to_owned()],
-        ..ours.clone()
-    };
-    Ok(known.then_some(launch))
 }
 
 /// Asks a program for the best of each size up to `sizes`. One that is stuck is replaced.

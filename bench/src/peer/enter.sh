@@ -5,8 +5,8 @@
 #   enter.sh NODE WORK -- PROGRAM ARGS...
 #
 # NODE has the driver library and `root`, the node's /sys, /proc and /dev. WORK has `plugins` and
-# `pods`, for the kubelet's two folders, and `run`, for /run; `out` and `err` in it take what the
-# program writes.
+# `pods`, for the kubelet's two folders, and `run`, for /run; `driver` in it becomes the driver's
+# root, and `out` and `err` take what the program writes.
 set -eu
 node=$1 work=$2
 shift 3
@@ -22,13 +22,60 @@ bind() {
     mount --rbind "$1" "$2"
 }
 
+# numbers NAME: the major and minor number that the driver gives a node of this name.
+numbers() {
+    case $1 in
+    nvidiactl) echo 195 255 ;;
+    nvidia-modeset) echo 195 254 ;;
+    nvidia-uvm) echo 511 0 ;;
+    nvidia-uvm-tools) echo 511 1 ;;
+    nvidia-cap[0-9]*) echo 235 "${1#nvidia-cap}" ;;
+    nvidia[0-9]*) echo 195 "${1#nvidia}" ;;
+    card[0-9]*) echo 226 "${1#card}" ;;
+    renderD[0-9]*) echo 226 "${1#renderD}" ;;
+    channel[0-9]*) echo 234 "${1#channel}" ;;
+    *) echo 10 99 ;;
+    esac
+}
+
+# node SOURCE PLACE: a device node for each file of the node's. Who may not make one gets another
+# device in its place: programs look at the kind.
+node() {
+    local file
+    if [ -L "$1" ]; then
+        cp -P "$1" "$2"
+    elif [ -d "$1" ]; then
+        mkdir "$2"
+        for file in "$1"/*; do
+            node "$file" "$2/${file##*/}"
+        done
+    elif mknod -m 666 "$2" c $(numbers "${1##*/}") 2>/dev/null; then
+        :
+    else
+        bind /dev/null "$2"
+    fi
+}
+
 # /dev: what every program needs, and the node's.
 mkdir -p "$work/dev"
 mount -t tmpfs none "$work/dev"
-for file in /dev/{null,zero,full,random,urandom} "$root"/dev/*; do
+for file in /dev/{null,zero,full,random,urandom}; do
     bind "$file" "$work/dev/${file##*/}"
 done
+for file in "$root"/dev/*; do
+    node "$file" "$work/dev/${file##*/}"
+done
 bind "$work/dev" /dev
+
+# The driver's files: all of the root but what the kernel makes.
+mkdir -p "$work/driver"
+for file in "$root"/*; do
+    place=$work/driver/${file##*/}
+    case ${file##*/} in
+    dev | proc | sys) ;;
+    *) if [ -L "$file" ]; then cp -P "$file" "$place"; else bind "$file" "$place"; fi ;;
+    esac
+done
 
 # /sys and /proc: the node's.
 bind "$root/sys" /sys

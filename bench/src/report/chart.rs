@@ -31,11 +31,11 @@ const LETTER: f64 = 5.4;
 /// Sizes that are shown of many.
 const SHOWN: [usize; 9] = [1, 2, 3, 4, 6, 8, 12, 15, 16];
 
-/// The panels: what they show, and their title.
+/// The panels: what they show, and their title. Counts have none: most are small or nothing.
 const PANELS: [(Unit, &str); 4] = [
     (Unit::Seconds, "Time"),
     (Unit::Bytes, "Memory and size"),
-    (Unit::Share, "Idle CPU"),
+    (Unit::Share, "CPU"),
     (Unit::PerSecond, "Idle wake-ups"),
 ];
 

@@ -69,7 +69,8 @@ const REASONS: &[(&str, When, &str)] = &[
         "reset to Healthy",
         When::NoRatio,
         "NVIDIA's plugin has no way back: a device stays Unhealthy until the plugin is started \
-         again. Ostler sees the card at its next look, each 10 s.",
+         again. Ostler looks each 10 s and takes the card back when three looks in a row, over \
+         20 s, found it well.",
     ),
     (
         "lost card to Unhealthy",
@@ -80,7 +81,14 @@ const REASONS: &[(&str, When, &str)] = &[
     (
         "lost card back",
         When::NoRatio,
-        "NVIDIA's plugin never noticed that the card was lost.",
+        "NVIDIA's plugin never noticed that the card was lost. Ostler takes it back when three \
+         looks in a row, over 20 s, found it well.",
+    ),
+    (
+        "of 10 replicas",
+        When::NoRatio,
+        "Less is better here too: none is right. NVIDIA's plugin knows a card by one of its \
+         replicas and tells of that one only, so that pods still get the broken card by the others.",
     ),
 ];
 

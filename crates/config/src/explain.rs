@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Config, Origin, Period, Policy, Pool, Resolved};
+use crate::{Config, Origin, Period, Policy, Pool, PreStartMode, Resolved};
 
 /// One effective value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -94,6 +94,9 @@ impl Config {
         let time = |length| Period::from(length).to_string();
         let (probe, pools) = (&self.probe, &self.pools);
         let pools_value: Vec<Value> = pools.pools.iter().map(pool).collect();
+        let mut health = self.health.to_value();
+        health["ignoreXids"] = json!(self.xids.ignore);
+        health["heedXids"] = json!(self.xids.heed);
         json!({
             "failOnInitError": self.fail_on_init_error,
             "hostRoot": probe.host_root,
@@ -119,13 +122,10 @@ impl Config {
                     "discovery": probe.discovery,
                 },
             },
-            "health": {
-                "unansweredGrace": time(self.health.unanswered_grace),
-                "goneGrace": time(self.health.gone_grace),
-                "ignoreXids": self.xids.ignore,
-                "heedXids": self.xids.heed,
-            },
+            "health": health,
             "cdi": {
+                "dir": self.cdi.dir,
+                "runtime": self.cdi.runtime,
                 "driverRoot": self.cdi.driver_root,
                 "hookPath": self.cdi.hook_path,
                 "featureFlags": self.cdi.feature_flags,
@@ -145,7 +145,7 @@ fn pool(pool: &Pool) -> Value {
     if pool.placement.policy == Policy::Weighted {
         placement["weights"] = json!(pool.placement.weights);
     }
-    json!({
+    let mut value = json!({
         "name": pool.name,
         "select": pool.selectors,
         "reserved": pool.reserved,
@@ -154,7 +154,15 @@ fn pool(pool: &Pool) -> Value {
         "sharing": pool.sharing,
         "placement": placement,
         "handover": pool.handover,
-    })
+        "preStart": pool.pre_start.mode,
+    });
+    if pool.pre_start.mode != PreStartMode::Off {
+        value["preStartLimit"] = json!(Period::from(pool.pre_start.limit).to_string());
+    }
+    if pool.pre_start.mode.runs() {
+        value["preStartCommand"] = json!(pool.pre_start.command);
+    }
+    value
 }
 
 /// What is shown on lines of its own: the keys of a map, the pools of the list of pools.

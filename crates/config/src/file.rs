@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 
-pub(crate) use self::check::kubelet_dir;
+pub(crate) use self::check::{KUBELET_DIR_LIMIT, kubelet_dir, prefix, relative};
 pub use self::{
     pools::{HandoverFile, PlacementFile, PoolFile, SharingFile},
-    sections::{BackendsFile, CdiFile, HealthFile, KubeletFile, NvidiaBackendFile, ProbeFile},
+    sections::{
+        BackendsFile, CdiFile, HealthFile, KubeletFile, NvidiaBackendFile, ProbeFile,
+        ThresholdsFile, WeightsFile,
+    },
 };
 use crate::{
     Error, Mig, Problem, Problems, Selector,

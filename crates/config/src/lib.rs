@@ -5,33 +5,42 @@
 mod error;
 mod explain;
 mod file;
+mod health;
+mod needs;
 pub mod nvidia;
 mod origin;
 mod period;
 mod pools;
+mod pre_start;
 mod problem;
 mod resolve;
 mod size;
 mod source;
+mod thresholds;
 
 pub use self::{
     error::Error,
     explain::Row,
     file::{
         BackendsFile, CdiFile, File, HandoverFile, HealthFile, KubeletFile, NvidiaBackendFile,
-        PlacementFile, PoolFile, ProbeFile, SharingFile, load, parse, schema,
+        PlacementFile, PoolFile, ProbeFile, SharingFile, ThresholdsFile, WeightsFile, load, parse,
+        schema,
     },
+    health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight, XidAction},
+    needs::Needs,
     origin::Origins,
-    period::Period,
+    period::{Period, PeriodOrOff},
     pools::{
         Distinct, Handover, IdStrategy, KindName, ListStrategy, Method, Mig, Placement, Policy,
         Pool, Pools, Selector, Sharing, Template, Weights,
     },
+    pre_start::{PreStart, PreStartMode},
     problem::{Origin, Problem, Problems, Severity, Snippet},
     resolve::{
-        Cdi, Config, Discovery, Health, Kubelet, Mode, Overrides, Probe, Resolved, XidSet, Xids,
-        native,
+        Cdi, Config, Discovery, Kubelet, Mode, Overrides, Probe, Resolved, RuntimeSupport, XidSet,
+        Xids, native,
     },
     size::Size,
     source::Said,
+    thresholds::{NumberOrOff, Thresholds},
 };

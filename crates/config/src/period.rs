@@ -18,6 +18,33 @@ const MOST: Duration = Duration::from_hours(24);
 #[schemars(with = "String")]
 pub struct Period(Duration);
 
+/// A length of time, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
+pub struct PeriodOrOff(pub Option<Duration>);
+
+// === impl PeriodOrOff ===
+
+impl FromStr for PeriodOrOff {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.trim() {
+            "off" => Ok(Self(None)),
+            text => text.parse().map(|period: Period| Self(Some(period.get()))),
+        }
+    }
+}
+
+impl fmt::Display for PeriodOrOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(length) => Period::from(length).fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}
+
 // === impl Period ===
 
 impl Period {
@@ -87,6 +114,15 @@ mod tests {
         let period: Period = text.parse().unwrap();
         assert_eq!(period.get(), Duration::from_millis(millis));
         assert_eq!(period.to_string().parse(), Ok(period));
+    }
+
+    #[test]
+    fn off_is_no_length() {
+        assert_eq!("off".parse(), Ok(PeriodOrOff(None)));
+        assert_eq!(PeriodOrOff(None).to_string(), "off");
+        let minute = PeriodOrOff(Some(Duration::from_secs(60)));
+        assert_eq!(minute.to_string().parse(), Ok(minute));
+        assert!("never".parse::<PeriodOrOff>().is_err());
     }
 
     #[rstest]

@@ -7,6 +7,8 @@ use model::ResourceName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Needs, PreStart, PreStartMode, UnknownAs};
+
 /// Every pool of the node, and what is kept out of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pools {
@@ -18,6 +20,10 @@ pub struct Pools {
     pub exclude: Vec<Selector>,
     /// In the order of the config: the first whose selector matches takes the device.
     pub pools: Vec<Pool>,
+    /// What must be there before units are handed out.
+    pub needs: Needs,
+    /// What the kubelet is told of a device that cannot be judged.
+    pub unknown: UnknownAs,
 }
 
 /// Devices under one resource name, or under one name for each shape.
@@ -40,6 +46,8 @@ pub struct Pool {
     pub placement: Placement,
     /// What a container is given.
     pub handover: Handover,
+    /// What is done with a device before a container starts on it.
+    pub pre_start: PreStart,
 }
 
 /// Which devices. What is said must hold all together; what is not said holds for all. Texts are
@@ -273,6 +281,13 @@ impl fmt::Display for Template {
 
 // === impl Sharing ===
 
+impl Sharing {
+    /// The most units a device can become. A list with many more is too long for the kubelet.
+    pub const MOST: u32 = 4096;
+    /// The most units a device can become that is shared through MPS: no card has more clients.
+    pub const MOST_MPS: u32 = 48;
+}
+
 impl Default for Sharing {
     /// Not shared.
     fn default() -> Self {
@@ -332,6 +347,7 @@ impl Pool {
             sharing: Sharing::default(),
             placement: Placement::default(),
             handover: Handover::default(),
+            pre_start: PreStart::default(),
         }
     }
 }
@@ -369,6 +385,16 @@ impl Pools {
                 of(KindName::Card, Pool::all("gpu", "nvidia.com/gpu")),
                 of(KindName::Partition, Pool::all("mig", partitions)),
             ],
+            needs: Needs::default(),
+            unknown: UnknownAs::default(),
         }
+    }
+}
+
+impl Pools {
+    /// Whether some pool asks who uses a device before a container starts on it.
+    pub fn asks_who(&self) -> bool {
+        let asks = |pool: &Pool| pool.pre_start.mode != PreStartMode::Off;
+        self.pools.iter().any(asks)
     }
 }

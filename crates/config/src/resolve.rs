@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::{File, Origins, Pools, Problem};
+use crate::{File, Health, Origins, Pools, Problem};
 
 mod layers;
 
@@ -24,8 +24,12 @@ pub struct Overrides {
     pub driver_path: Option<PathBuf>,
     /// The driver library itself.
     pub nvml_library: Option<PathBuf>,
+    /// The folder of the MPS daemons, as the agent sees it.
+    pub mps_path: Option<PathBuf>,
     /// Where commands reach the agent.
     pub control_socket: Option<PathBuf>,
+    /// The folder of the CDI specs.
+    pub cdi_dir: Option<PathBuf>,
 }
 
 /// A config, where each of its values came from, and what is probably not meant so.
@@ -124,15 +128,6 @@ pub enum Discovery {
     Tegra,
 }
 
-/// How verdicts are made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
-    /// How long a card that does not answer is Unknown before it is Unhealthy.
-    pub unanswered_grace: Duration,
-    /// How long a card that is gone stays listed as Unhealthy.
-    pub gone_grace: Duration,
-}
-
 /// Which XIDs count, beyond the usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xids {
@@ -154,6 +149,10 @@ pub enum XidSet {
 /// What CDI specs are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cdi {
+    /// The folder of the specs, as the agent sees it.
+    pub dir: PathBuf,
+    /// Whether kubelet and container runtime take CDI names, for the strategy `auto`.
+    pub runtime: RuntimeSupport,
     /// The folder on the host under which the driver's files are.
     pub driver_root: PathBuf,
     /// The program on the host that the hooks call.
@@ -164,15 +163,31 @@ pub struct Cdi {
     pub disable_hooks: Vec<String>,
 }
 
+/// Whether kubelet and container runtime take CDI names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RuntimeSupport {
+    /// As the runtime's own config file says, where it can be read.
+    Auto,
+    /// They do.
+    Supported,
+    /// They do not.
+    Unsupported,
+}
+
 // === impl Config ===
 
 impl Config {
     /// The defaults for every value.
     pub const KUBELET_DIR: &str = "/var/lib/kubelet/device-plugins";
+    /// The longest path of the device plugin folder in which every socket fits.
+    pub const KUBELET_DIR_LIMIT: usize = crate::file::KUBELET_DIR_LIMIT;
     /// Where the kubelet serves the pod resources API.
     pub const POD_RESOURCES_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
     /// Where commands reach the agent.
     pub const CONTROL_SOCKET: &str = "/run/ostler/control.sock";
+    /// The folder of CDI specs that are made at run time.
+    pub const CDI_DIR: &str = "/var/run/cdi";
     /// What the hooks of CDI specs call.
     pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
 
@@ -207,12 +222,11 @@ impl Default for Config {
                 driver_call_limit: seconds(60),
                 retry_pause: seconds(5),
             },
-            health: Health {
-                unanswered_grace: seconds(30),
-                gone_grace: seconds(300),
-            },
+            health: Health::default(),
             xids: Xids::default(),
             cdi: Cdi {
+                dir: Self::CDI_DIR.into(),
+                runtime: RuntimeSupport::Auto,
                 driver_root: "/".into(),
                 hook_path: Self::HOOK_PATH.into(),
                 feature_flags: Vec::new(),
@@ -232,6 +246,16 @@ impl Discovery {
         ("auto", Self::Auto),
         ("nvml", Self::Nvml),
         ("tegra", Self::Tegra),
+    ];
+}
+
+// === impl RuntimeSupport ===
+
+impl RuntimeSupport {
+    pub(crate) const WORDS: [(&'static str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("supported", Self::Supported),
+        ("unsupported", Self::Unsupported),
     ];
 }
 

@@ -38,6 +38,15 @@ pub(crate) struct Extra<'a> {
     pub(crate) nodes: &'a [String],
 }
 
+/// The CDI names that a container is given with one device of the offer.
+pub fn cdi_names(offer: &Offer, device: &Device) -> Vec<String> {
+    if device.vendor != VENDOR {
+        return Vec::new();
+    }
+    let lists = resolve_lists(&offer.pool.handover, Runtime::default());
+    Nvidia::new(offer, &lists, &[device]).cdi_names()
+}
+
 /// One container's NVIDIA devices and how they are handed over.
 struct Nvidia<'a> {
     offer: &'a Offer,
@@ -52,7 +61,7 @@ struct Nvidia<'a> {
 pub fn grant(offer: &Offer, ids: &[String]) -> Result<Edits, Error> {
     let devices = check(offer, ids)?;
     let handover = &offer.pool.handover;
-    // Nothing is known of the runtime, and no CDI spec is written.
+    // Who writes the specs has decided `auto`; where nobody does, nothing is known.
     let lists = resolve_lists(handover, Runtime::default());
     let (ours, others): (Vec<&Device>, Vec<&Device>) = devices
         .into_iter()

@@ -1,6 +1,6 @@
 //! Ids → what the container gets. Pure functions that read an offer and nothing else.
 
-mod cdi;
+pub mod cdi;
 mod check;
 mod edits;
 mod grant;
@@ -14,7 +14,7 @@ mod fixture;
 pub use self::{
     check::Error,
     edits::{DeviceEdit, Edits, MountEdit},
-    grant::grant,
+    grant::{cdi_names, grant},
     lists::{Lists, Reason, Runtime, resolve_lists},
-    notes::notes,
+    notes::{Note, notes},
 };

@@ -29,7 +29,7 @@ pub struct Lists {
 pub enum Reason {
     /// The config names them.
     Configured,
-    /// `auto`, and there is no CDI spec.
+    /// `auto`, and there is no CDI spec with all of the names.
     NoSpec,
     /// `auto`, and nothing is known of the runtime's CDI.
     NoCdi,
@@ -60,8 +60,8 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Configured => "the config names it",
             Self::NoSpec => {
-                "auto is envvar and device nodes, because the agent writes no CDI spec that a \
-                 runtime could look names up in"
+                "auto is envvar and device nodes, because no CDI spec with all of the names is in \
+                 place"
             }
             Self::NoCdi => {
                 "auto is envvar and device nodes, because the container runtime is not known to \

@@ -13,7 +13,7 @@ pub(crate) fn names<'a>(devices: &[&'a Device], strategy: IdStrategy) -> Vec<&'a
     names
 }
 
-fn name(device: &Device, strategy: IdStrategy) -> &str {
+pub(crate) fn name(device: &Device, strategy: IdStrategy) -> &str {
     let index = match strategy {
         IdStrategy::Uuid => None,
         IdStrategy::Index => device.index.as_deref(),

@@ -1,6 +1,6 @@
 //! What a person should know of how a resource is handed over: what containers do not get, and why.
 
-use config::{IdStrategy, ListStrategy};
+use config::IdStrategy;
 use model::{Device, NodeRole};
 use pool::Offer;
 
@@ -13,14 +13,22 @@ use crate::{
 /// The id of the one device of a Tegra system, which has no nodes to hand over.
 const TEGRA: &str = "tegra";
 
+/// A sentence on how a resource is handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The sentence.
+    pub text: String,
+    /// Whether containers miss something that the config asks for.
+    pub problem: bool,
+}
+
 /// Sentences on the handover of `offer`; none where all is as one would expect.
-pub fn notes(offer: &Offer) -> Vec<String> {
+pub fn notes(offer: &Offer) -> Vec<Note> {
     let entries = offer.units.iter().filter_map(|unit| offer.entry(unit));
     let mut devices: Vec<&Device> = entries.map(|entry| &entry.device).collect();
     devices.dedup_by_key(|device| &device.id);
     let mut notes = Vec::new();
     if devices.iter().any(|device| device.vendor == VENDOR) {
-        notes.extend(of_lists(offer));
         notes.extend(of_channels(offer));
         notes.extend(of_extras(offer));
         notes.extend(of_indices(offer, &devices));
@@ -29,48 +37,59 @@ pub fn notes(offer: &Offer) -> Vec<String> {
     notes
 }
 
-fn of_lists(offer: &Offer) -> Option<String> {
-    let handover = &offer.pool.handover;
-    let lists = resolve_lists(handover, Runtime::default());
-    if handover.lists.contains(&ListStrategy::Auto) {
-        return Some(lists.reason.to_string());
+// === impl Note ===
+
+impl Note {
+    /// Something to know.
+    fn info(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            problem: false,
+        }
     }
-    let cdi = lists.has(ListStrategy::CdiAnnotations) || lists.has(ListStrategy::CdiCri);
-    cdi.then(|| {
-        "containers are given CDI names, but the agent writes no CDI spec: without one of the \
-         kind k8s.device-plugin.nvidia.com/gpu on the host they do not start"
-            .to_owned()
-    })
+
+    /// Something that containers miss.
+    fn missing(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            problem: true,
+        }
+    }
 }
 
-fn of_channels(offer: &Offer) -> impl Iterator<Item = String> {
+fn of_channels(offer: &Offer) -> impl Iterator<Item = Note> {
     channels(offer).1.into_iter().map(|channel| {
-        format!(
+        Note::missing(format!(
             "IMEX channel {channel} is not handed over: \
              /dev/nvidia-caps-imex-channels/channel{channel} is not visible to the agent"
-        )
+        ))
     })
 }
 
-fn of_extras(offer: &Offer) -> impl Iterator<Item = String> {
+fn of_extras(offer: &Offer) -> impl Iterator<Item = Note> {
     let without = extras(offer).into_iter();
     let without = without.filter(|extra| extra.nodes.is_empty());
     without.map(|extra| {
         let class = extra.class;
-        format!("{class} is on, but no device node of it is visible to the agent")
+        Note::missing(format!(
+            "{class} is on, but no device node of it is visible to the agent"
+        ))
     })
 }
 
-fn of_indices(offer: &Offer, devices: &[&Device]) -> impl Iterator<Item = String> {
+fn of_indices(offer: &Offer, devices: &[&Device]) -> impl Iterator<Item = Note> {
     let by_index = offer.pool.handover.ids == IdStrategy::Index;
     let without = devices
         .iter()
         .filter(move |device| by_index && device.vendor == VENDOR && device.index.is_none());
-    without.map(|device| format!("{} has no index and is named by its UUID", device.id))
+    without.map(|device| {
+        let id = &device.id;
+        Note::info(format!("{id} has no index and is named by its UUID"))
+    })
 }
 
 /// Cards whose nodes cannot be handed over, and a pool that does not want to.
-fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<String> {
+fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<Note> {
     let handover = &offer.pool.handover;
     let only_cdi = resolve_lists(handover, Runtime::default()).only_cdi();
     let mut devices = devices
@@ -78,11 +97,10 @@ fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<String> {
         .filter(|device| !(only_cdi && device.vendor == VENDOR) && device.id.as_str() != TEGRA)
         .peekable();
     if devices.peek().is_some() && !handover.device_nodes {
-        return vec![
+        return vec![Note::info(
             "device nodes are left to the container runtime's hooks, as the config asks: a \
-             container can lose its devices when systemd reloads"
-                .to_owned(),
-        ];
+             container can lose its devices when systemd reloads",
+        )];
     }
     let own = |device: &Device| {
         device
@@ -93,11 +111,11 @@ fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<String> {
     devices
         .filter(|device| !own(device))
         .map(|device| {
-            format!(
+            Note::missing(format!(
                 "the device node of {} is not visible to the agent, so it is not handed over; let \
                  the agent see the host's /dev",
                 device.id
-            )
+            ))
         })
         .collect()
 }

@@ -1,7 +1,20 @@
 //! From what is seen of a device to a verdict with a cause and a way back. Pure: time is an
 //! argument, nothing is read and nothing is kept outside the [`Record`].
 
+mod check;
+mod history;
+mod policy;
 mod record;
+mod saved;
+mod sight;
 pub mod xid;
 
-pub use self::record::{Now, Policy, Record, Sight};
+pub use self::{
+    check::Check,
+    history::{History, compare},
+    policy::{HoldDown, MonitorLoss, OnLoss, Policy, Thresholds, Weight, Weights},
+    record::Record,
+    saved::{Continuity, Saved, SavedFile},
+    sight::{Event, Now, Sight},
+    xid::{Action, XidPolicy},
+};

@@ -1,197 +1,222 @@
 //! What is held against one device, and when it ends.
 
+mod events;
+mod moment;
+mod persist;
+mod readings;
+mod standing;
+mod verdict;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use model::{CallFailure, Cause, CauseKind, State, StuckCall, Verdict};
+use model::{CauseKind, Reading, Tier};
 
-use crate::xid;
-
-/// How long things may last before they weigh more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// A card whose driver does not answer, or fails, is Unknown for this long, then Unhealthy.
-    pub unanswered: Duration,
-}
-
-/// This moment: for people, and on a clock that never jumps.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// The wall clock.
-    pub wall: Timestamp,
-    /// Since the agent started.
-    pub uptime: Duration,
-}
-
-/// How a device looks at this moment.
-#[derive(Clone, Copy, Debug)]
-pub enum Sight<'a> {
-    /// Its probe reads it; these calls failed.
-    Seen(&'a [CallFailure]),
-    /// It is on the bus, and the driver does not let it be read.
-    Unreadable(&'a CallFailure),
-    /// A call on it, or one that concerns the whole driver, does not return.
-    Stuck(&'a StuckCall),
-    /// The driver as a whole does not work, and says so.
-    Failed(&'a str),
-    /// There is no driver any more, which says nothing of the device itself.
-    NoDriver(&'a str),
-    /// The driver works, and does not list it any more.
-    Missing(&'a str),
-    /// A partition that its card did not tell of, because this call failed.
-    Untold(&'a CallFailure),
-    /// Nobody looks: the probe does not run.
-    Unwatched(&'a str),
-}
+use self::{events::Happened, moment::Moment, readings::Counters, standing::Standing};
+use crate::{Check, Event, Now, Policy, Sight};
 
 /// The history of one device, as far as it matters for its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Critical events since the device last went away and came back.
-    events: Vec<Cause>,
-    /// What is wrong at this moment, and since when on the clock that never jumps. Trouble that
-    /// nobody can look at any more stands until somebody has looked.
-    standing: BTreeMap<CauseKind, (Cause, Duration)>,
-    /// Whether the device was away since its last event.
+    /// What the driver told of the device by itself, until something ended it.
+    events: BTreeMap<Event, Happened>,
+    /// What the checks found, until they pass again. Trouble that nobody can look at any more
+    /// stands until somebody has looked.
+    standing: BTreeMap<Check, Standing>,
+    /// How often each trouble began lately.
+    begun: BTreeMap<Flap, Begun>,
+    /// Whether the device is away since it was last seen: what a reset ends has ended when it is
+    /// seen again.
     away: bool,
+    /// Whether the driver asked for an action when it was last read.
+    asked: bool,
+    /// What the last readings counted.
+    counters: Counters,
+    /// What the device does not support, by tier.
+    unsupported: BTreeMap<Tier, Vec<String>>,
+    /// An operator took it out.
+    cordon: Option<Cordon>,
+    /// An operator has it.
+    release: Option<Release>,
+    /// A foreign process was on it.
+    residue: Option<Residue>,
 }
 
-// === impl Policy ===
+/// What can begin again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Flap {
+    Check(Check),
+    Residue,
+}
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            unanswered: Duration::from_secs(30),
-        }
-    }
+/// How often trouble began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Begun {
+    times: u32,
+    last: Timestamp,
+}
+
+/// An operator took the device out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cordon {
+    reason: String,
+    since: Timestamp,
+}
+
+/// An operator has the device, until then by the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Release {
+    since: Timestamp,
+    until: Timestamp,
+}
+
+/// A foreign process was found, and the device is withheld for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Residue {
+    evidence: String,
+    since: Timestamp,
+    found: Moment,
 }
 
 // === impl Record ===
 
 impl Record {
     /// Takes in how the device looks now.
-    pub fn see(&mut self, sight: Sight<'_>, now: Now) {
+    pub fn see(&mut self, sight: Sight<'_>, policy: &Policy, now: Now) {
+        self.settle(policy, now);
         match sight {
             Sight::Seen(failures) => match failures.iter().find(|failure| failure.fatal) {
-                Some(failure) => self.lose(CauseKind::Lost, failure.to_string(), now),
-                None => self.recover(),
+                Some(failure) => self.lose(Check::Lost, failure.to_string(), policy, now),
+                None => self.recover(policy, now),
             },
-            Sight::Unreadable(failure) => self.lose(CauseKind::Lost, failure.to_string(), now),
-            Sight::Missing(why) => self.lose(CauseKind::Gone, why.to_owned(), now),
+            Sight::Unreadable(failure) => self.lose(Check::Lost, failure.to_string(), policy, now),
+            Sight::Missing(why) => self.lose(Check::Gone, why.to_owned(), policy, now),
             Sight::NoDriver(why) => {
-                self.standing.retain(|kind, _| is_absence(*kind));
-                let ends_when = "the driver is there again and lists the device";
-                self.stand(CauseKind::Gone, why.to_owned(), ends_when, now);
+                let blind = |check: &Check| check.tier() == Tier::Present && !check.is_absence();
+                self.standing.retain(|check, _| !blind(check));
+                self.fail(Check::Gone, why.to_owned(), policy, now);
             }
-            Sight::Stuck(call) => self.doubt(
-                CauseKind::NotAnswering,
-                format!("{} has not returned since {:.0}", call.call, call.since),
-                "the device answers again when it is tried alone",
-                now,
-            ),
-            Sight::Failed(why) => self.doubt(
-                CauseKind::NotAnswering,
-                why.to_owned(),
-                "the driver works again",
-                now,
-            ),
-            Sight::Untold(failure) => self.doubt(
-                CauseKind::NotAnswering,
-                format!("its card does not tell of it: {failure}"),
-                "the card answers the call again",
-                now,
-            ),
-            Sight::Unwatched(why) => self.stand(
-                CauseKind::MonitorDown,
-                why.to_owned(),
-                "the probe reports again",
-                now,
-            ),
+            Sight::Stuck(call) => {
+                let evidence = format!("{} has not returned since {:.0}", call.call, call.since);
+                self.doubt(evidence, policy, now);
+            }
+            Sight::Failed(why) => self.doubt(why.to_owned(), policy, now),
+            Sight::Untold(failure) => {
+                self.doubt(
+                    format!("its card does not tell of it: {failure}"),
+                    policy,
+                    now,
+                );
+            }
+            Sight::Unwatched(why) => self.fail(Check::MonitorDown, why.to_owned(), policy, now),
         }
+    }
+
+    /// Takes in what the driver told. Returns whether it is held against the device.
+    pub fn happen(&mut self, event: Event, policy: &Policy, now: Now) -> bool {
+        self.settle(policy, now);
+        self.note(event, policy, now)
     }
 
     /// Takes in an XID. Returns whether it is held against the device.
-    pub fn xid(&mut self, number: u64, now: Now) -> bool {
-        if xid::meaning(number) == xid::Meaning::Application {
-            return false;
+    pub fn xid(&mut self, number: u64, policy: &Policy, now: Now) -> bool {
+        self.happen(Event::Xid(number), policy, now)
+    }
+
+    /// Takes in what a check-up read. What was not read changes nothing; a call that says that the
+    /// device is lost counts as such a look.
+    pub fn read(&mut self, reading: &Reading, policy: &Policy, now: Now) {
+        self.settle(policy, now);
+        if let Some(failure) = reading.failures.iter().find(|failure| failure.fatal) {
+            self.lose(Check::Lost, failure.to_string(), policy, now);
         }
-        let evidence = xid::describe(number);
-        // Of a card that is away it tells why; of one that is back it is news.
-        self.away &= self.standing.keys().copied().any(is_absence);
-        if self.events.iter().all(|cause| cause.evidence != evidence) {
-            self.events.push(Cause {
-                kind: CauseKind::Event,
-                evidence,
-                since: now.wall,
-                ends_when: "the card was reset: it left the driver and came back".to_owned(),
-            });
-        }
-        true
+        self.examine(reading, policy, now);
     }
 
-    /// The verdict at this moment.
-    pub fn verdict(&self, policy: Policy, now: Now) -> Verdict {
-        let state = |(cause, since): &(Cause, Duration)| match cause.kind {
-            CauseKind::MonitorDown => State::Unknown,
-            CauseKind::NotAnswering if now.uptime.saturating_sub(*since) < policy.unanswered => {
-                State::Unknown
-            }
-            _ => State::Unhealthy,
-        };
-        let events = self.events.iter().map(|_| State::Unhealthy);
-        let standing = self.standing.values();
-        let mut causes = self.events.clone();
-        causes.extend(standing.clone().map(|(cause, _)| cause.clone()));
-        Verdict {
-            state: standing.map(state).chain(events).max().unwrap_or_default(),
-            causes,
-            warnings: Vec::new(),
-        }
-    }
-
-    /// How long trouble of that kind has been standing, if there is any.
-    pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
-        let (_, since) = self.standing.get(&kind)?;
-        Some(now.uptime.saturating_sub(*since))
-    }
-
-    /// The device is not there: that replaces every other trouble.
-    fn lose(&mut self, kind: CauseKind, evidence: String, now: Now) {
-        self.away = true;
-        self.standing.retain(|standing, _| *standing == kind);
-        self.stand(kind, evidence, "the driver lists the device again", now);
-    }
-
-    /// Somebody looked and could not tell: what was known before stands.
-    fn doubt(&mut self, kind: CauseKind, evidence: String, ends_when: &str, now: Now) {
-        self.standing.remove(&CauseKind::MonitorDown);
-        self.stand(kind, evidence, ends_when, now);
-    }
-
-    fn recover(&mut self) {
-        self.standing.clear();
-        if std::mem::take(&mut self.away) {
-            self.events.clear();
-        }
-    }
-
-    /// Adds trouble; of the same kind it keeps its beginning.
-    fn stand(&mut self, kind: CauseKind, evidence: String, ends_when: &str, now: Now) {
-        let known = self.standing.get(&kind);
-        let (since, started) = known.map_or((now.wall, now.uptime), |(c, t)| (c.since, *t));
-        let cause = Cause {
-            kind,
-            evidence,
+    /// An operator takes the device out. A second reason replaces the first.
+    pub fn cordon(&mut self, reason: &str, now: Now) {
+        let since = self.cordon.as_ref().map_or(now.wall, |cordon| cordon.since);
+        self.cordon = Some(Cordon {
+            reason: reason.to_owned(),
             since,
-            ends_when: ends_when.to_owned(),
-        };
-        self.standing.insert(kind, (cause, started));
+        });
     }
-}
 
-/// Whether trouble of that kind means that the device is not there.
-fn is_absence(kind: CauseKind) -> bool {
-    matches!(kind, CauseKind::Lost | CauseKind::Gone)
+    /// An operator gives the device back, and vouches for it: events are forgotten, with them the
+    /// findings that could not be read lately, and how often trouble began. What a check still
+    /// finds stands.
+    pub fn uncordon(&mut self) {
+        self.cordon = None;
+        self.events.clear();
+        self.begun.clear();
+        self.standing
+            .retain(|_, standing| standing.unread.is_none());
+    }
+
+    /// An operator has the device until then; nobody looks at it.
+    pub fn release(&mut self, until: Timestamp, now: Now) {
+        let since = self.release.map_or(now.wall, |release| release.since);
+        self.release = Some(Release { since, until });
+    }
+
+    /// Until when an operator has the device, if one has.
+    pub fn released_until(&self, now: Now) -> Option<Timestamp> {
+        let until = self.release?.until;
+        (now.wall < until).then_some(until)
+    }
+
+    /// The operator is done.
+    pub fn resume(&mut self) {
+        self.release = None;
+    }
+
+    /// A foreign process was found on the device when it was about to be handed over. It is
+    /// withheld for a while, twice as long each time.
+    pub fn residue(&mut self, evidence: &str, policy: &Policy, now: Now) {
+        self.settle(policy, now);
+        let since = self.residue.as_ref().map_or(now.wall, |old| old.since);
+        self.begin(Flap::Residue, policy, now);
+        self.residue = Some(Residue {
+            evidence: evidence.to_owned(),
+            since,
+            found: Moment::new(now),
+        });
+    }
+
+    /// No foreign process is on the device any more.
+    pub fn clean(&mut self) {
+        self.residue = None;
+    }
+
+    /// The driver was loaded anew, or the node was started anew: what a reset ends has ended.
+    pub fn reloaded(&mut self, policy: &Policy) {
+        self.reset(policy);
+        self.standing.retain(|check, _| !check.ends_with_reset());
+        self.counters = Counters::default();
+        self.asked = false;
+    }
+
+    /// How long trouble of that kind has been standing, if there is any and it does not pass.
+    pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
+        let of_kind = |(check, _): &(&Check, &Standing)| check.kind() == kind;
+        let mut standing = self.standing.iter().filter(of_kind);
+        let (_, standing) = standing.find(|(_, standing)| standing.passing.is_none())?;
+        Some(standing.began.ago(now))
+    }
+
+    /// Whether another look at the device would bring it nearer to the end of its hold-down.
+    pub fn wants_look(&self) -> bool {
+        let held = |(check, standing): (&Check, &Standing)| {
+            check.tier() == Tier::Present && standing.passing.is_some()
+        };
+        self.standing.iter().any(held)
+    }
+
+    /// What the device does not support, by tier, as its last check-ups told.
+    pub fn unsupported(&self) -> impl Iterator<Item = (Tier, &[String])> {
+        let tiers = self.unsupported.iter();
+        tiers.map(|(tier, names)| (*tier, names.as_slice()))
+    }
 }
 
 #[cfg(test)]

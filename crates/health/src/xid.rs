@@ -1,71 +1,124 @@
-//! What NVIDIA's driver errors (XIDs) mean for the card they name.
+//! What NVIDIA's driver errors (XIDs) mean for the card they name: a table in `xid/table.txt`, and
+//! the policy that a config lays over it.
 
-/// What an XID says about its card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
-    /// A program on the card failed; the card is fine.
+mod policy;
+
+use std::{fmt, sync::LazyLock};
+
+pub use self::policy::{Base, Numbers, XidPolicy};
+
+/// What is to be done about an XID.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Nothing.
+    Ignore,
+    /// The program that met it must be started again; the card is fine. It is a warning for a
+    /// while.
     Application,
-    /// The card cannot be trusted until it was reset.
-    Card,
+    /// The card must be reset before it can be trusted.
+    Reset,
+    /// No new work; the card must be reset once the old work has ended.
+    Drain,
+    /// The card wants a person: it is out until an operator says otherwise, or it was replaced.
+    Permanent,
 }
 
-/// XIDs that a faulty program causes on a healthy card.
-const APPLICATION: [u64; 6] = [13, 31, 43, 45, 68, 109];
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The XID.
+    pub number: u64,
+    /// What is to be done about it.
+    pub action: Action,
+    /// Its name.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
 
-/// The names of the XIDs that operators meet most.
-const NAMES: [(u64, &str); 20] = [
-    (13, "graphics engine exception"),
-    (31, "GPU memory page fault"),
-    (32, "invalid or corrupted push buffer stream"),
-    (43, "GPU stopped processing"),
-    (45, "preemptive cleanup after earlier errors"),
-    (48, "double-bit ECC error"),
-    (61, "internal micro-controller breakpoint"),
-    (62, "internal micro-controller halt"),
-    (63, "row remapping or page retirement recorded"),
-    (64, "row remapping or page retirement failed"),
-    (68, "video processor exception"),
-    (69, "graphics engine class error"),
-    (74, "NVLink error"),
-    (79, "GPU has fallen off the bus"),
-    (92, "high rate of single-bit ECC errors"),
-    (94, "contained memory error"),
-    (95, "uncontained memory error"),
-    (109, "context switch timeout"),
-    (119, "GSP RPC timeout"),
-    (120, "GSP error"),
-];
+/// The table as it is written: `number | action | name | meaning`.
+const TABLE: &str = include_str!("xid/table.txt");
 
-/// What `xid` says about its card. An unknown one is held against the card.
-pub fn meaning(xid: u64) -> Meaning {
-    match APPLICATION.contains(&xid) {
-        true => Meaning::Application,
-        false => Meaning::Card,
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().filter_map(parse).collect());
+
+/// Every row, by number.
+pub fn table() -> &'static [Row] {
+    &ROWS
+}
+
+/// The row of an XID.
+pub fn row(number: u64) -> Option<&'static Row> {
+    let at = ROWS.binary_search_by_key(&number, |row| row.number).ok()?;
+    ROWS.get(at)
+}
+
+/// `XID 79 (the GPU has fallen off the bus)`.
+pub fn describe(number: u64) -> String {
+    match row(number) {
+        Some(row) => format!("XID {number} ({})", row.name),
+        None => format!("XID {number}"),
     }
 }
 
-/// `XID 79 (GPU has fallen off the bus)`.
-pub fn describe(xid: u64) -> String {
-    match NAMES.iter().find(|(number, _)| *number == xid) {
-        Some((_, name)) => format!("XID {xid} ({name})"),
-        None => format!("XID {xid}"),
+// === impl Action ===
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 5] = [
+        Self::Ignore,
+        Self::Application,
+        Self::Reset,
+        Self::Drain,
+        Self::Permanent,
+    ];
+
+    /// Whether it takes the card out.
+    pub fn takes_out(self) -> bool {
+        matches!(self, Self::Reset | Self::Drain | Self::Permanent)
     }
+
+    /// Its name in the table, in a config and in kept files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ignore => "ignore",
+            Self::Application => "application",
+            Self::Reset => "reset",
+            Self::Drain => "drain",
+            Self::Permanent => "permanent",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The lines of the table that are no comments.
+fn lines() -> impl Iterator<Item = &'static str> {
+    let text = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    TABLE.lines().filter(text)
+}
+
+/// A row from its line; the tests see to it that every line is one.
+fn parse(line: &'static str) -> Option<Row> {
+    let mut fields = line.split('|').map(str::trim);
+    let number = fields.next()?.parse().ok()?;
+    let action = fields.next()?;
+    let action = Action::ALL.into_iter().find(|a| a.name() == action)?;
+    let (name, meaning) = (fields.next()?, fields.next()?);
+    let whole = fields.next().is_none() && !name.is_empty() && !meaning.is_empty();
+    whole.then_some(Row {
+        number,
+        action,
+        name,
+        meaning,
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_faulty_program_is_not_held_against_the_card() {
-        assert_eq!(meaning(13), Meaning::Application);
-        assert_eq!(meaning(79), Meaning::Card);
-        assert_eq!(meaning(u64::MAX), Meaning::Card);
-    }
-
-    #[test]
-    fn unknown_numbers_are_named_by_number() {
-        assert_eq!(describe(79), "XID 79 (GPU has fallen off the bus)");
-        assert_eq!(describe(4242), "XID 4242");
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, folders that tell when
-//! they change, and unix sockets that clean up after themselves.
+//! they change, files that are replaced whole, and unix sockets that clean up after themselves.
 
+pub mod atomic;
 pub mod socket;
 pub mod watch;
 

@@ -7,6 +7,7 @@ mod folder;
 mod known;
 mod pace;
 mod plugin;
+mod prepare;
 mod ready;
 mod register;
 mod server;
@@ -25,6 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use self::prepare::{Prepare, Preparing};
 pub(crate) use self::service::Served;
 use self::{
     folder::View,
@@ -68,6 +70,8 @@ pub struct Settings {
     pub retire: Duration,
     /// Whether to register at all.
     pub register: bool,
+    /// Who prepares devices before a container starts, for pools that want it.
+    pub prepare: Option<Arc<dyn Prepare>>,
 }
 
 /// The front end at work.
@@ -109,6 +113,8 @@ pub async fn run(
 ) {
     let (seen, folder) = watch::channel(View::of(&settings.dir));
     let (told, answers) = watch::channel(None);
+    // What was offered to an earlier front end and is not any more has nobody to take its row off.
+    status.send_modify(|status| status.keep(&offers.borrow()));
     let mut front = Front {
         names: Names::new(&settings.dir),
         settings: Arc::new(settings.clone()),
@@ -155,6 +161,7 @@ impl Settings {
             drain: Duration::from_millis(300),
             retire: Duration::from_secs(30),
             register: true,
+            prepare: None,
         }
     }
 }

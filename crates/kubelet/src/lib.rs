@@ -1,12 +1,16 @@
 //! The kubelet's gRPC contracts and our side of them: registration by evidence, the device
-//! plugin servers, and the pod resources client. Everything served here is read from offers that
+//! plugin servers, the CDI spec files, and the pod resources client. Everything served here is read from offers that
 //! somebody else keeps up to date; nothing in this crate knows a driver.
 
 pub mod api;
+pub mod cdi;
 pub mod front;
 pub mod list;
 pub mod pod_resources;
 mod socket;
 pub mod status;
 
-pub use self::status::{Phase, Resource, Status};
+pub use self::{
+    socket::FOLDER_LIMIT,
+    status::{Phase, Resource, Status},
+};

@@ -115,6 +115,28 @@ mod tests {
         }
     }
 
+    /// In protobuf a zero takes no room, so that a node 0 and no node differ by an empty message.
+    #[test]
+    fn node_0_is_on_the_wire_and_no_node_is_not() {
+        let units = vec![unit("a", true, Some(0)), unit("b", true, None)];
+        let bytes = list(&offer(units)).unwrap().encode_to_vec();
+        let decoded = ListAndWatchResponse::decode(bytes.as_slice()).unwrap();
+        let nodes = |at: usize| {
+            let topology = decoded.devices[at].topology.as_ref();
+            topology.map(|topology| {
+                topology
+                    .nodes
+                    .iter()
+                    .map(|node| node.id)
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!((nodes(0), nodes(1)), (Some(vec![0]), None));
+        let (topology, one_empty_node) = (0x1a, [0x0a, 0x00]);
+        let wire = [topology, 2, one_empty_node[0], one_empty_node[1]];
+        assert!(bytes.windows(4).any(|part| part == wire), "{bytes:x?}");
+    }
+
     #[test]
     fn takes_every_message_that_the_kubelet_takes_and_no_larger_one() {
         // Each device is 64 bytes of id with 4 of framing, and 9 of health.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::ResourceName;
+use pool::Offers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use crate::front::Served;
 /// The state of the device plugin front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
-    /// Every resource that was ever offered, sorted by name.
+    /// Every resource that is offered, or was until a short while ago, sorted by name.
     pub resources: Vec<Resource>,
 }
 
@@ -88,6 +89,12 @@ impl Status {
         self.resources
             .iter()
             .find(|row| row.resource.as_str() == resource)
+    }
+
+    /// Takes the rows off of what is not among these offers.
+    pub(crate) fn keep(&mut self, offers: &Offers) {
+        let offered = |row: &Resource| offers.iter().any(|o| o.resource == row.resource);
+        self.resources.retain(offered);
     }
 
     fn row(&mut self, resource: &ResourceName) -> &mut Resource {

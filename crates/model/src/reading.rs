@@ -116,7 +116,8 @@ pub enum RecoveryAction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Performing {
-    /// Why its clocks are held down now, by the driver's names, sorted; idle is no reason.
+    /// Why its clocks are held down now, by the driver's names (`HwThermalSlowdown`), sorted; idle is
+    /// no reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled: Option<Vec<String>>,
     /// Lanes of the PCIe link.

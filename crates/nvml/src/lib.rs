@@ -5,14 +5,17 @@
 //! Every foreign call goes through one function, which writes it down in a [`Calls`] table before
 //! it is made and strikes it out when it returns: that is how a call that hangs is named.
 
+mod affinity;
 mod board;
 mod calls;
+mod condition;
 mod device;
 mod error;
 mod event;
 mod library;
 mod link;
 mod mig;
+mod process;
 mod sensor;
 mod shape;
 mod symbol;
@@ -21,12 +24,14 @@ mod text;
 pub use self::{
     board::{Clock, Fabric, PciIds, Threshold},
     calls::{Calls, Overdue},
+    condition::{Joining, Rows},
     device::{Device, Locator},
     error::{Code, Error},
     event::{EventKind, EventSet, Occurrence},
     library::{Library, Session},
     link::{Level, Remote},
     mig::Attributes,
+    process::User,
     sensor::Memory,
     shape::{Placement, Shape},
 };

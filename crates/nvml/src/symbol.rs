@@ -4,7 +4,7 @@
 //! Names are listed newest first; an older one stands beside it only where it takes the same
 //! arguments and writes no more than the newer one.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t, nvmlReturn_t};
 
@@ -29,6 +29,13 @@ pub(crate) type GetAt<T> = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut T) ->
 pub(crate) type GetTwo<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T, *mut T) -> nvmlReturn_t;
 /// A call that writes a text about a device.
 pub(crate) type GetText = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlReturn_t;
+
+/// A call that fills a list of fields of a device.
+pub(crate) type GetFields =
+    unsafe extern "C" fn(nvmlDevice_t, c_int, *mut sys::nvmlFieldValue_t) -> nvmlReturn_t;
+/// A call that writes the processes on a device.
+pub(crate) type GetProcesses =
+    unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut sys::nvmlProcessInfo_t) -> nvmlReturn_t;
 
 // === impl Symbol ===
 
@@ -86,12 +93,34 @@ symbols! {
     ECC_ERRORS: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
         c"nvmlDeviceGetTotalEccErrors";
 
+    REMAPPED_ROWS: unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint, *mut c_uint, *mut c_uint) -> nvmlReturn_t =
+        c"nvmlDeviceGetRemappedRows";
+    RETIREMENT_PENDING: Get<c_uint> = c"nvmlDeviceGetRetiredPagesPendingStatus";
+    FIELD_VALUES: GetFields = c"nvmlDeviceGetFieldValues";
+    FABRIC_V1: Get<sys::nvmlGpuFabricInfo_t> = c"nvmlDeviceGetGpuFabricInfo";
+    CLOCK_REASONS: Get<c_ulonglong> =
+        c"nvmlDeviceGetCurrentClocksEventReasons", c"nvmlDeviceGetCurrentClocksThrottleReasons";
+    PCIE_REPLAYS: Get<c_uint> = c"nvmlDeviceGetPcieReplayCounter";
+    ENERGY: Get<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
+    ECC_AT: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
+        c"nvmlDeviceGetMemoryErrorCounter";
+    // Older forms leave out the two instance numbers of each entry.
+    COMPUTE_PROCESSES: GetProcesses =
+        c"nvmlDeviceGetComputeRunningProcesses_v3", c"nvmlDeviceGetComputeRunningProcesses_v2";
+    MPS_PROCESSES: GetProcesses =
+        c"nvmlDeviceGetMPSComputeRunningProcesses_v3", c"nvmlDeviceGetMPSComputeRunningProcesses_v2";
+
     ANCESTOR: unsafe extern "C" fn(nvmlDevice_t, nvmlDevice_t, *mut c_uint) -> nvmlReturn_t =
         c"nvmlDeviceGetTopologyCommonAncestor";
     NVLINK_STATE: GetAt<c_uint> = c"nvmlDeviceGetNvLinkState";
     NVLINK_REMOTE_KIND: GetAt<c_uint> = c"nvmlDeviceGetNvLinkRemoteDeviceType";
     NVLINK_REMOTE_PCI: GetAt<sys::nvmlPciInfo_t> =
         c"nvmlDeviceGetNvLinkRemotePciInfo_v2", c"nvmlDeviceGetNvLinkRemotePciInfo";
+
+    MEMORY_AFFINITY: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_ulong, c_uint) -> nvmlReturn_t =
+        c"nvmlDeviceGetMemoryAffinity";
+    CPU_AFFINITY: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_ulong) -> nvmlReturn_t =
+        c"nvmlDeviceGetCpuAffinity";
 
     MIG_MODE: GetTwo<c_uint> = c"nvmlDeviceGetMigMode";
     MIG_MAX: Get<c_uint> = c"nvmlDeviceGetMaxMigDeviceCount";

@@ -1,12 +1,17 @@
 //! The command line.
 
+mod cdi;
 mod config;
+mod control;
+mod cordon;
 mod demo;
 mod devices;
+mod health;
 mod log;
 mod nvidia;
 mod place;
 mod probe;
+mod release;
 mod run;
 mod sim;
 mod table;
@@ -35,8 +40,14 @@ pub(crate) struct Cli {
 enum Command {
     Run(run::Args),
     Devices(devices::Args),
+    Health(health::Args),
+    Cordon(cordon::Args),
+    Uncordon(cordon::Back),
+    Release(release::Args),
+    Resume(release::Back),
     Topology(topology::Args),
     Config(config::Args),
+    Cdi(cdi::Args),
     Demo(demo::Args),
     Sim(sim::Args),
     Probe(probe::Args),
@@ -46,21 +57,38 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
+    /// Whether this is NVIDIA's device plugin.
+    pub(crate) fn is_plugin(&self) -> bool {
+        matches!(self.command, Command::NvidiaDevicePlugin(_))
+    }
+
     /// Carries the command out.
     pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
         let _flush = self.log.start(match &self.command {
             Command::Run(_) | Command::Probe(_) | Command::NvidiaDevicePlugin(_) => "info",
             Command::Devices(_)
+            | Command::Health(_)
+            | Command::Cordon(_)
+            | Command::Uncordon(_)
+            | Command::Release(_)
+            | Command::Resume(_)
             | Command::Topology(_)
             | Command::Config(_)
+            | Command::Cdi(_)
             | Command::Demo(_)
             | Command::Sim(_) => "warn",
         });
         match self.command {
             Command::Run(args) => args.start(self.log.repeat()),
             Command::Devices(args) => args.start(),
+            Command::Health(args) => args.start(),
+            Command::Cordon(args) => args.start(),
+            Command::Uncordon(args) => args.start(),
+            Command::Release(args) => args.start(),
+            Command::Resume(args) => args.start(),
             Command::Topology(args) => args.start(),
             Command::Config(args) => args.start(),
+            Command::Cdi(args) => args.start(),
             Command::Demo(args) => args.start(),
             Command::Sim(args) => args.start(),
             Command::Probe(args) => args.start(),

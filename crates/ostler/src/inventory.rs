@@ -1,28 +1,37 @@
-//! The inventory: everything that was seen, put into one snapshot. It remembers devices that are
-//! not seen any more, so that a lost card stays listed, with its cause.
+//! The inventory: everything that was seen, put into one snapshot with a verdict for each device.
+//! It remembers devices that are not seen any more, so that a lost card stays listed, with its
+//! cause; and what it remembers outlives the agent.
 
 mod known;
+mod request;
+mod restore;
+mod rules;
+mod sight;
+mod state;
+mod tell;
+mod work;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use health::{Now, Policy, Sight};
+use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{
-    Backend, CallFailure, CauseKind, Device, DeviceId, Entry, Kind, Phase, Snapshot, State,
-};
+use model::{Backend, CauseKind, Device, DeviceId, Entry, Phase, Snapshot, Transition, Verdict};
 use probe::{
     Sighting, Update,
-    protocol::{Event, EventKind, Sample},
-};
-use tokio::{
-    sync::{mpsc, watch},
-    time::{Instant, MissedTickBehavior, interval},
+    protocol::{self, Checkup, EventKind, Sample},
 };
 
-use self::known::Known;
-
-/// How often verdicts that depend on time are looked at.
-const TICK: Duration = Duration::from_secs(1);
+use self::{
+    known::Known,
+    restore::Waiting,
+    sight::{sight, was_dissolved},
+};
+pub(crate) use self::{
+    request::{Details, Request, Samples, What, ask},
+    rules::Rules,
+    state::{State, keep},
+    work::{Inlets, Outlets, run},
+};
 
 /// Everything that was seen of the node's devices.
 #[derive(Debug)]
@@ -31,88 +40,110 @@ pub(crate) struct Inventory {
     gone_grace: Duration,
     known: BTreeMap<DeviceId, Known>,
     backends: BTreeMap<String, Backend>,
+    /// The newest picture of each backend.
+    pictures: BTreeMap<String, Sighting>,
+    /// Which loading of the driver each backend talks to.
+    drivers: BTreeMap<String, String>,
+    boot_id: String,
+    waiting: Waiting,
+    history: History,
     last: Arc<Snapshot>,
-}
-
-/// Takes in updates and publishes snapshots, until the updates end. A new config counts from the
-/// moment it is there, for everything that was seen before too.
-pub(crate) async fn run(
-    mut config: watch::Receiver<config::Health>,
-    updates: &mut mpsc::Receiver<Update>,
-    snapshots: watch::Sender<Arc<Snapshot>>,
-) {
-    let started = Instant::now();
-    let mut inventory = Inventory::new(&config.borrow_and_update());
-    let mut tick = interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let now = || Now {
-        wall: Timestamp::now(),
-        uptime: started.elapsed(),
-    };
-    loop {
-        tokio::select! {
-            update = updates.recv() => match update {
-                Some(update) => inventory.take(update, now()),
-                None => return,
-            },
-            Ok(()) = config.changed() => inventory.configure(&config.borrow_and_update()),
-            _ = tick.tick() => {}
-        }
-        // What comes together is published together.
-        while let Ok(update) = updates.try_recv() {
-            inventory.take(update, now());
-        }
-        if let Some(snapshot) = inventory.changed(now()) {
-            snapshots.send_replace(snapshot);
-        }
-    }
+    /// Whether something changed that has to outlive the agent.
+    dirty: bool,
 }
 
 // === impl Inventory ===
 
 impl Inventory {
-    /// An inventory that has seen nothing.
-    pub(crate) fn new(config: &config::Health) -> Self {
-        let mut inventory = Self {
-            policy: Policy::default(),
-            gone_grace: config.gone_grace,
+    /// An inventory that has seen nothing, on a node of this boot.
+    pub(crate) fn new(rules: &Rules, boot_id: String) -> Self {
+        Self {
+            policy: rules.policy(),
+            gone_grace: rules.health.gone_grace,
             known: BTreeMap::new(),
             backends: BTreeMap::new(),
+            pictures: BTreeMap::new(),
+            drivers: BTreeMap::new(),
+            boot_id,
+            waiting: Waiting::default(),
+            history: History::default(),
             last: Arc::new(Snapshot::empty(Timestamp::now())),
-        };
-        inventory.configure(config);
-        inventory
+            dirty: false,
+        }
     }
 
     /// Takes over a config. What was seen is kept.
-    fn configure(&mut self, config: &config::Health) {
-        self.policy.unanswered = config.unanswered_grace;
-        self.gone_grace = config.gone_grace;
+    fn configure(&mut self, rules: &Rules) {
+        self.policy = rules.policy();
+        self.gone_grace = rules.health.gone_grace;
     }
 
     /// Takes in one update.
     pub(crate) fn take(&mut self, update: Update, now: Now) {
         match update {
             Update::Sighting(sighting) => self.see(*sighting, now),
-            Update::Sample(sample) => self.sample(*sample),
-            Update::Checkup(_) => {}
+            Update::Sample(sample) => self.sample(*sample, now),
+            Update::Checkup(checkup) => self.check(&checkup, now),
             Update::Event(event) => self.event(&event, now),
         }
     }
 
-    /// The snapshot at this moment, if it says anything new.
-    pub(crate) fn changed(&mut self, now: Now) -> Option<Arc<Snapshot>> {
-        let grace = self.gone_grace;
-        self.known.retain(|id, known| {
-            let gone = known.record.lasting(CauseKind::Gone, now);
-            let keep = gone.is_none_or(|lasting| lasting < grace);
-            if !keep {
-                tracing::info!(device = %id, "the device has been gone for long and is forgotten");
+    /// Does what was asked for.
+    fn obey(&mut self, what: &What, now: Now) {
+        self.dirty = true;
+        match what {
+            What::Cordon { devices, reason } => {
+                for known in devices.iter().filter_map(|id| self.known.get(id)) {
+                    tracing::info!(device = %known.device.id, reason, "cordoned by an operator");
+                }
+                self.each(devices, |known, _| known.record.cordon(reason, now));
             }
-            keep
-        });
-        let entry = |known: &Known| known.entry(self.policy, now);
-        let devices: Vec<Entry> = self.known.values().map(entry).collect();
+            What::Uncordon { devices } => self.each(devices, |known, _| {
+                tracing::info!(device = %known.device.id, "uncordoned by an operator");
+                known.record.uncordon();
+            }),
+            What::Residue { device, evidence } => {
+                self.each(std::slice::from_ref(device), |known, policy| {
+                    known.record.residue(evidence, policy, now);
+                });
+            }
+            What::Clean { device } => {
+                self.each(std::slice::from_ref(device), |known, _| {
+                    known.record.clean()
+                });
+            }
+        }
+    }
+
+    fn each(&mut self, devices: &[DeviceId], mut act: impl FnMut(&mut Known, &Policy)) {
+        for id in devices {
+            if let Some(known) = self.known.get_mut(id) {
+                act(known, &self.policy);
+            }
+        }
+    }
+
+    /// The snapshot at this moment and what changed of verdicts, if it says anything new.
+    pub(crate) fn changed(&mut self, now: Now) -> Option<(Arc<Snapshot>, Vec<Transition>)> {
+        self.forget(now);
+        let verdicts = self.verdicts(now);
+        let mut transitions = Vec::new();
+        let mut devices = Vec::new();
+        for (known, verdict) in self.known.values_mut().zip(verdicts) {
+            let before = known.told.replace(verdict.clone());
+            let id = &known.device.id;
+            if let Some(transition) = compare(before.as_ref(), &verdict, id, now.wall) {
+                tell::transition(&transition, known.device.pci);
+                self.history.push(transition.clone());
+                transitions.push(transition);
+            }
+            devices.push(Entry {
+                device: known.device.clone(),
+                verdict,
+                telemetry: known.telemetry.clone(),
+            });
+        }
+        self.dirty |= !transitions.is_empty();
         let backends: Vec<Backend> = self.backends.values().cloned().collect();
         if devices == self.last.devices && backends == self.last.backends {
             return None;
@@ -123,160 +154,179 @@ impl Inventory {
             devices,
             backends,
         });
-        log_changes(&self.last, &snapshot);
+        tell::backends(&self.last, &snapshot);
         self.last = Arc::clone(&snapshot);
-        Some(snapshot)
+        Some((snapshot, transitions))
+    }
+
+    /// The verdict of each device, in their order.
+    fn verdicts(&self, now: Now) -> Vec<Verdict> {
+        let verdict = |known: &Known| {
+            let own = known.record.verdict(&self.policy, now);
+            let card = self.known.get(known.device.card());
+            match card.filter(|card| card.device.id != known.device.id) {
+                Some(card) => known.joined(own, &card.record.verdict(&self.policy, now)),
+                None => own,
+            }
+        };
+        self.known.values().map(verdict).collect()
+    }
+
+    /// What nobody may look at has to outlive the agent.
+    fn note_release(&mut self, changed: bool) {
+        self.dirty |= changed;
+    }
+
+    /// Whether another look now would bring a device nearer to its way back.
+    fn wants_look(&self) -> bool {
+        self.known.values().any(|known| known.record.wants_look())
+    }
+
+    /// What a person may ask for beyond the snapshot.
+    fn details(&self) -> Details {
+        let unsupported = |known: &Known| {
+            let tiers = known.record.unsupported();
+            let tiers = tiers.filter(|(_, names)| !names.is_empty());
+            let tiers: BTreeMap<_, _> = tiers.map(|(tier, names)| (tier, names.to_vec())).collect();
+            (known.device.id.clone(), tiers)
+        };
+        let unsupported = self.known.values().map(unsupported);
+        Details {
+            unsupported: unsupported.filter(|(_, tiers)| !tiers.is_empty()).collect(),
+            history: self.history.iter().cloned().collect(),
+        }
+    }
+
+    /// Drops devices that have been gone for long. What an operator said of them is kept.
+    fn forget(&mut self, now: Now) {
+        let grace = self.gone_grace;
+        let waiting = &mut self.waiting;
+        let dirty = &mut self.dirty;
+        self.known.retain(|id, known| {
+            let gone = known.record.lasting(CauseKind::Gone, now);
+            let keep = gone.is_none_or(|lasting| lasting < grace);
+            if !keep {
+                tracing::info!(device = %id, "the device has been gone for long and is forgotten");
+                waiting.put(known, now);
+                *dirty = true;
+            }
+            keep
+        });
     }
 
     fn see(&mut self, mut sighting: Sighting, now: Now) {
         let name = sighting.backend.name.clone();
-        // A probe that has not looked yet says nothing of what there is beside the devices.
-        if sighting.backend.phase == Phase::Starting
+        // A probe that has not looked says nothing of what there is beside the devices.
+        if matches!(sighting.backend.phase, Phase::Starting | Phase::Failing)
             && let Some(before) = self.backends.get(&name)
         {
             sighting.backend.extras.clone_from(&before.extras);
         }
-        for device in &sighting.devices {
-            match self.known.get_mut(&device.id) {
-                Some(known) => known.update(device),
-                None => {
-                    let known = Known::new(&name, device.clone());
-                    self.known.insert(device.id.clone(), known);
-                }
-            }
-        }
+        self.meet(&sighting, now);
+        self.notice_reload(&sighting);
         self.known
             .retain(|_, known| known.backend != name || !was_dissolved(&known.device, &sighting));
         for known in self.known.values_mut().filter(|k| k.backend == name) {
-            known.record.see(sight(&known.device, &sighting), now);
+            look(known, &sighting, &self.policy, now);
+            known.looked = true;
         }
-        self.backends.insert(name, sighting.backend);
+        self.backends.insert(name.clone(), sighting.backend.clone());
+        self.pictures.insert(name, sighting);
     }
 
-    fn sample(&mut self, sample: Sample) {
-        if let Some(known) = self.known.get_mut(&sample.device) {
-            known.telemetry = Some(sample.telemetry);
+    /// Takes over the facts of every device that is seen, and of those that an earlier agent saw
+    /// and that cannot be seen now.
+    fn meet(&mut self, sighting: &Sighting, now: Now) {
+        let name = &sighting.backend.name;
+        for device in &sighting.devices {
+            match self.known.get_mut(&device.id) {
+                Some(known) => known.update(device),
+                None => self.welcome(sighting, device, now),
+            }
+        }
+        let looked = sighting.backend.phase == Phase::Running && sighting.unwatched.is_none();
+        let wanted = |device: &Device| looked || sighting.released.of(device).is_some();
+        for device in self.waiting.absent(name, wanted) {
+            if !self.known.contains_key(&device.id) {
+                self.welcome(sighting, &device, now);
+            }
         }
     }
 
-    /// An event on a card concerns its partitions too; one on a partition only that.
-    fn event(&mut self, event: &Event, now: Now) {
-        let Event { device, event, .. } = event;
-        tracing::info!(%device, ?event, "the driver reports an event");
-        let EventKind::Xid(number) = event else {
+    fn welcome(&mut self, sighting: &Sighting, device: &Device, now: Now) {
+        let Backend { name, driver, .. } = &sighting.backend;
+        let instance = driver
+            .as_ref()
+            .and_then(|driver| driver.instance.as_deref());
+        let boot = (self.boot_id.as_str(), instance);
+        let met = self.waiting.take(name, device, boot, (&self.policy, now));
+        let known = met.unwrap_or_else(|| Known::new(name, device.clone()));
+        self.known.insert(device.id.clone(), known);
+    }
+
+    /// A driver that was loaded anew has reset what it drives.
+    fn notice_reload(&mut self, sighting: &Sighting) {
+        let Backend { name, driver, .. } = &sighting.backend;
+        let instance = driver.as_ref().and_then(|driver| driver.instance.clone());
+        let Some(instance) = instance else { return };
+        let before = self.drivers.insert(name.clone(), instance.clone());
+        self.dirty |= before.as_ref() != Some(&instance);
+        if before.is_none_or(|before| before == instance) {
+            return;
+        }
+        tracing::info!(backend = name, "the driver was loaded anew");
+        for known in self.known.values_mut().filter(|k| k.backend == *name) {
+            known.record.reloaded(&self.policy);
+        }
+    }
+
+    /// A sample tells that the device was looked at and is as the newest picture shows it.
+    fn sample(&mut self, sample: Sample, now: Now) {
+        let Some(known) = self.known.get_mut(&sample.device) else {
             return;
         };
-        for (id, known) in &mut self.known {
-            if id == device || known.device.card() == device {
-                known.record.xid(*number, now);
-            }
+        known.telemetry = Some(sample.telemetry);
+        // The look of the picture itself counted already.
+        if std::mem::take(&mut known.looked) {
+            return;
+        }
+        if let Some(picture) = self.pictures.get(&known.backend) {
+            look(known, picture, &self.policy, now);
         }
     }
-}
 
-/// How a device looks in a picture of its backend.
-fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Sight<'a> {
-    let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
-    if let Some(call) = stuck
-        .map(|(_, call)| call)
-        .or(sighting.driver_stuck.as_ref())
-    {
-        return Sight::Stuck(call);
+    fn check(&mut self, checkup: &Checkup, now: Now) {
+        if let Some(known) = self.known.get_mut(&checkup.device) {
+            known.read(&checkup.reading, &self.policy, now);
+        }
     }
-    if let Some(why) = &sighting.unwatched {
-        return Sight::Unwatched(why);
-    }
-    // A probe that was started anew has not looked yet: it says nothing of what was seen before.
-    if sighting.backend.phase == Phase::Starting {
-        return Sight::Unwatched("the probe has not reported yet");
-    }
-    // A partition is only as well as its card, and only as well known.
-    let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
-    let failed = find(device.card()).and_then(worst_failure);
-    if let Some(failure) = failed.filter(|failure| failure.fatal) {
-        return Sight::Unreadable(failure);
-    }
-    if let Some(seen) = find(&device.id) {
-        return Sight::Seen(&seen.failures);
-    }
-    let mut unreadable = sighting.backend.unreadable.iter();
-    match unreadable.find(|card| card.pci.is_some() && card.pci == device.pci) {
-        Some(card) => Sight::Unreadable(&card.failure),
-        None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
-    }
-}
 
-/// A call that failed on a device, one that means the device is gone before any other.
-fn worst_failure(device: &Device) -> Option<&CallFailure> {
-    device.failures.iter().max_by_key(|failure| failure.fatal)
-}
-
-/// Whether a partition was taken apart: its card is well and does not have it any more.
-fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
-    let Kind::Partition { parent, .. } = &device.kind else {
-        return false;
-    };
-    let seen = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
-    // A card that failed to answer may just not have told of its partitions.
-    let card_is_well = |card: &Device| card.failures.is_empty();
-    sighting.unwatched.is_none()
-        && sighting.driver_stuck.is_none()
-        && seen(&device.id).is_none()
-        && seen(parent).is_some_and(card_is_well)
-}
-
-/// How a device looks that is not listed.
-fn missing(backend: &Backend) -> Sight<'_> {
-    match backend.phase {
-        Phase::NoDriver => Sight::NoDriver(&backend.message),
-        Phase::DriverFailed => Sight::Failed(&backend.message),
-        _ => Sight::Missing("the driver does not list the device any more"),
-    }
-}
-
-/// One log line for everything a person should know of.
-fn log_changes(before: &Snapshot, after: &Snapshot) {
-    for backend in &after.backends {
-        let same = |old: &&Backend| {
-            old.name == backend.name && old.phase == backend.phase && old.message == backend.message
+    /// An event on a card concerns its partitions too, which are as well as their card; one on a
+    /// partition only that.
+    fn event(&mut self, event: &protocol::Event, now: Now) {
+        let protocol::Event { device, event, .. } = event;
+        tracing::info!(%device, ?event, "the driver reports an event");
+        let event = match event {
+            EventKind::Xid(number) => Event::Xid(*number),
+            EventKind::EccCorrected => Event::EccCorrected,
+            EventKind::EccUncorrected => Event::EccUncorrected,
         };
-        if before.backends.iter().find(same).is_none() {
-            let Backend {
-                name,
-                phase,
-                message,
-                ..
-            } = backend;
-            match phase {
-                Phase::Starting => tracing::debug!(backend = name, ?phase, "{message}"),
-                Phase::Running if message.is_empty() => {
-                    tracing::info!(
-                        backend = name,
-                        ?phase,
-                        devices = after.devices.len(),
-                        "the probe reports"
-                    );
-                }
-                _ => tracing::warn!(backend = name, ?phase, "{message}"),
-            }
+        if let Some(known) = self.known.get_mut(device) {
+            known.record.happen(event, &self.policy, now);
         }
     }
-    for Entry {
-        device, verdict, ..
-    } in &after.devices
-    {
-        let old = before.find(device.id.as_str()).map(|entry| &entry.verdict);
-        let was = old.map_or(State::Healthy, |verdict| verdict.state);
-        match (was, verdict.state) {
-            (was, now) if was == now && old.map(|old| &old.causes) == Some(&verdict.causes) => {}
-            (State::Healthy, State::Healthy) => {}
-            (_, State::Healthy) => {
-                tracing::info!(device = %device.id, "the device is healthy again")
-            }
-            (_, state) => {
-                let cause = verdict.reason();
-                tracing::warn!(device = %device.id, pci = device.pci.map(tracing::field::display), %state, cause, "a device is not healthy");
-            }
+}
+
+/// Takes in how a device looks in a picture of its backend.
+fn look(known: &mut Known, picture: &Sighting, policy: &Policy, now: Now) {
+    match picture.released.of(&known.device) {
+        // A time that has passed: a process that looks again is starting.
+        Some(release) if now.wall < release.until => known.record.release(release.until, now),
+        Some(_) => {}
+        None => {
+            known.record.resume();
+            let sight = sight(&known.device, picture);
+            known.record.see(sight, policy, now);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod inventory;
+mod order;
 mod reap;
 mod run;
 
@@ -22,12 +23,14 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
+    // NVIDIA's program has one status for whatever is wrong.
+    let config = if cli.is_plugin() { 1 } else { CONFIG };
     match cli.start() {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(anstream::stderr(), "ostler: {error:#}");
             let is_config = error.chain().any(|cause| cause.is::<config::Error>());
-            ExitCode::from(if is_config { CONFIG } else { 1 })
+            ExitCode::from(if is_config { config } else { 1 })
         }
     }
 }

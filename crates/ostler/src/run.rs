@@ -5,7 +5,9 @@
 //! again; nothing dies unseen.
 
 mod offers;
+mod operator;
 mod parts;
+mod prestart;
 mod probe;
 mod status;
 mod watch;

@@ -68,6 +68,8 @@ fn text(bytes: &[u8]) -> String {
 #[case("dgx-a100")]
 #[case("t4")]
 #[case("a100-mig")]
+#[case("wsl")]
+#[case("tegra")]
 fn the_story_is_told_to_its_end_in_plain_lines(#[case] profile: &str) {
     let rig = Rig::new();
     let output = rig.run(&["--oneshot", "--profile", profile]);

@@ -436,3 +436,49 @@ fn a_kubelet_and_an_agent_meet_in_two_terminals() {
     kill_process(pid, Signal::INT).unwrap();
     assert!(kubelet.child.wait().unwrap().success());
 }
+
+#[test]
+fn says_who_has_a_card_open_and_resets_none_that_somebody_has() {
+    let rig = Rig::new("dgx-a100");
+    let me = std::process::id().to_string();
+    let open = fs_err::File::open(rig.node().root().join("dev/nvidia2")).unwrap();
+    let table = rig.says(&["open"]);
+    let row = table.lines().find(|line| line.contains("/dev/nvidia2"));
+    assert!(row.unwrap().contains(&me), "{table}");
+
+    rig.says(&["set", "all", "recovery-action", "1"]);
+    let refused = rig.on_node(&["reset", "2"]);
+    assert!(!refused.status.success());
+    let why = text(&refused.stderr);
+    assert!(why.contains(&me) && why.contains("--force"), "{why}");
+    assert!(!rig.on_node(&["reload-driver"]).status.success());
+    rig.says(&["reset", "3", "--for", "1ms"]);
+    rig.says(&["reset", "2", "--force", "--for", "1ms"]);
+    let actions = || -> Vec<u64> {
+        let gpus = rig.node().state().unwrap().gpus.into_iter();
+        gpus.map(|gpu| gpu.sensors.recovery_action).collect()
+    };
+    assert_eq!(actions(), [1, 1, 0, 0, 1, 1, 1, 1]);
+    drop(open);
+    rig.says(&["reload-driver"]);
+    assert_eq!(actions(), [0; 8]);
+    rig.says(&["reboot"]);
+    assert_eq!(rig.node().state().unwrap().reboots, 1);
+}
+
+#[test]
+fn puts_processes_on_a_card_and_takes_links_down() {
+    let rig = Rig::new("dgx-a100");
+    let said = rig.says(&["processes", "1", "4711:2048", "12"]);
+    assert!(said.starts_with("2 processes compute on GPU 1"), "{said}");
+    rig.says(&["link", "1", "4", "down"]);
+    let state = rig.node().state().unwrap();
+    let processes = state.gpus[1].processes.iter();
+    let processes: Vec<_> = processes.map(|p| (p.pid, p.memory_mib)).collect();
+    assert_eq!(processes, [(4711, 2048), (12, 0)]);
+    assert!(!state.gpus[1].links[4].active && state.gpus[1].links[3].active);
+    rig.says(&["link", "1", "4", "up"]);
+    rig.says(&["processes", "1"]);
+    let state = rig.node().state().unwrap();
+    assert!(state.gpus[1].processes.is_empty() && state.gpus[1].links[4].active);
+}

@@ -70,6 +70,10 @@ pub enum NoteKind {
     Sharing,
     /// A pool that takes no device of this node.
     Empty,
+    /// A resource whose units wait for the MPS daemon.
+    MpsDaemon,
+    /// A resource whose units wait for an IMEX channel.
+    ImexChannel,
 }
 
 /// What has been set aside so far.
@@ -91,6 +95,18 @@ impl AsideKind {
             | Self::Sharing
             | Self::Conflict
             | Self::BadId => true,
+        }
+    }
+}
+
+// === impl NoteKind ===
+
+impl NoteKind {
+    /// Whether somebody should look into it.
+    pub fn is_problem(self) -> bool {
+        match self {
+            Self::Sharing | Self::Empty => false,
+            Self::MpsDaemon | Self::ImexChannel => true,
         }
     }
 }

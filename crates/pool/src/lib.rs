@@ -4,6 +4,7 @@
 
 mod aside;
 mod assign;
+mod hold;
 mod mig;
 mod name;
 mod offer;
@@ -15,6 +16,7 @@ mod share;
 
 pub use self::{
     aside::{Aside, AsideKind, Note, NoteKind},
+    hold::missing_channels,
     name::{Error as NameError, name, slug},
     offer::{Offer, Offers, Unit, UnitId},
     plan::{Plan, offers, plan},

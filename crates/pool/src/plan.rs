@@ -14,6 +14,7 @@ use crate::{
     Aside, AsideKind, Note, NoteKind, Offer, Offers,
     aside::Asides,
     assign::{Taken, assign},
+    hold::Hold,
     mig::{self, Division},
     name, select, share,
 };
@@ -126,9 +127,11 @@ impl<'a> Draft<'a> {
         None
     }
 
-    /// Notes the pools that have nothing.
+    /// Notes the pools that have nothing. For one that takes whatever there is of a kind, that is
+    /// no news: the default pools are there on every node.
     fn notice(&mut self, taken: &[Taken<'_>]) {
         let none = taken.iter().filter(|(_, members)| members.is_empty());
+        let none = none.filter(|(pool, _)| !select::is_of_kind(&pool.selectors));
         for (pool, _) in none.filter(|_| !self.snapshot.devices.is_empty()) {
             self.notes.push(Note {
                 pool: pool.name.clone(),
@@ -194,22 +197,44 @@ impl<'a> Draft<'a> {
     }
 
     fn offer(&mut self, resource: ResourceName, group: Group<'a>) -> Arc<Offer> {
-        let sharing = self.resolve(&resource, &group);
-        let units = group
-            .entries
-            .iter()
-            .flat_map(|entry| share::units(entry, &sharing));
+        let pool = Pool {
+            sharing: self.resolve(&resource, &group),
+            ..group.pool.clone()
+        };
+        let held = self.hold(&resource, &pool, &group);
+        let unknown = self.pools.unknown;
+        let units = group.entries.iter().flat_map(|entry| {
+            let keep = |unit| match &held {
+                Some(hold) => hold.keep(&entry.device, unit),
+                None => unit,
+            };
+            let units = share::units(entry, &pool.sharing, unknown).into_iter();
+            units.map(keep).collect::<Vec<_>>()
+        });
         let mut units: Vec<_> = units.collect();
         units.sort_by(|a, b| a.id.cmp(&b.id));
         Arc::new(Offer {
             resource,
             units,
             snapshot: Arc::clone(self.snapshot),
-            pool: Arc::new(Pool {
-                sharing,
-                ..group.pool.clone()
-            }),
+            pool: Arc::new(pool),
         })
+    }
+
+    /// What the resource waits for; it is noted, too.
+    fn hold(&mut self, resource: &ResourceName, pool: &Pool, group: &Group<'_>) -> Option<Hold> {
+        let hold = Hold::of(resource, pool, &self.pools.needs, self.snapshot)?;
+        let concerned = |entry: &&Entry| hold.concerns(&entry.device);
+        if !group.entries.iter().any(concerned) {
+            return None;
+        }
+        self.notes.push(Note {
+            pool: pool.name.clone(),
+            resource: Some(resource.clone()),
+            kind: hold.kind,
+            text: format!("{resource} is not handed out: {}", hold.reason),
+        });
+        Some(hold)
     }
 
     /// The sharing with a method that is not `auto`.
@@ -242,6 +267,7 @@ fn agree(first: &Pool, later: &Pool, resource: &ResourceName) -> Result<(), (Asi
         ("sharing", first.sharing != later.sharing),
         ("placement", first.placement != later.placement),
         ("handover", first.handover != later.handover),
+        ("preStart", first.pre_start != later.pre_start),
     ];
     let differ: Vec<&str> = differ.iter().filter(|d| d.1).map(|d| d.0).collect();
     if differ.is_empty() {

@@ -43,6 +43,19 @@ pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'
     selectors.iter().find(|selector| matches(selector, device))
 }
 
+/// Whether selectors ask for nothing but the vendor and the kind.
+pub(crate) fn is_of_kind(selectors: &[Selector]) -> bool {
+    let plain = |selector: &Selector| {
+        let kind = Selector {
+            vendor: selector.vendor.clone(),
+            kind: selector.kind,
+            ..Selector::default()
+        };
+        *selector == kind && selector.kind.is_some()
+    };
+    !selectors.is_empty() && selectors.iter().all(plain)
+}
+
 /// Whether a text has the form of a pattern: `*` stands for any text, also none; the rest stands
 /// for itself, from the first letter to the last.
 pub(crate) fn like(pattern: &str, text: &str) -> bool {

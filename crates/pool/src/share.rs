@@ -4,13 +4,13 @@
 //! its daemon comes up and back to time-slicing when it goes. The ids stay the same, and what has
 //! been granted stays as it was granted.
 
-use config::{Method, Sharing};
+use config::{Method, Sharing, UnknownAs};
 use model::{Device, Entry, Kind, ResourceName, Snapshot, State};
 
-use crate::{Unit, UnitId};
+use crate::{Unit, UnitId, hold};
 
 /// The most units a device can become. A list with many more is too long for the kubelet.
-pub const REPLICA_LIMIT: u32 = 4096;
+pub const REPLICA_LIMIT: u32 = Sharing::MOST;
 
 /// The first compute capability with MPS.
 const MPS: (u32, u32) = (3, 5);
@@ -57,14 +57,11 @@ pub(crate) fn choose(
         let why = mps_obstacle(device, sharing.replicas).or_else(|| no_shares(device))?;
         Some(format!("{}: {why}", device.id))
     });
-    let up = |name: &String| name == resource.as_str();
-    let daemon = snapshot
-        .backends
-        .iter()
-        .any(|backend| backend.extras.mps.iter().any(up));
     let why = match obstacle {
         Some(why) => why,
-        None if !daemon => "no MPS control daemon is up for it".to_owned(),
+        None if !hold::has_daemon(resource, snapshot) => {
+            "no MPS control daemon is up for it".to_owned()
+        }
         None => {
             let text =
                 format!("{resource} is shared through MPS: its cards can, and the daemon is up");
@@ -76,13 +73,18 @@ pub(crate) fn choose(
 }
 
 /// The units of a device. A device that is not shared, or has one unit, lends it its own id.
-pub(crate) fn units(entry: &Entry, sharing: &Sharing) -> Vec<Unit> {
+pub(crate) fn units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec<Unit> {
     let device = &entry.device;
+    let healthy = match entry.verdict.state {
+        State::Healthy => true,
+        // A monitor that is down takes no card away, unless somebody wants it so (rule 6).
+        State::Unknown => unknown == UnknownAs::Healthy,
+        State::Unhealthy | State::Maintenance => false,
+    };
     let unit = |id: String| Unit {
         id: UnitId::new(id),
         device: device.id.clone(),
-        // Unknown is not Unhealthy: a monitor that is down takes no card away (rule 6).
-        healthy: entry.verdict.state != State::Unhealthy,
+        healthy,
         reason: entry.verdict.reason(),
         numa: device.numa,
     };

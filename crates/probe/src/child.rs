@@ -3,6 +3,8 @@
 //! Driver calls are made on two plain threads, the survey and the events; the main thread makes
 //! none, so that its beats go on and name the call in which another thread hangs.
 
+mod clocks;
+mod deep;
 mod input;
 mod listen;
 mod output;
@@ -16,7 +18,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use model::StuckCall;
+use model::{DeviceId, StuckCall, Tier};
 use nvml::Calls;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -24,11 +26,15 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout_at},
 };
 
+pub use self::{
+    clocks::Periods,
+    deep::{DeepCheck, Patient},
+};
 use self::{
     output::Output,
     work::{Order, Work},
 };
-use crate::protocol::{self, Beat, Command, Event, Hello, Message, Report, Sample};
+use crate::protocol::{self, Beat, Checkup, Command, Event, Hello, Message, Report, Sample};
 
 /// Time between two signs of life.
 const BEAT: Duration = Duration::from_secs(2);
@@ -61,6 +67,23 @@ pub trait Backend: Send + 'static {
     /// Reads the sensors of the devices that were last seen.
     fn samples(&mut self) -> Vec<Sample>;
 
+    /// What a tier of checks reads of the devices that were last seen; what it asks of their links
+    /// only where `links` are wanted.
+    fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
+        let _ = (tier, links);
+        Vec::new()
+    }
+
+    /// The cards that were last seen, for deep checks.
+    fn patients(&self) -> Vec<Patient> {
+        Vec::new()
+    }
+
+    /// Why a card is not idle, so that no deep check can be made; `None` where it is.
+    fn busy(&mut self, card: &DeviceId) -> Option<String> {
+        Some(format!("{card} cannot be asked whether it is idle"))
+    }
+
     /// What happens to the devices, for a thread of its own; `None` where the vendor has no events.
     fn events(&self) -> Option<Box<dyn Events>>;
 }
@@ -92,6 +115,10 @@ pub struct Settings {
     pub events: bool,
     /// Whether to ask how devices are linked.
     pub links: bool,
+    /// How often the devices are checked.
+    pub checks: Periods,
+    /// The command for deep checks.
+    pub deep: Option<DeepCheck>,
     /// Whether the agent runs it: it dies with the agent, and the end of its input is its end.
     pub supervised: bool,
     /// The probe's own version, for its first line.
@@ -130,12 +157,14 @@ enum End {
 // === impl Settings ===
 
 impl Default for Settings {
-    /// A survey every ten seconds, with events and links, for a person.
+    /// A survey every ten seconds, with events, links and checks, for a person.
     fn default() -> Self {
         Self {
             period: Duration::from_secs(10),
             events: true,
             links: true,
+            checks: Periods::default(),
+            deep: None,
             supervised: false,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -201,6 +230,9 @@ async fn converse(
     // The threads may be waiting to write: nobody reads any more.
     drop(messages);
     work.finish(FAREWELL).await;
+    if settings.supervised && settings.deep.is_some() {
+        end_group();
+    }
     Ok(())
 }
 
@@ -266,6 +298,15 @@ fn beat(calls: &Calls) -> Beat {
     Beat {
         calls: calls.overdue().into_iter().map(stuck).collect(),
         made: calls.made(),
+    }
+}
+
+/// Ends what a command for deep checks left behind, and with it this process. Only in a group of
+/// our own.
+fn end_group() {
+    use rustix::process::{Signal, getpgrp, getpid, kill_process_group};
+    if getpgrp() == getpid() {
+        let _ = kill_process_group(getpgrp(), Signal::KILL);
     }
 }
 

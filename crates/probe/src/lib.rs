@@ -8,4 +8,4 @@ pub mod supervisor;
 
 mod sighting;
 
-pub use self::sighting::{Sighting, Update};
+pub use self::sighting::{Release, Released, Sighting, Update};

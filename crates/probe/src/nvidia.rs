@@ -5,42 +5,53 @@
 
 mod bus;
 mod card;
+mod checks;
 mod driver;
+mod driver_files;
 mod extras;
 mod files;
 mod glance;
 mod library;
 mod look;
 mod nodes;
+mod numa;
 mod platform;
 mod profile;
+mod seen;
 mod sensors;
 mod stage;
 mod topology;
 mod watch;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
 
-use model::{Device, DeviceId, Kind, PciAddress};
-use nvml::{Calls, Locator, Session};
+use model::{Device, DeviceId, DriverFiles, PciAddress, Tier};
+use nvml::{Calls, Session};
+use tokio::time::Instant;
 
 pub use self::platform::Discovery;
 use self::{
     card::{Card, Reader},
     driver::Connection,
+    driver_files::Finder,
     files::Files,
     glance::Layout,
     library::Search,
     look::{Look, Looker},
     nodes::Nodes,
-    stage::{Scene, Stage, Watched},
+    seen::{Seen, watched},
+    stage::{Scene, Stage},
     topology::{Topology, handle},
     watch::Watch,
 };
 use crate::{
-    child::{Backend, Events},
-    protocol::{Problem, ProblemKind, Report, Sample, Scope},
+    child::{Backend, Events, Patient},
+    protocol::{Checkup, Problem, ProblemKind, Report, Sample, Scope},
 };
+
+/// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
+/// runs, so that a driver that was loaded again has another.
+const MODULE: &str = "/sys/module/nvidia";
 
 /// Where the cards and their driver are.
 #[derive(Clone, Debug)]
@@ -57,19 +68,26 @@ pub struct Settings {
     pub dev_path: Option<PathBuf>,
     /// The folder of the MPS daemons, as this process sees it.
     pub mps_path: Option<PathBuf>,
+    /// Whether the driver's files that a container needs are looked for.
+    pub driver_files: bool,
     /// How the cards are found.
     pub discovery: Discovery,
     /// Which cards to look at.
     pub scope: Scope,
+    /// Whether samples say which processes compute on a device.
+    pub processes: bool,
 }
 
 /// The backend for NVIDIA's cards.
 #[derive(Debug)]
 pub struct Nvidia {
     scope: Scope,
+    processes: bool,
     discovery: Discovery,
     mps_path: Option<PathBuf>,
     files: Files,
+    /// Finds the driver's files, where that is asked for.
+    finder: Option<Finder>,
     driver: Connection,
     stage: Stage,
     reader: Reader,
@@ -80,14 +98,8 @@ pub struct Nvidia {
     strangers: BTreeSet<PciAddress>,
     /// How the cards were cut when they were looked at last.
     layout: Option<Layout>,
-}
-
-/// A card of the last look: where it is, its id, and the places and ids of its MIG devices.
-#[derive(Debug)]
-struct Seen {
-    at: Locator,
-    id: DeviceId,
-    parts: Vec<(u32, DeviceId)>,
+    /// The id of the one device that the cards are, where they cannot be told apart.
+    merged: Option<DeviceId>,
 }
 
 // === impl Settings ===
@@ -102,8 +114,10 @@ impl Default for Settings {
             nvml_library: None,
             dev_path: None,
             mps_path: None,
+            driver_files: false,
             discovery: Discovery::Auto,
             scope: Scope::All,
+            processes: false,
         }
     }
 }
@@ -117,30 +131,46 @@ pub fn read_text(text: &str) {
     let _ = profile::suffix_of(profile::from_device_name(text).unwrap_or(text));
 }
 
+/// Looks for the files of a driver below a folder, with these bytes for the loader's cache: a door
+/// for the fuzz targets, and for nothing else.
+#[doc(hidden)]
+pub fn find_driver_files(cache: &[u8], root: &std::path::Path, version: &str) -> DriverFiles {
+    driver_files::fuzz(cache, root, version)
+}
+
 // === impl Nvidia ===
 
 impl Nvidia {
     /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
     pub fn new(settings: Settings, calls: Arc<Calls>) -> Self {
+        let files = Files::new(&settings.host_root, Arc::clone(&calls));
+        let files = files.with_dev(settings.dev_path);
+        let is_all = !matches!(settings.scope, Scope::Only(_));
+        let finder = (settings.driver_files && is_all).then(|| {
+            let root = settings.driver_path.clone().unwrap_or(settings.host_root);
+            Finder::new(root, files.clone())
+        });
         let search = Search {
             file: settings.nvml_library,
             driver_path: settings.driver_path,
             or_loader: settings.loader_fallback,
         };
-        let files = Files::new(settings.host_root, Arc::clone(&calls)).with_dev(settings.dev_path);
         let stage = Stage::default();
         Self {
             driver: Connection::new(search, calls, stage.clone()),
             stage,
             reader: Reader::new(Nodes::new(files.clone())),
             files,
+            finder,
             scope: settings.scope,
+            processes: settings.processes,
             discovery: settings.discovery,
             mps_path: settings.mps_path,
             topology: Topology::default(),
             seen: Vec::new(),
             strangers: BTreeSet::new(),
             layout: None,
+            merged: None,
         }
     }
 
@@ -149,8 +179,11 @@ impl Nvidia {
             return Ok(self.tegra());
         }
         let session = self.driver.ready()?;
-        let driver = self.driver.facts(&session)?;
+        let mut driver = self.driver.facts(&session)?;
+        let module = self.files.metadata(MODULE);
+        driver.instance = module.map(|folder| folder.ino().to_string());
         let (session, look) = self.look(session)?;
+        self.merged = self.merged_id(&look.cards);
         self.remember(session, &look.cards);
         let mut devices: Vec<_> = look
             .cards
@@ -166,19 +199,39 @@ impl Nvidia {
             extras: extras::read(&self.files, self.mps_path.as_ref()),
             ..Report::default()
         };
+        report.extras.files = self.driver_files(&report);
         self.merge(&mut report);
         Ok(report)
     }
 
+    /// The driver's files, where they are looked for.
+    fn driver_files(&mut self, report: &Report) -> Option<Arc<DriverFiles>> {
+        let (finder, driver) = (self.finder.as_mut()?, report.driver.as_ref()?);
+        Some(finder.look(driver, &report.devices, Instant::now()))
+    }
+
+    /// The id of the one device that the cards are, where they cannot be told apart.
+    fn merged_id(&self, cards: &[Card]) -> Option<DeviceId> {
+        if self.discovery == Discovery::Nvml || cards.is_empty() {
+            return None;
+        }
+        let models = cards.iter().flat_map(|card| card.devices.first());
+        let mut models = models.map(|device| device.model.as_str());
+        if models.any(platform::is_integrated) {
+            return Some(platform::TEGRA.into());
+        }
+        platform::is_wsl(&self.files).then(|| platform::ALL.into())
+    }
+
     /// Puts cards together that cannot be told apart.
     fn merge(&self, report: &mut Report) {
-        if self.discovery == Discovery::Nvml {
-            return;
-        }
+        let Some(id) = &self.merged else { return };
         let is_integrated = |device: &&Device| platform::is_integrated(&device.model);
-        if let Some(card) = report.devices.iter().find(is_integrated) {
-            report.devices = vec![platform::tegra(&self.files, Some(&card.model))];
-        } else if platform::is_wsl(&self.files) {
+        let integrated = report.devices.iter().find(is_integrated);
+        let model = integrated.map(|card| card.model.clone());
+        if id.as_str() == platform::TEGRA {
+            report.devices = vec![platform::tegra(&self.files, model.as_deref())];
+        } else {
             let cards = std::mem::take(&mut report.devices);
             report.devices.extend(platform::together(cards));
         }
@@ -189,6 +242,7 @@ impl Nvidia {
         Report {
             driver: Some(platform::tegra_driver(&self.files)),
             devices: vec![platform::tegra(&self.files, None)],
+            extras: extras::read(&self.files, self.mps_path.as_ref()),
             ..Report::default()
         }
     }
@@ -222,17 +276,19 @@ impl Nvidia {
 
     /// Keeps where the cards are, and shows them to the thread that waits for events.
     fn remember(&mut self, session: Arc<Session>, cards: &[Card]) {
-        self.seen = cards.iter().map(Seen::of).collect();
+        let merged = self.merged.as_ref();
+        self.seen = cards.iter().map(|card| Seen::of(card, merged)).collect();
         self.layout = Some(Layout::seen(cards));
         self.stage.show(Scene {
             session: Some(session),
-            cards: cards.iter().map(watched).collect(),
+            cards: cards.iter().map(|card| watched(card, merged)).collect(),
         });
     }
 
     fn forget(&mut self) {
         self.seen.clear();
         self.layout = None;
+        self.merged = None;
         self.topology.forget();
         self.driver.close();
     }
@@ -260,7 +316,8 @@ impl Backend for Nvidia {
     }
 
     fn links(&mut self, report: &mut Report, again: bool) -> bool {
-        let Some(session) = self.driver.session() else {
+        // One device has no links.
+        let Some(session) = self.driver.session().filter(|_| self.merged.is_none()) else {
             return false;
         };
         if again {
@@ -285,61 +342,52 @@ impl Backend for Nvidia {
         let Some(session) = self.driver.session() else {
             return Vec::new();
         };
+        let files = self.processes.then_some(&self.files);
         let cards = self.seen.iter();
-        cards.flat_map(|card| card.samples(session)).collect()
+        let samples = cards
+            .flat_map(|card| card.samples(session, files))
+            .collect();
+        match self.merged {
+            Some(_) => platform::sum(samples),
+            None => samples,
+        }
+    }
+
+    fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
+        let Some(session) = self.driver.session() else {
+            return Vec::new();
+        };
+        // Of several cards that are one device none can be told to be the ill one.
+        if self.merged.is_some() && self.seen.len() > 1 {
+            return Vec::new();
+        }
+        let links = links.then_some(self.files.calls());
+        let cards = self.seen.iter();
+        cards
+            .flat_map(|card| card.checkups(session, tier, links))
+            .collect()
+    }
+
+    fn patients(&self) -> Vec<Patient> {
+        let patient = |card: &Seen| Patient {
+            id: card.id.clone(),
+            at: card.at.to_string(),
+        };
+        self.seen.iter().map(patient).collect()
+    }
+
+    fn busy(&mut self, card: &DeviceId) -> Option<String> {
+        let seen = self.seen.iter().find(|seen| seen.id == *card);
+        match (self.driver.session(), seen) {
+            (Some(session), Some(seen)) => match handle(session, seen.at) {
+                Ok(card) => sensors::busy(card),
+                Err(error) => Some(error.to_string()),
+            },
+            _ => Some("it is gone".to_owned()),
+        }
     }
 
     fn events(&self) -> Option<Box<dyn Events>> {
         Some(Box::new(Watch::new(self.stage.clone())))
-    }
-}
-
-// === impl Seen ===
-
-impl Seen {
-    fn of(card: &Card) -> Self {
-        let parts = card.devices.iter().skip(1).map(|device| device.id.clone());
-        Self {
-            at: card.at,
-            id: card.devices[0].id.clone(),
-            parts: card.places.iter().copied().zip(parts).collect(),
-        }
-    }
-
-    fn samples(&self, session: &Session) -> Vec<Sample> {
-        let read = handle(session, self.at)
-            .ok()
-            .and_then(|card| Some((card, sensors::read(card)?)));
-        let Some((card, telemetry)) = read else {
-            return Vec::new();
-        };
-        let whole = Sample {
-            device: self.id.clone(),
-            telemetry,
-        };
-        let parts = self.parts.iter().filter_map(|(place, id)| {
-            let part = card.mig_device(*place).ok()?;
-            Some(Sample {
-                device: id.clone(),
-                telemetry: sensors::read_partition(part)?,
-            })
-        });
-        std::iter::once(whole).chain(parts).collect()
-    }
-}
-
-fn watched(card: &Card) -> Watched {
-    let part = |device: &model::Device| match &device.kind {
-        Kind::Partition {
-            gpu_instance,
-            compute_instance,
-            ..
-        } => Some((*gpu_instance, *compute_instance, device.id.clone())),
-        Kind::Card { .. } => None,
-    };
-    Watched {
-        at: card.at,
-        id: card.devices[0].id.clone(),
-        partitions: card.devices.iter().filter_map(part).collect(),
     }
 }

@@ -193,18 +193,24 @@ pub enum Error {
 // === impl Message ===
 
 impl Message {
-    /// Reads one line. `Ok(None)` is a message of a type that this version does not know.
+    /// Reads one line. `Ok(None)` is a message of a type, or a check-up of a tier, that this version
+    /// does not know.
     pub fn parse(line: &str) -> Result<Option<Self>, Error> {
         #[derive(Deserialize)]
         struct Tagged {
             r#type: String,
+            #[serde(default)]
+            tier: serde_json::Value,
         }
+        const TIERS: [&str; 4] = ["working", "performing", "trend", "deep"];
         let malformed = |source| Error::Malformed {
             source,
             line: line.chars().take(120).collect(),
         };
-        let Tagged { r#type } = serde_json::from_str(line).map_err(malformed)?;
+        let Tagged { r#type, tier } = serde_json::from_str(line).map_err(malformed)?;
         match r#type.as_str() {
+            // A newer probe may know more tiers.
+            "checkup" if tier.as_str().is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
             "hello" | "report" | "sample" | "checkup" | "event" | "beat" => {
                 serde_json::from_str(line).map(Some).map_err(malformed)
             }

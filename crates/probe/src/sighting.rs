@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use model::{Backend, Device, StuckCall};
 
 use crate::protocol::{CardRef, Checkup, Event, Sample};
@@ -32,6 +33,42 @@ pub struct Sighting {
     pub driver_stuck: Option<StuckCall>,
     /// Whether the picture is current; if not, why not.
     pub unwatched: Option<String>,
+    /// What the agent gave up for a while; its devices are not among `devices`.
+    pub released: Released,
+}
+
+/// What no probe looks at because the agent was told so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// Everything.
+    pub all: Option<Release>,
+    /// Single cards.
+    pub cards: BTreeMap<CardRef, Release>,
+}
+
+/// One release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// When it is taken back. A time that has passed: a process that looks again is starting.
+    pub until: Timestamp,
+    /// Whether every process that could have a driver handle to it has ended.
+    pub closed: bool,
+}
+
+// === impl Released ===
+
+impl Released {
+    /// Whether nothing is released.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_none() && self.cards.is_empty()
+    }
+
+    /// The release that covers `device`.
+    pub fn of(&self, device: &Device) -> Option<&Release> {
+        let mut cards = self.cards.iter();
+        let own = cards.find_map(|(card, release)| card.covers(device).then_some(release));
+        self.all.as_ref().or(own)
+    }
 }
 
 // === impl CardRef ===

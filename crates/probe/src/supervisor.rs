@@ -4,6 +4,9 @@
 //! given up and replaced by one that leaves the stuck card out, and the card is tried alone with
 //! growing pauses, so that one bad card stays one bad card. Nothing here waits for a probe.
 
+mod aside;
+mod obey;
+mod orders;
 mod picture;
 mod process;
 mod settings;
@@ -20,11 +23,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    aside::Aside,
     picture::Picture,
     process::{Heard, Left, Number, Process, Role, choice},
     stuck::{Concern, Ledger, Timing},
 };
 pub use self::{
+    orders::{Orders, Which},
     process::{Children, Program},
     settings::{Limits, Settings},
 };
@@ -69,7 +74,12 @@ struct Supervisor {
     abandoned: JoinSet<Left>,
     running: BTreeMap<Number, Running>,
     started: Number,
+    /// Processes that have not ended, also those that were let go.
+    live: BTreeMap<Number, Role>,
     ledger: Ledger,
+    aside: Aside,
+    /// How many new looks were ordered so far.
+    refreshes: u64,
     picture: Picture,
     /// How often the main process failed in a row, and when it is started again.
     failures: u32,
@@ -81,7 +91,9 @@ struct Supervisor {
 /// Runs a backend's probes until `cancel`, and sends what they see to `updates`.
 pub async fn run(settings: Settings, updates: mpsc::Sender<Update>, cancel: CancellationToken) {
     let (heard, mut ears) = mpsc::channel(64);
+    let mut orders = settings.orders.subscribe();
     let mut supervisor = Supervisor::new(settings, updates, heard);
+    supervisor.obey(&orders.borrow_and_update().clone());
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -93,6 +105,7 @@ pub async fn run(settings: Settings, updates: mpsc::Sender<Update>, cancel: Canc
             Some(Ok(left)) = supervisor.leaving.join_next() => supervisor.left(&left),
             Some(Ok(left)) = supervisor.abandoned.join_next() => supervisor.left(&left),
             Some(_) = supervisor.readers.join_next() => {}
+            Ok(()) = orders.changed() => supervisor.obey(&orders.borrow_and_update().clone()),
             _ = tick.tick() => supervisor.check(Instant::now()),
         }
     }
@@ -117,7 +130,10 @@ impl Supervisor {
             abandoned: JoinSet::new(),
             running: BTreeMap::new(),
             started: 0,
+            live: BTreeMap::new(),
             ledger: Ledger::default(),
+            aside: Aside::default(),
+            refreshes: 0,
             failures: 0,
             restart: Instant::now(),
             checked: Instant::now(),
@@ -128,7 +144,13 @@ impl Supervisor {
     fn start_due(&mut self, now: Instant) {
         let driver_rests =
             self.ledger.holds(Concern::Driver) && !self.ledger.due(Concern::Driver, now);
-        let cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
+        if self.aside.holds_all() {
+            return;
+        }
+        let mut cards: Vec<_> = self.ledger.cards().map(|(card, _)| card).collect();
+        cards.extend(self.aside.cards());
+        cards.sort();
+        cards.dedup();
         if self.main().is_none() && now >= self.restart && !driver_rests {
             let scope = match cards.is_empty() {
                 true => Scope::All,
@@ -139,6 +161,9 @@ impl Supervisor {
             self.start(Role::Main, &scope, without, now);
         }
         for card in cards {
+            if self.aside.holds_card(card) {
+                continue;
+            }
             let alone = |r: &Running| r.process.role == Role::Solo(card);
             if self.ledger.due(Concern::Card(card), now) && !self.running.values().any(alone) {
                 self.start(Role::Solo(card), &Scope::Only(card), Vec::new(), now);
@@ -199,6 +224,7 @@ impl Supervisor {
                     without,
                 };
                 self.running.insert(self.started, running);
+                self.live.insert(self.started, role);
             }
             Err(error) => {
                 let program = self.settings.program.path.display();
@@ -235,6 +261,7 @@ impl Supervisor {
                     running.reported = true;
                     self.picture.report(role, *report);
                     if role == Role::Main {
+                        self.aside.reported(number);
                         self.ledger.heal(Concern::Driver, now);
                     }
                 }
@@ -278,7 +305,7 @@ impl Supervisor {
             Role::Solo(card) => {
                 tracing::info!(probe = self.settings.name, %card, "the card answers again");
                 self.ledger.heal(Concern::Card(card), now);
-                self.dismiss(number);
+                self.dismiss(number, self.settings.limits.call);
                 self.replace_main();
             }
         }
@@ -286,6 +313,7 @@ impl Supervisor {
 
     /// Looks for calls and processes beyond their limits.
     fn check(&mut self, now: Instant) {
+        self.settings.orders.expire(now);
         if now.duration_since(std::mem::replace(&mut self.checked, now)) > TICK * 3 {
             self.oversleep(now);
         }
@@ -384,24 +412,25 @@ impl Supervisor {
         );
         self.failures = self.failures.saturating_add(1);
         self.restart = now + pause;
+        self.aside.failed();
         self.picture.unwatched = Some(why);
     }
 
     /// Lets the main process go, so that another starts with another choice of cards.
     fn replace_main(&mut self) {
         if let Some((number, _)) = self.main() {
-            self.dismiss(number);
+            self.dismiss(number, self.settings.limits.call);
         }
     }
 
-    fn dismiss(&mut self, number: Number) {
+    fn dismiss(&mut self, number: Number, limit: Duration) {
         if let Some(running) = self.running.remove(&number) {
-            let limit = self.settings.limits.call;
             running.process.dismiss(limit, &mut self.leaving);
         }
     }
 
-    fn left(&self, left: &Left) {
+    fn left(&mut self, left: &Left) {
+        self.live.remove(&left.number);
         let status = left.status.map(|status| status.to_string());
         tracing::debug!(
             probe = self.settings.name,
@@ -419,7 +448,8 @@ impl Supervisor {
     }
 
     async fn publish(&mut self) {
-        if let Some(sighting) = self.picture.changed(&self.ledger) {
+        let released = self.aside.released(&self.live);
+        if let Some(sighting) = self.picture.changed(&self.ledger, released) {
             self.send(Update::Sighting(Box::new(sighting))).await;
         }
     }
@@ -433,7 +463,7 @@ impl Supervisor {
     async fn stop(mut self) {
         let numbers: Vec<_> = self.running.keys().copied().collect();
         for number in numbers {
-            self.dismiss(number);
+            self.dismiss(number, self.settings.limits.call);
         }
         let all = async { while self.leaving.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(Duration::from_millis(300), all).await;

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use probe::protocol::{Command, Message};
+use proptest::prelude::*;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ fn every_message_on_the_page_is_valid_and_readable() {
         assert!(validator.is_valid(&again), "{again}");
         seen.insert(value["type"].as_str().unwrap().to_owned());
     }
-    let all = ["beat", "event", "hello", "report", "sample"];
+    let all = ["beat", "checkup", "event", "hello", "report", "sample"];
     assert!(seen.iter().eq(all.iter()), "{seen:?}");
 }
 
@@ -96,6 +97,8 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
         json!({"type": "report", "devices": [{"id": 7}]}),
         json!({"type": "hello", "probe": "x"}),
         json!({"type": "event", "device": "GPU-1", "event": {"xid": "79"}}),
+        json!({"type": "checkup", "device": "GPU-1"}),
+        json!({"type": "checkup", "device": "GPU-1", "tier": "working", "ecc_uncorrected": -1}),
         json!({"devices": []}),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
@@ -121,4 +124,59 @@ fn a_newer_probe_is_understood() {
         Message::parse(r#"{"type":"song","verse":1}"#),
         Ok(None)
     ));
+    let tier = r#"{"type":"checkup","device":"GPU-1","tier":"astral","aura":"green"}"#;
+    assert!(matches!(Message::parse(tier), Ok(None)));
+    let field = r#"{"type":"checkup","device":"GPU-1","tier":"trend","aura":"green"}"#;
+    assert!(matches!(
+        Message::parse(field),
+        Ok(Some(Message::Checkup(_)))
+    ));
+}
+
+proptest! {
+    /// Whatever stands in a check-up, reading it ends in a message, in nothing or in an error.
+    #[test]
+    fn a_checkup_may_say_anything(
+        tier in "working|performing|trend|deep|[a-z]{0,9}",
+        fields in proptest::collection::btree_map(
+            "ecc_uncorrected|fabric|recovery|throttled|nvlink_errors|unsupported|failures|device|[a-z_]{0,12}",
+            anything(),
+            0..6,
+        ),
+    ) {
+        let mut line = json!(fields);
+        line["type"] = json!("checkup");
+        line["tier"] = json!(tier);
+        if let Ok(Some(message)) = Message::parse(&line.to_string()) {
+            prop_assert_eq!(Message::parse(&message.line()).unwrap(), Some(message));
+        }
+    }
+
+    #[test]
+    fn a_broken_checkup_line_is_no_panic(cut in 0_usize..200, byte: u8) {
+        let whole = r#"{"type":"checkup","device":"GPU-1","tier":"working","fabric":{"failed":"X"},"recovery":{"other":9},"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}"#;
+        let mut bytes = whole.as_bytes().to_vec();
+        bytes.truncate(cut);
+        bytes.push(byte);
+        let _ = Message::parse(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+/// Any JSON value, not too deep.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("failed|other|[a-z]{0,4}", inner, 0..3)
+                .prop_map(|map| json!(map)),
+        ]
+    })
 }

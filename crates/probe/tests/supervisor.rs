@@ -6,7 +6,8 @@ use std::{path::Path, time::Duration};
 use model::Phase;
 use probe::{
     Sighting, Update,
-    supervisor::{Children, Limits, Program, Settings, run},
+    protocol::CardRef,
+    supervisor::{Children, Limits, Orders, Program, Settings, Which, run},
 };
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,7 @@ const CARDS: &str = r#"
 
 struct Rig {
     updates: mpsc::Receiver<Update>,
+    orders: Orders,
     cancel: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -37,6 +39,10 @@ impl Rig {
     }
 
     fn with(folder: &Path, script: &str, change: impl FnOnce(&mut Limits)) -> Self {
+        Self::from(folder, script, |settings| change(&mut settings.limits))
+    }
+
+    fn from(folder: &Path, script: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let path = folder.join("probe.sh");
         fs_err::write(&path, script).expect("a temporary folder is writable");
         let mut settings = Settings {
@@ -53,14 +59,17 @@ impl Rig {
                 ..Limits::default()
             },
             children: Children::default(),
+            orders: Orders::default(),
         };
-        change(&mut settings.limits);
+        change(&mut settings);
         let (sender, updates) = mpsc::channel(64);
+        let orders = settings.orders.clone();
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(run(settings, sender, cancel.clone()));
         Self {
             updates,
+            orders,
             cancel,
             tasks,
         }
@@ -300,14 +309,182 @@ async fn a_program_that_does_not_exist_is_named() {
         },
         limits: Limits::default(),
         children: Children::default(),
+        orders: Orders::default(),
     };
     tasks.spawn(run(settings, sender, cancel.clone()));
     let mut rig = Rig {
         updates,
+        orders: Orders::default(),
         cancel,
         tasks,
     };
     let down = rig.until(|s| s.unwatched.is_some()).await;
     assert!(down.backend.message.contains("absent cannot be started"));
+    rig.stop().await;
+}
+
+/// A script that writes down each process that begins and ends.
+fn logged(folder: &Path) -> String {
+    let log = folder.join("log");
+    format!(
+        r#"{HELLO}
+        echo "begin $*" >> {log}
+        trap 'echo "end $*" >> {log}; exit 0' EXIT
+        {CARDS}
+        (while true; do {BEAT}; sleep 0.1; done) & beats=$!
+        while read line; do case "$line" in *refresh*) {CARDS} ;; esac; done
+        kill $beats"#,
+        log = log.display(),
+    )
+}
+
+fn log(folder: &Path) -> String {
+    fs_err::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+fn card() -> CardRef {
+    "0000:01:00.0".parse().expect("an address")
+}
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::new(folder.path(), &logged(folder.path()));
+    let before = rig.until(runs_with_both).await;
+    assert!(before.released.is_empty());
+
+    let until = rig.orders.release(Which::Card(card()), LONG);
+    let closed = rig
+        .until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed) && s.devices.len() == 1)
+        .await;
+    assert_eq!(closed.released.cards[&card()].until, until);
+    assert_eq!(ids(&closed), ["GPU-2"]);
+    assert_eq!(closed.unwatched, None);
+    assert!(closed.stuck.is_empty(), "it is no trouble");
+    assert!(log(folder.path()).contains("end \n"));
+    timeout(Duration::from_secs(30), async {
+        while !log(folder.path()).contains("begin --skip=0000:01:00.0") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("another process watches the others");
+
+    assert!(rig.orders.resume(Which::Card(card())));
+    let back = rig.until(runs_with_both).await;
+    assert!(back.released.is_empty(), "{back:#?}");
+    assert!(
+        !rig.orders.resume(Which::Card(card())),
+        "nothing is released"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_card_that_is_taken_back_counts_as_released_until_it_is_seen_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::new(folder.path(), &logged(folder.path()));
+    rig.until(runs_with_both).await;
+    rig.orders.release(Which::Card(card()), LONG);
+    rig.until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed))
+        .await;
+    rig.orders.resume(Which::Card(card()));
+    let missing = |s: &Sighting| !ids(s).contains(&"GPU-1");
+    loop {
+        let next = rig.until(|_| true).await;
+        assert!(!missing(&next) || !next.released.is_empty(), "{next:#?}");
+        if next.released.is_empty() {
+            break;
+        }
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn when_all_is_released_no_process_is_left_until_it_is_taken_back_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::new(folder.path(), &logged(folder.path()));
+    rig.until(runs_with_both).await;
+    rig.orders.release(Which::All, Duration::from_secs(3));
+    let closed = rig
+        .until(|s| s.released.all.is_some_and(|r| r.closed))
+        .await;
+    assert_eq!(
+        (closed.backend.phase, closed.devices.len()),
+        (Phase::Running, 0)
+    );
+    assert_eq!(closed.unwatched, None);
+    assert!(closed.backend.message.starts_with("released until "));
+    let said = log(folder.path());
+    assert_eq!(
+        said.matches("begin").count(),
+        said.matches("end").count(),
+        "{said}"
+    );
+    let back = rig.until(runs_with_both).await;
+    assert!(back.released.is_empty());
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_released_before_the_start_is_never_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = logged(folder.path());
+    let orders = Orders::default();
+    orders.release(Which::Card(card()), LONG);
+    let given = orders.clone();
+    let mut rig = Rig::from(folder.path(), &script, |settings| settings.orders = given);
+    let seen = rig.until(|s| s.backend.phase == Phase::Running).await;
+    assert_eq!(ids(&seen), ["GPU-2"]);
+    assert!(seen.released.cards[&card()].closed);
+    assert!(!log(folder.path()).contains("begin \n"));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_stuck_card_that_is_released_is_not_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let tried = folder.path().join("tried");
+    let call = r#"{"call":"x","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z"}"#;
+    let script = format!(
+        r#"{HELLO}
+        case "$*" in *--only*) echo x >> {tried};; esac
+        case "$*" in *--skip*) {CARDS}
+            {LIVE};;
+        esac
+        while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#,
+        tried = tried.display(),
+    );
+    let mut rig = Rig::with(folder.path(), &script, |limits| {
+        limits.pause = Duration::from_secs(2);
+    });
+    rig.until(|s| !s.stuck.is_empty() && ids(s) == ["GPU-2"])
+        .await;
+    rig.orders.release(Which::Card(card()), LONG);
+    rig.until(|s| !s.released.is_empty()).await;
+    let _ = fs_err::remove_file(&tried);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(!tried.exists(), "its next try was due long ago");
+    rig.orders.resume(Which::All);
+    timeout(Duration::from_secs(30), async {
+        while !tried.exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .expect("it is tried again");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_refresh_is_answered_by_a_picture_even_if_nothing_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = Rig::new(folder.path(), &logged(folder.path()));
+    let before = rig.until(runs_with_both).await;
+    rig.orders.refresh();
+    let after = rig.until(|_| true).await;
+    assert_eq!(after, before);
     rig.stop().await;
 }

@@ -16,7 +16,7 @@ mod store;
 mod target;
 mod tree;
 
-pub use node::{EccKind, Error, GpuInfo, MigInfo, NewGpu, Node};
+pub use node::{EccKind, Error, GpuInfo, Holders, MigInfo, NewGpu, Node};
 pub use profile::Profile;
 pub use state::Effect;
 pub use target::Target;

@@ -19,9 +19,11 @@ use crate::{
 
 mod card;
 mod change;
+mod renew;
 
 pub use card::NewGpu;
 pub use change::EccKind;
+pub use renew::Holders;
 
 /// A simulated node.
 #[derive(Clone, Debug)]
@@ -159,7 +161,7 @@ impl Node {
         if node.dir.join(store::STATE).exists() {
             return Err(Error::Exists { dir: node.dir });
         }
-        Tree::of(&state).write(&node.root())?;
+        node.tree(&state).write(&node.root())?;
         fs_err::write(node.dir.join(store::EVENTS), "")?;
         for name in libraries(state.machine.platform) {
             fs_err::os::unix::fs::symlink(&library, node.dir.join(name))?;
@@ -266,21 +268,36 @@ impl Node {
         }
     }
 
-    /// Takes the driver library away, as on a machine without a driver. Processes that have
-    /// loaded it keep it.
+    /// Takes the driver away, as on a machine without one: its library, and its files in the root.
+    /// Processes that have loaded the library keep it.
     ///
     /// # Errors
     /// If it cannot be moved.
     pub fn unplug_driver(&self) -> Result<()> {
-        rename(&self.library(), &self.unplugged())
+        let _lock = store::Lock::take(&self.dir)?;
+        let installation = Tree::installation(&self.state()?, &self.library());
+        rename(&self.library(), &self.unplugged())?;
+        Ok(installation.remove(&self.root())?)
     }
 
-    /// Puts the driver library back.
+    /// Puts the driver back.
     ///
     /// # Errors
     /// If it cannot be moved.
     pub fn plug_driver(&self) -> Result<()> {
+        let _lock = store::Lock::take(&self.dir)?;
+        let installation = Tree::installation(&self.state()?, &self.library());
+        installation.write(&self.root())?;
         rename(&self.unplugged(), &self.library())
+    }
+
+    /// The host's files, with the driver's where it is there.
+    fn tree(&self, state: &State) -> Tree {
+        let tree = Tree::of(state);
+        match self.unplugged().symlink_metadata() {
+            Ok(_) => tree,
+            Err(_) => tree.with(Tree::installation(state, &self.library())),
+        }
     }
 
     fn unplugged(&self) -> PathBuf {
@@ -299,10 +316,10 @@ impl Node {
     ) -> std::result::Result<T, E> {
         let _lock = store::Lock::take(&self.dir).map_err(Error::from)?;
         let mut state = store::load(&self.dir).map_err(Error::from)?;
-        let before = Tree::of(&state);
+        let before = self.tree(&state);
         let answer = edit(&mut state)?;
         state.generation = state.generation.wrapping_add(1);
-        let tree = Tree::of(&state);
+        let tree = self.tree(&state);
         if tree == before {
             store::save(&self.dir, &state).map_err(Error::from)?;
             return Ok(answer);

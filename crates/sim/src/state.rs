@@ -50,6 +50,9 @@ pub struct State {
     /// What goes wrong on purpose.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// How often the machine was started again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reboots: u64,
 }
 
 /// The driver's versions.
@@ -161,6 +164,9 @@ pub struct Mig {
     /// Memory in use, in MiB.
     #[serde(default)]
     pub memory_used_mib: u64,
+    /// Errors in the memories on its part of the chip that were not repaired.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ecc_uncorrected: u64,
 }
 
 /// One NVLink of a card.
@@ -267,4 +273,9 @@ impl Mig {
             format!("{}c.{}", self.slices, shape.name)
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -6,13 +6,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    os::unix::fs::{FileTypeExt as _, PermissionsExt},
     path::{Path, PathBuf},
 };
+
+use rustix::fs::{CWD, FileType, Mode};
 
 use crate::state::State;
 
 mod config;
 mod dev;
+mod draw;
+mod driver;
 mod platform;
 mod proc;
 mod sys;
@@ -26,7 +31,9 @@ pub(crate) struct Tree {
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
     File(Vec<u8>),
+    Program(Vec<u8>),
     Link(PathBuf),
+    Socket,
 }
 
 // === impl Tree ===
@@ -42,9 +49,38 @@ impl Tree {
         tree
     }
 
+    /// The files of the driver's installation alone; `library` is the driver library that is in it
+    /// by name.
+    pub(crate) fn installation(state: &State, library: &Path) -> Self {
+        let mut tree = Self::default();
+        driver::add(&mut tree, state, library);
+        tree
+    }
+
+    /// This and what is in another.
+    pub(crate) fn with(mut self, other: Self) -> Self {
+        self.entries.extend(other.entries);
+        self
+    }
+
     fn file(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
         self.entries
             .insert(path.into(), Entry::File(content.into()));
+    }
+
+    fn program(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
+        let program = Entry::Program(content.into());
+        self.entries.insert(path.into(), program);
+    }
+
+    /// A socket that nobody serves.
+    fn socket(&mut self, path: impl Into<PathBuf>) {
+        self.entries.insert(path.into(), Entry::Socket);
+    }
+
+    /// A symlink that says exactly this.
+    fn said_link(&mut self, path: impl Into<PathBuf>, target: &str) {
+        self.entries.insert(path.into(), Entry::Link(target.into()));
     }
 
     /// A symlink to another path of the tree, written relative as the kernel does.
@@ -65,18 +101,17 @@ impl Tree {
             if let Some(parent) = path.parent() {
                 fs_err::create_dir_all(parent)?;
             }
-            match entry {
-                Entry::File(content) => {
-                    if fs_err::read(&path).ok().as_deref() != Some(content) {
-                        fs_err::write(&path, content)?;
-                    }
-                }
-                Entry::Link(target) => {
-                    if fs_err::read_link(&path).ok().as_deref() != Some(target) {
-                        let _ = fs_err::remove_file(&path);
-                        fs_err::os::unix::fs::symlink(target, &path)?;
-                    }
-                }
+            entry.write(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what the tree has and nothing else; folders stay.
+    pub(crate) fn remove(&self, root: &Path) -> io::Result<()> {
+        for path in self.entries.keys() {
+            match fs_err::remove_file(root.join(path)) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
             }
         }
         Ok(())
@@ -100,6 +135,39 @@ impl Tree {
                 true => fs_err::remove_dir_all(entry.path())?,
                 false if self.entries.contains_key(&path) => {}
                 false => fs_err::remove_file(entry.path())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Puts it there, where it is not.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::File(content) | Self::Program(content) => {
+                if fs_err::read(path).ok().as_deref() != Some(content) {
+                    fs_err::write(path, content)?;
+                    if matches!(self, Self::Program(_)) {
+                        fs_err::set_permissions(path, PermissionsExt::from_mode(0o755))?;
+                    }
+                }
+            }
+            Self::Link(target) => {
+                if fs_err::read_link(path).ok().as_deref() != Some(target) {
+                    let _ = fs_err::remove_file(path);
+                    fs_err::os::unix::fs::symlink(target, path)?;
+                }
+            }
+            Self::Socket => {
+                let found = fs_err::symlink_metadata(path);
+                if !found.is_ok_and(|meta| meta.file_type().is_socket()) {
+                    let _ = fs_err::remove_file(path);
+                    let mode = Mode::from_raw_mode(0o666);
+                    rustix::fs::mknodat(CWD, path, FileType::Socket, mode, 0)?;
+                }
             }
         }
         Ok(())

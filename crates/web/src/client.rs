@@ -6,13 +6,24 @@ use std::{
     time::Duration,
 };
 
-use http_body_util::{BodyExt, Empty};
-use hyper::{Request, StatusCode, body::Bytes, client::conn::http1, header::HOST};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, StatusCode,
+    body::Bytes,
+    client::conn::http1,
+    header::{CONTENT_TYPE, HOST},
+};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use tokio::{net::UnixStream, time::timeout};
 
-/// How long an agent on the same machine may take.
+use crate::control::Refusal;
+
+/// How long an agent on the same machine may take to show a page.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// How long it may take to carry out an action.
+const ACTION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why an agent did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +49,18 @@ pub enum Error {
         source: io::Error,
     },
     /// The agent does not answer in time.
-    #[error("the agent on {} did not answer within {LIMIT:?}", path.display())]
+    #[error("the agent on {} did not answer within {limit:?}", path.display())]
     Late {
         /// The socket.
         path: PathBuf,
+        /// The time it had.
+        limit: Duration,
+    },
+    /// The agent does not carry out what it was asked for.
+    #[error("{}", said(refusal))]
+    Declined {
+        /// Why not.
+        refusal: Refusal,
     },
     /// The agent answers with an error.
     #[error("the agent answers {status}: {text}")]
@@ -55,15 +74,35 @@ pub enum Error {
 
 /// Asks the agent behind `socket` for a page.
 pub async fn get(socket: &Path, page: &str) -> Result<Bytes, Error> {
+    exchange(socket, Method::GET, page, Bytes::new(), LIMIT).await
+}
+
+/// Asks the agent behind `socket` to do something.
+pub async fn post(socket: &Path, action: &str, request: &impl Serialize) -> Result<Bytes, Error> {
+    let body = serde_json::to_vec(request).map_err(|error| Error::Io {
+        path: socket.to_owned(),
+        source: io::Error::other(error),
+    })?;
+    exchange(socket, Method::POST, action, body.into(), ACTION_LIMIT).await
+}
+
+async fn exchange(
+    socket: &Path,
+    method: Method,
+    page: &str,
+    body: Bytes,
+    limit: Duration,
+) -> Result<Bytes, Error> {
     let late = || Error::Late {
         path: socket.to_owned(),
+        limit,
     };
-    timeout(LIMIT, ask(socket, page))
+    timeout(limit, ask(socket, method, page, body))
         .await
         .map_err(|_| late())?
 }
 
-async fn ask(socket: &Path, page: &str) -> Result<Bytes, Error> {
+async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<Bytes, Error> {
     let path = || socket.to_owned();
     let failed = |error: hyper::Error| Error::Io {
         path: path(),
@@ -83,9 +122,12 @@ async fn ask(socket: &Path, page: &str) -> Result<Bytes, Error> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(failed)?;
-    let request = Request::get(page)
+    let request = Request::builder()
+        .method(method)
+        .uri(page)
         .header(HOST, "ostler")
-        .body(Empty::<Bytes>::new())
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
         .expect("pages are constants of ours");
     let exchange = async {
         let answer = sender.send_request(request).await.map_err(failed)?;
@@ -104,6 +146,19 @@ async fn ask(socket: &Path, page: &str) -> Result<Bytes, Error> {
     if status == StatusCode::OK {
         return Ok(body);
     }
+    if let (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Ok(refusal)) =
+        (status, serde_json::from_slice(&body))
+    {
+        return Err(Error::Declined { refusal });
+    }
     let text = String::from_utf8_lossy(&body).into_owned();
     Err(Error::Refused { status, text })
+}
+
+/// A refusal in one line.
+fn said(refusal: &Refusal) -> String {
+    match refusal.remedy.as_str() {
+        "" => refusal.error.clone(),
+        remedy => format!("{}: {remedy}", refusal.error),
+    }
 }

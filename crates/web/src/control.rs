@@ -1,14 +1,17 @@
-//! The control socket: JSON pages over HTTP on a unix socket that only root can open.
+//! The control socket: JSON pages to read and actions to ask for, over HTTP on a unix socket that
+//! only root can open.
 //!
 //! `curl --unix-socket /run/ostler/control.sock http://ostler/v1/devices` reads one by hand.
 
-use std::{future::IntoFuture, path::Path, sync::Arc, time::Duration};
+use std::{future::IntoFuture, path::Path, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::Bytes,
+    extract::DefaultBodyLimit,
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use host::socket::{Bound, Error};
 use tokio::time::sleep;
@@ -23,10 +26,33 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Makes the text of a page from what is known at the moment it is asked for.
 pub type Render = Arc<dyn Fn() -> Result<String, serde_json::Error> + Send + Sync>;
 
-/// The pages that are served, by path.
+/// Does what a request asks for, and says what came of it.
+pub type Act = Arc<dyn Fn(Bytes) -> Acting + Send + Sync>;
+
+/// The work of an [`Act`].
+pub type Acting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
+
+/// The longest request that is read.
+const BODY_LIMIT: usize = 64 << 10;
+
+/// The pages and actions that are served, by path.
 #[derive(Clone, Default)]
 pub struct Pages {
     pages: Vec<(&'static str, Render)>,
+    actions: Vec<(&'static str, Act)>,
+}
+
+/// Why an action is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Refusal {
+    /// What is wrong, for a person.
+    pub error: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// The HTTP status that says so to a program.
+    #[serde(skip)]
+    pub status: u16,
 }
 
 // === impl Pages ===
@@ -41,15 +67,74 @@ impl Pages {
         self
     }
 
+    /// Adds an action: a POST whose body is JSON of the type `T`.
+    pub fn with_action<T, F, W>(mut self, path: &'static str, act: F) -> Self
+    where
+        T: serde::de::DeserializeOwned,
+        F: Fn(T) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<String, Refusal>> + Send + 'static,
+    {
+        let act = move |body: Bytes| -> Acting {
+            match serde_json::from_slice(&body) {
+                Ok(request) => Box::pin(act(request)),
+                Err(error) => Box::pin(std::future::ready(Err(Refusal::unread(&error)))),
+            }
+        };
+        self.actions.push((path, Arc::new(act)));
+        self
+    }
+
     fn router(self) -> Router {
         let known: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
-        let missing = serde_json::json!({ "error": "there is no such page", "pages": known });
+        let actions: Vec<&str> = self.actions.iter().map(|(path, _)| *path).collect();
+        let missing = serde_json::json!({
+            "error": "there is no such page", "pages": known, "actions": actions,
+        });
         let missing = missing.to_string();
         let mut router = Router::new();
         for (path, render) in self.pages {
             router = router.route(path, get(move || async move { page(&render) }));
         }
-        router.fallback(move || async move { (StatusCode::NOT_FOUND, JSON, missing) })
+        for (path, act) in self.actions {
+            let answer = move |body: Bytes| async move { answer(act(body).await) };
+            router = router.route(path, post(answer));
+        }
+        let wrong = serde_json::json!({
+            "error": "pages are read with GET, actions are asked for with POST",
+        });
+        let wrong = wrong.to_string();
+        router
+            .layer(DefaultBodyLimit::max(BODY_LIMIT))
+            .method_not_allowed_fallback(move || async move {
+                (StatusCode::METHOD_NOT_ALLOWED, JSON, wrong)
+            })
+            .fallback(move || async move { (StatusCode::NOT_FOUND, JSON, missing) })
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The request is wrong in itself.
+    pub fn wrong(error: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            remedy: remedy.into(),
+            status: StatusCode::BAD_REQUEST.as_u16(),
+        }
+    }
+
+    /// Something stands in the way.
+    pub fn hindered(error: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::CONFLICT.as_u16(),
+            ..Self::wrong(error, remedy)
+        }
+    }
+
+    fn unread(error: &serde_json::Error) -> Self {
+        let error = format!("the request cannot be read: {error}");
+        Self::wrong(error, "send JSON as docs/health.md shows it")
     }
 }
 
@@ -57,6 +142,7 @@ impl std::fmt::Debug for Pages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list()
             .entries(self.pages.iter().map(|(path, _)| path))
+            .entries(self.actions.iter().map(|(path, _)| path))
             .finish()
     }
 }
@@ -114,6 +200,18 @@ fn page(render: &Render) -> Response {
         Err(error) => {
             let text = serde_json::json!({ "error": error.to_string() }).to_string();
             (StatusCode::INTERNAL_SERVER_ERROR, JSON, text).into_response()
+        }
+    }
+}
+
+fn answer(done: Result<String, Refusal>) -> Response {
+    match done {
+        Ok(text) => (StatusCode::OK, JSON, text).into_response(),
+        Err(refusal) => {
+            let status = StatusCode::from_u16(refusal.status);
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let text = serde_json::json!(refusal).to_string();
+            (status, JSON, text).into_response()
         }
     }
 }

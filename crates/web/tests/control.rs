@@ -9,7 +9,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use web::{
     client::{self, Error},
-    control::{Pages, serve},
+    control::{Pages, Refusal, serve},
 };
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -25,7 +25,14 @@ impl Rig {
         let socket = folder.join("run/control.sock");
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let pages = Pages::default().with("/v1/devices", || Ok("[1, 2]".to_owned()));
+        let pages = Pages::default()
+            .with("/v1/devices", || Ok("[1, 2]".to_owned()))
+            .with_action("/v1/double", |number: u32| async move {
+                match number {
+                    0 => Err(Refusal::hindered("nothing to double", "send a number")),
+                    number => Ok((number * 2).to_string()),
+                }
+            });
         let (path, stop) = (socket.clone(), cancel.clone());
         tasks.spawn(async move { serve(&path, pages, stop).await });
         while !socket.exists() {
@@ -75,4 +82,26 @@ async fn an_absent_agent_is_told_apart() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let error = client::get(&path, "/v1/devices").await.unwrap_err();
     assert!(matches!(error, Error::Absent { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_action_is_carried_out_or_refused_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let rig = Rig::start(folder.path()).await;
+    let body = client::post(&rig.socket, "/v1/double", &21).await.unwrap();
+    assert_eq!(&body[..], b"42");
+    let refused = client::post(&rig.socket, "/v1/double", &0)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.to_string(), "nothing to double: send a number");
+    let wrong = client::post(&rig.socket, "/v1/double", &"x")
+        .await
+        .unwrap_err();
+    assert!(wrong.to_string().contains("cannot be read"), "{wrong}");
+    let huge = "x".repeat(1 << 20);
+    let huge = client::post(&rig.socket, "/v1/double", &huge).await;
+    assert!(huge.is_err());
+    let read = client::get(&rig.socket, "/v1/double").await.unwrap_err();
+    assert!(read.to_string().contains("with POST"), "{read}");
+    rig.stop().await;
 }

@@ -2,8 +2,9 @@
 //! sleeps until it is told to end, or ends by itself.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     io::Write as _,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -11,7 +12,7 @@ use std::{
 
 use anyhow::Result;
 use clap::Parser;
-use e2e::report::{Answer, Report};
+use e2e::report::{Answer, Mount, Report};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags},
     io::Errno,
@@ -69,16 +70,36 @@ fn look(args: &Args) -> Result<Report> {
     Ok(Report {
         env: std::env::vars().collect(),
         mounts: mounts()?,
+        dev: dev()?,
         nodes: nodes()?,
         tried,
     })
 }
 
-/// The mount points of this container.
-fn mounts() -> Result<BTreeSet<String>> {
-    let text = fs_err::read_to_string("/proc/self/mounts")?;
-    let point = |line: &str| line.split(' ').nth(1).map(str::to_owned);
-    Ok(text.lines().filter_map(point).collect())
+/// What is mounted in this container.
+fn mounts() -> Result<BTreeMap<String, Mount>> {
+    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
+    Ok(text.lines().filter_map(Mount::parse).collect())
+}
+
+/// Every device node below `/dev`, but for terminals.
+fn dev() -> Result<BTreeMap<String, (u32, u32)>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![PathBuf::from("/dev")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && entry.file_name() != "pts" {
+                folders.push(entry.path());
+            } else if kind.is_char_device() || kind.is_block_device() {
+                let device = entry.metadata()?.rdev();
+                let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
+                found.insert(entry.path().display().to_string(), numbers);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Opens each `nvidia…` node there is, also those in folders of such a name.

@@ -4,14 +4,22 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use sim::Target;
+use sim::{EccKind, Target};
+
+use tokio::time::{Instant, sleep};
 
 use crate::{
+    agent::{self, Agent},
     kubelet,
-    node::{Node, ensure_distinct},
+    node::{Given, Node, ensure_distinct},
     pod::Pod,
+    process::Id,
+    say::say,
     wait,
 };
+
+/// An XID after which a card must be reset: an error in its memory that was not repaired.
+const FATAL: u64 = 48;
 
 /// A card falls off the bus under a running pod.
 pub(super) async fn a_lost_gpu_is_out_and_its_pod_is_told(node: &mut Node) -> Result<()> {
@@ -73,6 +81,185 @@ pub(super) async fn gpus_go_and_come_back_one_by_one(node: &mut Node) -> Result<
     node.driver.restore(&target(first))?;
     node.all_allocatable().await?;
     counts(8, 8).await
+}
+
+/// A card breaks under one pod and beside another; both go on, and so does the agent.
+pub(super) async fn pods_go_on_while_a_gpu_breaks_and_heals(node: &mut Node) -> Result<()> {
+    let pods = ["victim", "neighbour"].map(|stem| Pod::with(node.name(stem), 1));
+    let mut before = Vec::new();
+    for pod in &pods {
+        before.push((node.run(pod).await?, pod.process("main")?));
+    }
+    let broken = before[0].0.values().flatten().next();
+    let broken = broken.context("it has one card")?.clone();
+    let target = Target::Uuid(broken.clone());
+    for fault in ["a loss", "an XID", "an ECC error"] {
+        let agent = node.agent.as_ref().and_then(Agent::pid);
+        match fault {
+            "a loss" => node.driver.lose(&target)?,
+            "an XID" => node.driver.xid(&target, FATAL)?,
+            _ => node.driver.ecc(&target, EccKind::Uncorrected)?,
+        }
+        is_out(node, &pods, &broken).await.context(fault)?;
+        reset(node, &broken).await.context(fault)?;
+        node.all_allocatable().await.context(fault)?;
+        counts(8, 8).await?;
+        says(&pods[0], &broken, "Healthy").await?;
+        for (pod, (given, process)) in pods.iter().zip(&before) {
+            same(node, pod, given, *process).await.context(fault)?;
+        }
+        let now = node.agent.as_ref().and_then(Agent::pid);
+        ensure!(now == agent, "the agent was replaced");
+    }
+    let all = Pod::with(node.name("rest"), 6);
+    node.run(&all).await.map(drop)
+}
+
+/// With the patience that the agent has by default, for a card whose past it does not know.
+pub(super) async fn a_lost_gpu_is_back_by_itself(node: &mut Node) -> Result<()> {
+    let config = "health: {stateFile: off}";
+    node.replace_agent(|| Agent::configured(config)).await?;
+    node.all_allocatable().await?;
+    let card = node.cards.keys().next().context("it has cards")?.clone();
+    let target = Target::Uuid(card.clone());
+    node.driver.lose(&target)?;
+    node.allocatable_without(&[card.as_str()]).await?;
+    node.driver.restore(&target)?;
+    let begun = Instant::now();
+    node.all_allocatable().await?;
+    let time = begun.elapsed();
+    say(format_args!("      a lost card is back after {time:.1?}"));
+    Ok(())
+}
+
+/// The first pod's card is out, the second pod's is not.
+async fn is_out(node: &Node, pods: &[Pod; 2], broken: &str) -> Result<()> {
+    node.allocatable_without(&[broken]).await?;
+    counts(8, 7).await?;
+    says(&pods[0], broken, "Unhealthy").await?;
+    let given = node.verify(&pods[1]).await?;
+    let other = given.values().flatten().next();
+    says(&pods[1], other.context("it has one card")?, "Healthy").await
+}
+
+/// An XID is an event: only the agent's memory keeps the card out after a restart.
+pub(super) async fn a_broken_gpu_stays_out_over_restarts(node: &mut Node) -> Result<()> {
+    let card = node.cards.keys().next().context("it has cards")?.clone();
+    node.driver.xid(&Target::Uuid(card.clone()), FATAL)?;
+    let outcome = stays_out(node, &card).await;
+    let cured = reset(node, &card).await;
+    outcome.and(cured)?;
+    node.all_allocatable().await?;
+    // A healed card is not held either.
+    node.stop_agent().await?;
+    node.agent = Some(Agent::start("first")?);
+    node.all_allocatable().await
+}
+
+async fn stays_out(node: &mut Node, card: &str) -> Result<()> {
+    node.allocatable_without(&[card]).await?;
+    counts(8, 7).await?;
+    let from = kubelet::log_length()?;
+    node.stop_agent().await?;
+    node.agent = Some(Agent::start("first")?);
+    node.allocatable_without(&[card]).await?;
+    if let Some(agent) = node.agent.take() {
+        agent.kill().await?;
+    }
+    node.agent = Some(Agent::start("first")?);
+    node.allocatable_without(&[card]).await?;
+    node.kubelet.stop().await?;
+    node.kubelet.start().await?;
+    node.allocatable_without(&[card]).await?;
+    wait::throughout("seven allocatable cards", wait::SHORT, async || {
+        let count = kubelet::allocatable().await?.len();
+        ensure!(count == 7, "there are {count}");
+        Ok(())
+    })
+    .await?;
+    let counts = kubelet::counts(from)?;
+    ensure!(
+        counts.iter().all(|(_, healthy)| *healthy < 8),
+        "the kubelet was told of eight healthy cards: {counts:?}"
+    );
+    let told = agent::ask(&["health", card]).await?;
+    ensure!(told.contains("XID 48"), "the cause is not told: {told}");
+    Ok(())
+}
+
+/// By an operator's hand, and over a restart of the agent.
+pub(super) async fn a_cordoned_gpu_is_out_until_it_is_uncordoned(node: &mut Node) -> Result<()> {
+    let pod = Pod::with(node.name("keeper"), 1);
+    let given = node.run(&pod).await?;
+    let process = pod.process("main")?;
+    let card = given.values().flatten().next();
+    let card = card.context("it has one card")?.clone();
+    agent::ask(&["cordon", &card, "--reason", "a new fan"]).await?;
+    let outcome = stays_cordoned(node, &card).await;
+    let given_back = agent::ask(&["uncordon", &card]).await;
+    outcome.and(given_back)?;
+    node.all_allocatable().await?;
+    counts(8, 8).await?;
+    same(node, &pod, &given, process).await
+}
+
+async fn stays_cordoned(node: &mut Node, card: &str) -> Result<()> {
+    node.allocatable_without(&[card]).await?;
+    counts(8, 7).await?;
+    let told = agent::ask(&["health", card]).await?;
+    for words in ["Maintenance", "a new fan"] {
+        ensure!(told.contains(words), "no `{words}` in {told}");
+    }
+    node.stop_agent().await?;
+    node.agent = Some(Agent::start("first")?);
+    node.allocatable_without(&[card]).await?;
+    let greedy = Pod::with(node.name("greedy"), 8);
+    node.place(&greedy)?;
+    node.refused(&greedy).await.map(drop)
+}
+
+/// For a change that no driver makes while somebody has the card open. It comes back by itself.
+pub(super) async fn a_released_gpu_is_open_nowhere_and_can_be_cut(node: &mut Node) -> Result<()> {
+    let pod = Pod::with(node.name("bystander"), 1);
+    let given = node.run(&pod).await?;
+    let held: BTreeSet<&String> = given.values().flatten().collect();
+    let mut free = node.cards.keys().filter(|card| !held.contains(card));
+    let card = free.next().context("seven cards are free")?.clone();
+    agent::ask(&["release", &card, "--for", "5s"]).await?;
+    for holders in node.driver.holders()? {
+        let is_it = holders.gpu == card;
+        ensure!(holders.pids.is_empty() == is_it, "open: {holders:?}");
+    }
+    node.allocatable_without(&[card.as_str()]).await?;
+    let target = Target::Uuid(card.clone());
+    node.driver.set_mig(&target, true)?;
+    node.driver.add_mig(&target, "7g.40gb")?;
+    node.offers("nvidia.com/mig-7g.40gb", 1).await?;
+    node.allocatable_without(&[card.as_str()]).await?;
+    ensure!(node.verify(&pod).await? == given, "its devices changed");
+    Ok(())
+}
+
+/// Resets a card: it is away for long enough to be missed, and comes back.
+async fn reset(node: &Node, card: &str) -> Result<()> {
+    let target = Target::Uuid(card.to_owned());
+    node.driver.lose(&target)?;
+    wait::until("the agent to miss the card", wait::LONG, async || {
+        let told = agent::ask(&["health", card]).await?;
+        ensure!(told.contains("Lost"), "it says {told}");
+        Ok(())
+    })
+    .await?;
+    sleep(wait::SHORT).await;
+    Ok(node.driver.reset(&target, std::time::Duration::ZERO)?)
+}
+
+/// Checks that a pod has what it had, and is the same.
+async fn same(node: &Node, pod: &Pod, given: &Given, process: Id) -> Result<()> {
+    let now = node.verify(pod).await?;
+    ensure!(now == *given, "{} had {given:?} and has {now:?}", pod.name);
+    ensure!(pod.process("main")? == process, "{} was replaced", pod.name);
+    Ok(())
 }
 
 /// Waits until the kubelet counts so many cards in all and so many healthy ones.

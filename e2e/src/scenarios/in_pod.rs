@@ -19,7 +19,7 @@ use crate::{
 const NAME: &str = "nvidia-device-plugin";
 
 pub(super) async fn the_agent_works_in_a_pod_like_nvidias(node: &mut Node) -> Result<()> {
-    stop_plain_agent(node).await?;
+    node.stop_agent().await?;
     node::place_manifest(NAME, &manifest(&[]))?;
     let outcome = works(node).await;
     remove().await?;
@@ -44,7 +44,7 @@ async fn works(node: &mut Node) -> Result<()> {
 /// Without NVIDIA's runtime the pod has neither library nor device nodes. The agent stays, and
 /// says what is missing and what to do.
 pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()> {
-    stop_plain_agent(node).await?;
+    node.stop_agent().await?;
     let env = [json!({ "name": "NVIDIA_VISIBLE_DEVICES", "value": "void" })];
     node::place_manifest(NAME, &manifest(&env))?;
     let outcome = async {
@@ -101,13 +101,6 @@ fn log() -> Result<String> {
         }
     }
     Ok(text)
-}
-
-async fn stop_plain_agent(node: &mut Node) -> Result<()> {
-    match node.agent.take() {
-        Some(agent) => agent.stop().await,
-        None => Ok(()),
-    }
 }
 
 /// Takes the pod away and keeps its log with the others.

@@ -10,8 +10,8 @@ use crate::{
     wait,
 };
 
-/// How often a reboot is tried, see [`reboot`].
-const ATTEMPTS: u32 = 4;
+/// How often a reboot is tried, see [`was_late`].
+pub(super) const ATTEMPTS: u32 = 4;
 
 pub(super) async fn pods_come_back_with_their_gpus_after_a_reboot(node: &mut Node) -> Result<()> {
     for _ in 0..ATTEMPTS {
@@ -23,9 +23,8 @@ pub(super) async fn pods_come_back_with_their_gpus_after_a_reboot(node: &mut Nod
     bail!("{ATTEMPTS} times the kubelet admitted pods before it had the agent's list");
 }
 
-/// Reboots under two pods. The agent is there first and waits for the kubelet. Some 50 ms after
-/// its socket the kubelet admits pods, and refuses for good those whose devices are not listed by
-/// then; it waits for no plugin, so on a busy machine the agent can be late. `false` if it was.
+/// Reboots under two pods. The agent is there first and waits for the kubelet. `false` if it was
+/// too late.
 async fn reboot(node: &mut Node) -> Result<bool> {
     let pods = [2, 3].map(|gpus| Pod::with(node.name("reboot"), gpus).restarting());
     let mut before = Vec::new();
@@ -37,18 +36,7 @@ async fn reboot(node: &mut Node) -> Result<bool> {
     node.kubelet.start().await?;
     node.all_allocatable().await?;
     for pod in &pods {
-        // One that the kubelet has not looked at yet will find the list.
-        let Ok(seen) = kubelet::pod(&pod.full_name()).await else {
-            continue;
-        };
-        let status = &seen["status"];
-        if status["phase"] == "Failed" {
-            let reason = &status["reason"];
-            ensure!(
-                reason == "UnexpectedAdmissionError",
-                "{} failed: {status}",
-                pod.name
-            );
+        if was_late(pod).await? {
             return Ok(false);
         }
     }
@@ -66,6 +54,26 @@ async fn reboot(node: &mut Node) -> Result<bool> {
     let others = node.run(&next).await?;
     let held = before.iter().flat_map(|(given, _)| given.values());
     ensure_distinct(held.chain(others.values()))?;
+    Ok(true)
+}
+
+/// Whether the agent was too late for a pod that a reboot brings back. Some 50 ms after its socket
+/// the kubelet admits pods, and refuses for good those whose devices are not listed by then; it
+/// waits for no plugin, so on a busy machine the agent can be late.
+pub(super) async fn was_late(pod: &Pod) -> Result<bool> {
+    // One that the kubelet has not looked at yet will find the list.
+    let Ok(seen) = kubelet::pod(&pod.full_name()).await else {
+        return Ok(false);
+    };
+    let status = &seen["status"];
+    if status["phase"] != "Failed" {
+        return Ok(false);
+    }
+    ensure!(
+        status["reason"] == "UnexpectedAdmissionError",
+        "{} failed: {status}",
+        pod.name
+    );
     Ok(true)
 }
 

@@ -123,7 +123,7 @@ async fn restart_both(node: &mut Node) -> Result<Before> {
 
 pub(super) async fn pods_outlive_an_agent_restart(node: &mut Node) -> Result<()> {
     let before = Before::start(node, 3).await?;
-    stop_agent(node).await?;
+    node.stop_agent().await?;
     ensure!(
         agent::sockets()?.is_empty(),
         "sockets are left: {:?}",
@@ -236,11 +236,4 @@ fn running(pods: &[Pod]) -> Result<usize> {
         count += pod.processes("main")?.len();
     }
     Ok(count)
-}
-
-async fn stop_agent(node: &mut Node) -> Result<()> {
-    match node.agent.take() {
-        Some(agent) => agent.stop().await,
-        None => Ok(()),
-    }
 }

@@ -109,9 +109,7 @@ pub(super) async fn five_minutes_without_an_agent_and_back(node: &mut Node) -> R
 }
 
 async fn stop(node: &mut Node) -> Result<()> {
-    if let Some(agent) = node.agent.take() {
-        agent.stop().await?;
-    }
+    node.stop_agent().await?;
     none_allocatable().await
 }
 

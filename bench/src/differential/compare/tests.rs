@@ -27,6 +27,7 @@ fn recording(resources: Vec<(&str, Resource)>) -> Recording {
     Recording {
         program: "a program".to_owned(),
         outcome: Outcome::Serves(resources.collect()),
+        cdi: BTreeMap::new(),
     }
 }
 
@@ -193,6 +194,7 @@ fn a_program_that_dies_differs_from_one_that_serves() {
     let upstream = Recording {
         program: "a program".to_owned(),
         outcome: Outcome::Dies("no driver".to_owned()),
+        cdi: BTreeMap::new(),
     };
     let ours = recording(Vec::new());
     let verdict = compare(&case(&[]), &upstream, &ours, &Known::default());

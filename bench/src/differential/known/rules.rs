@@ -3,11 +3,9 @@
 use super::{Difference, Rule};
 use crate::differential::case::Case;
 
-/// An option that v0.19.3 does not have, as flag and in the file.
-const POLICY: (&str, &str) = (
-    "shared-devices-allocation-policy",
-    "sharedDevicesAllocationPolicy",
-);
+/// Flags that v0.19.3 does not have. As variables and in the file it passes them over.
+const POLICY: &str = "shared-devices-allocation-policy";
+const HOOKS: &str = "cdi-disable-hooks";
 
 /// What v0.19.3 does not honour for MPS.
 const MANY: &str = "failRequestsGreaterThanOne: false";
@@ -71,14 +69,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "v-policy",
-        holds: |case, _| {
-            let (flag, key) = POLICY;
-            case.mentions(flag, key)
-        },
+        holds: |case, d| is_unknown(case, d, POLICY),
     },
     Rule {
         id: "v-hooks",
-        holds: |case, _| case.mentions("cdi-disable-hooks", "cdiDisableHooks"),
+        holds: |case, d| is_unknown(case, d, HOOKS),
     },
     Rule {
         id: "v-mps-requests",
@@ -95,6 +90,18 @@ fn outlives(difference: &Difference) -> bool {
     let ended = at(difference, &["outcome"]) && difference.upstream.as_deref() == Some("dies");
     let last = at(difference, &["outcome", "reason"]) || at(difference, &["nvidia.com/*"]);
     ended || (last && (difference.upstream.is_none() != difference.ours.is_none()))
+}
+
+/// Whether it is because NVIDIA's program ended at a flag that it does not know, and Ostler goes on.
+fn is_unknown(case: &Case, difference: &Difference, flag: &str) -> bool {
+    let Difference { upstream, ours, .. } = difference;
+    let (upstream, ours) = (upstream.as_deref(), ours.as_deref());
+    let reason = format!("flag provided but not defined: -{flag}");
+    let ended = at(difference, &["outcome"]) && (upstream, ours) == (Some("dies"), Some("serves"));
+    let said = at(difference, &["outcome", "reason"]);
+    let said = said && (upstream, ours) == (Some(reason.as_str()), None);
+    let served = at(difference, &["nvidia.com/*"]) && upstream.is_none();
+    case.flags(flag) && (ended || said || served)
 }
 
 /// Whether NVIDIA's program gives the same node several times.
@@ -141,7 +148,43 @@ fn matches(text: &str, pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::differential::fact::Place;
     use rstest::rstest;
+
+    const CUT: &str = "flag provided but not defined: -cdi-disable-hooks";
+
+    /// Only what follows from NVIDIA's end is explained, and only where that flag ended it.
+    #[rstest]
+    #[case::it_ended(&["outcome"], Some("dies"), Some("serves"), true)]
+    #[case::its_words(&["outcome", "reason"], Some(CUT), None, true)]
+    #[case::what_we_serve(&["nvidia.com/gpu"], None, Some("there"), true)]
+    #[case::we_end_too(&["outcome"], Some("dies"), Some("dies"), false)]
+    #[case::we_idle(&["outcome"], Some("dies"), Some("idles"), false)]
+    #[case::other_words(&["outcome", "reason"], Some("unknown MIG strategy"), None, false)]
+    #[case::only_they_serve(&["nvidia.com/gpu"], Some("there"), None, false)]
+    #[case::an_answer(&["nvidia.com/gpu", "allocate", "two", "env", "A"], Some("1"), Some("2"), false)]
+    #[case::another_device(&["nvidia.com/gpu", "device", "GPU-1"], None, Some("there"), false)]
+    fn a_flag_that_is_not_known_explains_the_end_and_nothing_else(
+        #[case] place: &[&str],
+        #[case] upstream: Option<&str>,
+        #[case] ours: Option<&str>,
+        #[case] explained: bool,
+    ) {
+        let difference = Difference {
+            at: Place::new(place),
+            upstream: upstream.map(str::to_owned),
+            ours: ours.map(str::to_owned),
+        };
+        let of = |flags: &[&str]| Case {
+            flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+            ..Case::all().unwrap().remove(0)
+        };
+        let with = of(&["--cdi-disable-hooks=all"]);
+        assert_eq!(is_unknown(&with, &difference, HOOKS), explained);
+        for other in [of(&[]), of(&["--cdi-feature-flags=a"])] {
+            assert!(!is_unknown(&other, &difference, HOOKS));
+        }
+    }
 
     #[rstest]
     #[case("socket", "socket", true)]

@@ -57,7 +57,7 @@ fn length(value: &Value, unit: Unit) -> Option<f64> {
     let scale = match unit {
         Unit::Bytes => f64::from(1 << 20),
         Unit::Share => 0.01,
-        Unit::Seconds | Unit::PerSecond => 1.0,
+        Unit::Seconds | Unit::PerSecond | Unit::Count => 1.0,
     };
     match value {
         Value::Figures(figures) => Some(figures.median / scale),
@@ -75,6 +75,7 @@ fn mark(value: f64, unit: Unit) -> String {
         Unit::Bytes => format!("{} MiB", plain(value)),
         Unit::Share => format!("{} %", plain(value)),
         Unit::PerSecond => format!("{}/s", plain(value)),
+        Unit::Count => plain(value),
     }
 }
 

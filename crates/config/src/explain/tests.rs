@@ -59,8 +59,8 @@ fn as_yaml_it_carries_comments() {
 
 #[test]
 fn odd_texts_survive_being_shown() {
+    assert_eq!(inline(&json!("")), "\"\"");
     for text in [
-        "",
         "a b",
         "a: b",
         "# a",

@@ -266,6 +266,126 @@ fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
     "whole number",
     "0 to 2047"
 )]
+#[case(
+    "handover:\n  devRoot: «run/nvidia/driver\n",
+    "handover.devRoot",
+    "does not begin with `/`",
+    "/run/nvidia/driver"
+)]
+#[case(
+    "handover: {mpsRoot: «mps}\n",
+    "handover.mpsRoot",
+    "does not begin with `/`",
+    "/run/nvidia/mps"
+)]
+#[case(
+    "pools:\n  - name: a\n    resource: nvidia.com/gpu\n    handover: {annotationPrefix: «cdi}\n",
+    "pools[0].handover.annotationPrefix",
+    "does not begin the key",
+    "cdi.k8s.io/"
+)]
+#[case(
+    "handover: {capabilities: «\"\"}\n",
+    "handover.capabilities",
+    "no part of the driver",
+    "compute, utility"
+)]
+#[case(
+    "handover: {imex: «[0, 3, 0]}\n",
+    "handover.imex",
+    "channel 0 is there twice",
+    "each channel once"
+)]
+#[case(
+    "pools:\n  - name: a\n    resource: nvidia.com/gpu\n    sharing: {replicas: «5000}\n",
+    "pools[0].sharing.replicas",
+    "5000 is out of range",
+    "from 1 to 1024"
+)]
+#[case(
+    "health: {working: «never}\n",
+    "health.working",
+    "`never` is not a length of time",
+    "or off"
+)]
+#[case(
+    "health: {weights: {trend: «heavy}}\n",
+    "health.weights.trend",
+    "not one of out, warn, off",
+    "write one of them"
+)]
+#[case(
+    "health: {xids: {«all: reset}}\n",
+    "health.xids.all",
+    "not the number of an XID",
+    "{94: reset}"
+)]
+#[case(
+    "health: {xids: {94: «rest}}\n",
+    "health.xids.94",
+    "not one of ignore",
+    "did you mean `reset`?"
+)]
+#[case(
+    "health: {holdDown: 5m, holdDownLimit: «1m}\n",
+    "health.holdDownLimit",
+    "shorter than `holdDown`",
+    "longer"
+)]
+#[case(
+    "health: {deep: «10m}\n",
+    "health.deep",
+    "none is named",
+    "deepCommand"
+)]
+#[case(
+    "health: {deepCommand: «\"\"}\n",
+    "health.deepCommand",
+    "the command is empty",
+    "/bin/sh -c"
+)]
+#[case(
+    "health: {thresholds: {meanWatts: «lots}}\n",
+    "health.thresholds.meanWatts",
+    "neither a whole number nor off",
+    "or off"
+)]
+#[case(
+    "health: {passes: «0}\n",
+    "health.passes",
+    "0 is out of range",
+    "from 1 to 100"
+)]
+#[case(
+    "pools:\n  - {name: a, resource: a.io/b, sharing: {replicas: 2}, preStart: «check}\n",
+    "pools[0].preStart",
+    "are shared",
+    "remove `preStart`, or `sharing`"
+)]
+#[case(
+    "pools:\n  - {name: a, resource: a.io/b, preStart: «exec}\n",
+    "pools[0].preStart",
+    "`preStartCommand` is missing",
+    "OSTLER_DEVICE_PCI"
+)]
+#[case(
+    "pools:\n  - {name: a, resource: a.io/b, preStart: wait, preStartCommand: «x}\n",
+    "pools[0].preStartCommand",
+    "no command is run",
+    "preStart: exec"
+)]
+#[case(
+    "pools:\n  - {name: a, resource: a.io/b, preStart: wait, preStartLimit: «26s}\n",
+    "pools[0].preStartLimit",
+    "waits for 30 s",
+    "at most 25s"
+)]
+#[case(
+    "pools:\n  - {name: a, resource: a.io/b, preStartLimit: «20s}\n",
+    "pools[0].preStartLimit",
+    "nothing is done",
+    "preStart: wait"
+)]
 #[case("a: [1\nb«: 2\n", "", "not valid YAML", "brackets")]
 #[case(
     "hostRoot: /a\n«---\nhostRoot: /b\n",

@@ -1,22 +1,27 @@
 //! What each value of `ostler.yaml` says may be right, and the whole still wrong.
 
+mod handover;
+mod prepare;
+
 use std::path::Path;
 
 use model::{PciAddress, ResourceName};
 
 use super::{File, PoolFile};
 use crate::{
-    Handover, KindName, Method, Policy, Selector,
+    Handover, KindName, Method, Policy, Selector, Sharing,
     source::{Fields, Notes, Said, among},
 };
 
 /// The most clients that one MPS daemon takes.
-const MOST_MPS: u32 = 48;
+const MOST_MPS: u32 = Sharing::MOST_MPS;
 /// The longest path that fits a socket address.
 const SOCKET_PATH_LIMIT: usize = 107;
 /// The shortest name that our sockets have: prefix, hash of the resource, nonce, a number of up
 /// to ten digits.
 const SHORTEST_SOCKET: usize = "/ostler-xxxxxxxx-xxxxxxxx-nnnnnnnnnn.sock".len();
+/// The longest path of the kubelet's folder in which every socket of ours fits.
+pub(crate) const KUBELET_DIR_LIMIT: usize = SOCKET_PATH_LIMIT - SHORTEST_SOCKET;
 /// What can be filled into a resource name, with an example of each.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
@@ -25,6 +30,8 @@ const PLACEHOLDERS: [(&str, &str); 5] = [
     ("vendor", "nvidia"),
     ("index", "0"),
 ];
+
+pub(crate) use self::handover::{prefix, relative};
 
 /// A message and its remedy.
 type Words = (String, String);
@@ -55,6 +62,8 @@ pub(super) fn file(file: &File, notes: &mut Notes) {
             help,
         );
     }
+    prepare::health(&file.health, notes);
+    handover::check(&file.handover, "handover", notes);
     let Some(pools) = &file.pools else { return };
     let base = file.handover.over(&Handover::default());
     for (n, pool) in pools.iter().enumerate() {
@@ -62,14 +71,16 @@ pub(super) fn file(file: &File, notes: &mut Notes) {
         names(pool, &key, notes);
         sharing(pool, &key, &pool.handover.over(&base), notes);
         placement(pool, &key, notes);
+        prepare::pool(pool, &key, notes);
         reserved(pool, &key, notes);
+        handover::check(&pool.handover, &format!("{key}.handover"), notes);
         against(pool, &pools[..n], &base, (&key, notes));
     }
 }
 
 /// Whether our sockets fit into the kubelet's folder, whatever the resources are called.
 pub(crate) fn kubelet_dir(dir: &Path) -> Option<Words> {
-    let room = SOCKET_PATH_LIMIT - SHORTEST_SOCKET;
+    let room = KUBELET_DIR_LIMIT;
     let length = dir.as_os_str().len();
     (length > room).then(|| {
         let message = format!(
@@ -302,6 +313,7 @@ fn against(pool: &PoolFile, before: &[PoolFile], base: &Handover, at: (&str, &mu
     if let Some(same) = before.iter().find(like)
         && (same.sharing.resolve() != pool.sharing.resolve()
             || same.placement.resolve() != pool.placement.resolve()
+            || same.prepare() != pool.prepare()
             || same.handover.over(base) != pool.handover.over(base))
     {
         let name = &same.name.value;

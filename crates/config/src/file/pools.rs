@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 
 use super::OneOrMany;
 use crate::{
-    Distinct, Handover, IdStrategy, ListStrategy, Method, Placement, Policy, Selector, Sharing,
-    Template, Weights, source::Said,
+    Distinct, Handover, IdStrategy, ListStrategy, Method, Period, Placement, Policy, PreStart,
+    PreStartMode, Selector, Sharing, Template, Weights, source::Said,
 };
 
 /// Devices under one resource name, or under one name for each shape.
@@ -35,6 +35,13 @@ pub struct PoolFile {
     /// What a container is given, where it differs from `handover` of the whole file.
     #[schemars(default)]
     pub handover: HandoverFile,
+    /// What is done with a device before a container starts on it.
+    pub pre_start: Option<Said<PreStartMode>>,
+    /// The command for `reset` and `exec`: a text for `/bin/sh -c`, or a program and its arguments.
+    #[schemars(with = "Option<OneOrMany<String>>")]
+    pub pre_start_command: Option<Said<Vec<String>>>,
+    /// How long it may take in all, at most 25 s.
+    pub pre_start_limit: Option<Said<Period>>,
 }
 
 /// How a device is shared.
@@ -101,6 +108,22 @@ enum WordOr<W, M> {
     Word(W),
     /// The map.
     Map(M),
+}
+
+// === impl PoolFile ===
+
+impl PoolFile {
+    /// What is done before a container starts, with every default filled in.
+    pub(crate) fn prepare(&self) -> PreStart {
+        let default = PreStart::default();
+        let (mode, limit) = (self.pre_start.as_ref(), self.pre_start_limit.as_ref());
+        let command = self.pre_start_command.as_ref();
+        PreStart {
+            mode: mode.map_or(default.mode, |said| said.value),
+            command: command.map_or(default.command, |said| said.value.clone()),
+            limit: limit.map_or(default.limit, |said| said.value.get()),
+        }
+    }
 }
 
 // === impl SharingFile ===

@@ -1,13 +1,11 @@
 //! A tree → [`File`]. Everything that is wrong is noted; what is right is taken.
 
+mod health;
 mod pool;
 
-use super::{
-    BackendsFile, CdiFile, File, HandoverFile, HealthFile, KubeletFile, NvidiaBackendFile,
-    ProbeFile,
-};
+use super::{BackendsFile, CdiFile, File, HandoverFile, KubeletFile, NvidiaBackendFile, ProbeFile};
 use crate::{
-    Discovery, IdStrategy, ListStrategy, Mig, Period, XidSet,
+    Discovery, IdStrategy, ListStrategy, Mig, Period, RuntimeSupport,
     source::{Fields, Item, Notes, Said},
 };
 
@@ -37,7 +35,7 @@ pub(super) fn file(notes: &mut Notes) -> File {
         control_socket: path(at, notes, "controlSocket"),
         probe: section(at, notes, "probe", probe),
         backends: section(at, notes, "backends", backends),
-        health: section(at, notes, "health", health),
+        health: section(at, notes, "health", health::health),
         cdi: section(at, notes, "cdi", cdi),
         imex_required: boolean(at, notes, "imexRequired"),
         mig: choice(
@@ -90,17 +88,10 @@ fn backends(at: &mut Fields<'_>, notes: &mut Notes) -> BackendsFile {
     }
 }
 
-fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
-    HealthFile {
-        unanswered_grace: period(at, notes, "unansweredGrace"),
-        gone_grace: period(at, notes, "goneGrace"),
-        ignore_xids: xids(at, notes, "ignoreXids"),
-        heed_xids: xids(at, notes, "heedXids"),
-    }
-}
-
 fn cdi(at: &mut Fields<'_>, notes: &mut Notes) -> CdiFile {
     CdiFile {
+        dir: path(at, notes, "dir"),
+        runtime: choice(at, notes, "runtime", &RuntimeSupport::WORDS),
         driver_root: path(at, notes, "driverRoot"),
         hook_path: path(at, notes, "hookPath"),
         feature_flags: texts(at, notes, "featureFlags"),
@@ -138,16 +129,6 @@ fn lists(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<Vec<ListStrategy
     }))
 }
 
-fn xids(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<XidSet>> {
-    let item = at.take(notes, name)?;
-    if item.scalar() == Some(("all", true)) {
-        return Some(item.said(XidSet::All));
-    }
-    let read = |one: &Item<'_>| Some(one.number(notes, 0..=u32::MAX)?.value);
-    let codes = item.one_or_many().iter().filter_map(read).collect();
-    Some(item.said(XidSet::Some(codes)))
-}
-
 fn many<T>(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -180,6 +161,34 @@ fn path(
 
 fn boolean(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<bool>> {
     at.take(notes, name)?.boolean(notes)
+}
+
+/// A command: a text is for the shell, a list is a program and its arguments.
+fn command(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    name: &'static str,
+) -> Option<Said<Vec<String>>> {
+    let item = at.take(notes, name)?;
+    let words: Option<Vec<String>> = match item.is_list() {
+        true => item
+            .list(notes)?
+            .iter()
+            .map(|word| word.text(notes).map(|said| said.value))
+            .collect(),
+        false => {
+            let text = item.text(notes)?.value;
+            Some(["/bin/sh", "-c", &text].map(str::to_owned).into())
+        }
+    };
+    let words = words?;
+    let text_is_empty = !item.is_list() && words.last().is_some_and(String::is_empty);
+    if text_is_empty || words.first().is_some_and(String::is_empty) {
+        let help = "write a text for `/bin/sh -c`, or a list: a program and its arguments";
+        item.error(notes, "the command is empty", help);
+        return None;
+    }
+    Some(item.said(words))
 }
 
 fn period(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<Period>> {

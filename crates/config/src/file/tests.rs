@@ -19,10 +19,8 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(config("probe:\npools:\nkubelet: {}\n"), Config::default());
 }
 
-#[test]
-fn reads_every_key() {
-    insta::assert_debug_snapshot!(config(
-        "
+/// A file in which every key is said.
+const EVERY_KEY: &str = "
 failOnInitError: true
 kubelet: {dir: /a, podResourcesSocket: /b, register: false}
 hostRoot: /c
@@ -32,7 +30,38 @@ controlSocket: /f
 probe: {period: 3s, callLimit: 4s, driverCallLimit: 5s, retryPause: 6s}
 backends:
   nvidia: {loaderFallback: true, devPath: /g, mpsPath: /h, discovery: tegra}
-health: {unansweredGrace: 7s, goneGrace: 8s, ignoreXids: all, heedXids: [79, 13]}
+health:
+  unansweredGrace: 7s
+  goneGrace: 8s
+  ignoreXids: all
+  heedXids: [79, 13]
+  unknown: unhealthy
+  onMonitorLoss: drain
+  monitorLossGrace: 9s
+  holdDown: 10s
+  holdDownLimit: 11s
+  holdDownMemory: 12s
+  passes: 13
+  residueHold: 14s
+  working: 15s
+  performing: off
+  trend: 16s
+  deep: 17s
+  deepCommand: [diagnose, -r, '1']
+  weights: {working: warn, performing: out, trend: off, deep: out}
+  thresholds:
+    eccUncorrected: 1
+    fabricJoin: 18s
+    temperatureMargin: 2
+    busyPercent: 3
+    nvlinkErrors: 4
+    eccCorrectedPerHour: off
+    remappedRowsPerHour: 5
+    pcieReplaysPerHour: 6
+    meanWatts: 7
+  xids: {94: permanent, 13: ignore}
+  unknownXids: application
+  stateFile: /state
 cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
 imexRequired: true
 mig: single
@@ -42,6 +71,7 @@ exclude:
   - {minMemory: 40Gi, maxMemory: 80G, migProfile: 1g.*, kind: partition, display: true}
 handover: {lists: [cdi-cri, envvar, envvar], ids: index, mpsRoot: /k, imex: 0}
 pools:
+  - {name: q, resource: a.io/q, preStart: reset, preStartCommand: reset it, preStartLimit: 3s}
   - name: p
     select: {index: ['0', '1:0']}
     reserved: [{index: 1}]
@@ -57,8 +87,22 @@ pools:
       gds: true
       gdrcopy: true
       mofed: true
-"
-    ));
+";
+
+#[test]
+fn reads_every_key() {
+    insta::assert_debug_snapshot!(config(EVERY_KEY));
+}
+
+#[test]
+fn verdicts_are_kept_beside_the_kubelets_socket_unless_it_is_said_otherwise() {
+    let file = |text| config(text).health.state_file;
+    assert_eq!(
+        file("kubelet: {dir: /k}"),
+        Some("/k/ostler-state.json".into())
+    );
+    assert_eq!(file("health: {stateFile: /s}"), Some("/s".into()));
+    assert_eq!(file("health: {stateFile: off}"), None);
 }
 
 #[test]
@@ -183,6 +227,8 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
         ("BackendsFile", "backends"),
         ("NvidiaBackendFile", "backends/nvidia"),
         ("HealthFile", "health"),
+        ("WeightsFile", "health/weights"),
+        ("ThresholdsFile", "health/thresholds"),
         ("CdiFile", "cdi"),
         ("HandoverFile", "handover"),
         ("PoolFile", "pools[]"),
@@ -195,7 +241,7 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
     }
     let defs = schema["$defs"].as_object().unwrap();
     let objects = defs.values().filter(|def| def.get("properties").is_some());
-    assert_eq!(objects.count(), 12, "a new section needs a row above");
+    assert_eq!(objects.count(), 14, "a new section needs a row above");
 }
 
 #[test]

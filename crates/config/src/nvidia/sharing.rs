@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
 
-use crate::source::{Fields, Item, Notes, Place, Said};
+use crate::{
+    Sharing,
+    source::{Fields, Item, Notes, Place, Said},
+};
 
 /// What every name begins with.
 const PREFIX: &str = "nvidia.com/";
@@ -62,8 +65,30 @@ pub enum DeviceRef {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceName(String);
 
+/// How many units a device can become.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    replicas: u32,
+    why: &'static str,
+}
+
+// === impl Most ===
+
+impl Most {
+    /// Of time-slicing.
+    pub(super) const SLICES: Self = Self {
+        replicas: Sharing::MOST,
+        why: "the kubelet takes no longer list",
+    };
+    /// Of MPS.
+    pub(super) const CLIENTS: Self = Self {
+        replicas: Sharing::MOST_MPS,
+        why: "no card serves as many clients of MPS",
+    };
+}
+
 /// Reads a section; at least one resource must be in it.
-pub(super) fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Replicated> {
+pub(super) fn read(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<Replicated> {
     let mut at = item.fields(notes)?;
     let rename = at
         .take(notes, "renameByDefault")
@@ -86,7 +111,7 @@ pub(super) fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Replicated> {
     let list = list.unwrap_or_default();
     let resources = list
         .iter()
-        .filter_map(|item| resource(item, notes))
+        .filter_map(|item| resource(item, notes, most))
         .collect();
     at.finish(notes);
     Some(Replicated {
@@ -113,10 +138,10 @@ pub(super) fn name(
     item?.parsed(notes, help)
 }
 
-fn resource(item: &Item<'_>, notes: &mut Notes) -> Option<ReplicatedResource> {
+fn resource(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<ReplicatedResource> {
     let mut at = item.fields(notes)?;
     let resource = name(&mut at, notes, "name", true);
-    let replicas = replicas(&mut at, notes);
+    let replicas = replicas(&mut at, notes, most);
     let rename = name(&mut at, notes, "rename", false);
     let devices = match at.take(notes, "devices") {
         Some(item) => devices(&item, notes),
@@ -134,13 +159,23 @@ fn resource(item: &Item<'_>, notes: &mut Notes) -> Option<ReplicatedResource> {
     })
 }
 
-fn replicas(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<u32>> {
+fn replicas(at: &mut Fields<'_>, notes: &mut Notes, most: Most) -> Option<Said<u32>> {
     let help = "say how many units a device becomes, 2 or more";
     let Some(item) = at.take(notes, "replicas") else {
         notes.error(at.place, &at.key("replicas"), "`replicas` is missing", help);
         return None;
     };
-    item.number(notes, 2..=i32::MAX.unsigned_abs())
+    let replicas = item.number(notes, 2..=i32::MAX.unsigned_abs())?;
+    // NVIDIA's plugin takes any number.
+    if replicas.value > most.replicas {
+        let message = format!(
+            "{} are too many, {}: the devices are not offered",
+            replicas.value, most.why
+        );
+        let help = format!("write at most {}", most.replicas);
+        notes.warn(replicas.place, &at.key("replicas"), message, help);
+    }
+    Some(replicas)
 }
 
 /// `all`, a number, or a list of devices.

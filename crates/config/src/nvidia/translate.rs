@@ -104,6 +104,8 @@ impl Translation<'_> {
             include: Vec::new(),
             exclude: Vec::new(),
             pools: built.into_iter().map(|built| built.pool).collect(),
+            needs: crate::Needs::default(),
+            unknown: crate::UnknownAs::default(),
         };
     }
 
@@ -252,13 +254,18 @@ impl Translation<'_> {
             "flags.plugin.deviceIDStrategy",
             &plugin.device_id_strategy,
         );
-        let root = merge.text("driver-root", "", &flags.driver_root);
-        let dev = merge.text_or("dev-root", "", &flags.dev_root, &root);
-        let prefix = merge.text("cdi-annotation-prefix", "", &plugin.cdi_annotation_prefix);
+        let key = "flags.nvidiaDriverRoot";
+        let root = merge.text("driver-root", key, &flags.driver_root);
+        let key = "flags.nvidiaDevRoot";
+        let dev = merge.text_or("dev-root", key, &flags.dev_root, &root);
+        let key = "flags.plugin.cdiAnnotationPrefix";
+        let prefix = merge.text("cdi-annotation-prefix", key, &plugin.cdi_annotation_prefix);
         let gds = merge.is("gds-enabled", "", &flags.gds);
         let gdrcopy = merge.is("gdrcopy-enabled", "", &flags.gdrcopy);
         let mofed = merge.is("mofed-enabled", "", &flags.mofed);
         let mps = merge.text("mps-root", "flags.mpsRoot", &flags.mps_root);
+        validate::roots(&mut self.merge, &dev, &mps);
+        validate::prefix(&mut self.merge, &prefix);
         let lists = validate::lists(&mut self.merge);
         let imex = validate::imex(&mut self.merge);
         let id_words = [("uuid", IdStrategy::Uuid), ("index", IdStrategy::Index)];

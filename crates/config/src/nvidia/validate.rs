@@ -1,10 +1,12 @@
 //! What the plugin refuses after it has put flags and file together.
 
+use std::path::Path;
+
 use super::{
     merge::{Merge, Pick},
     translate::LISTS,
 };
-use crate::{Handover, ListStrategy, Mig, Origin};
+use crate::{Handover, ListStrategy, Mig, Origin, file::relative};
 
 /// The list strategies, sorted, each once.
 pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
@@ -49,6 +51,25 @@ pub(super) fn imex(merge: &mut Merge<'_>) -> (Vec<u32>, Origin) {
         }
     };
     (channels, pick.origin)
+}
+
+/// Folders on the host. NVIDIA's plugin takes any text.
+pub(super) fn roots(merge: &mut Merge<'_>, dev: &Pick<String>, mps: &Pick<String>) {
+    let roots = [(dev, "/run/nvidia/driver"), (mps, "/run/nvidia/mps")];
+    for (pick, example) in roots {
+        if !pick.value.is_empty()
+            && let Some((message, help)) = relative(Path::new(&pick.value), example)
+        {
+            merge.warn(pick, message, help);
+        }
+    }
+}
+
+/// The beginning of the CDI annotation's key. NVIDIA's plugin takes any text.
+pub(super) fn prefix(merge: &mut Merge<'_>, pick: &Pick<String>) {
+    if let Some((message, help)) = crate::file::prefix(&pick.value) {
+        merge.warn(pick, message, help);
+    }
 }
 
 /// What sharing through MPS needs.

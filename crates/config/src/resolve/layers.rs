@@ -1,10 +1,12 @@
 //! Flags and variables over the file, the file over the defaults; and who said what.
 
+mod health;
+
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Config, Error, File, Handover, Origin, Origins, Overrides, Period, Pool, Pools, Problem,
-    Problems, Resolved, Severity,
+    Config, Error, File, Handover, Health, Needs, Origin, Origins, Overrides, Period, Pool, Pools,
+    Problem, Problems, Resolved, Severity,
     file::{HandoverFile, PoolFile},
     source::{Place, Said, Source},
 };
@@ -46,6 +48,8 @@ impl Resolved {
         layers.values(&mut config, &file);
         layers.flags(&mut config, overrides);
         config.pools = layers.pools(&file);
+        layers.settle(&mut config);
+        config.pools.needs = Needs::of(&config);
         Self {
             config,
             origins: layers.origins,
@@ -61,6 +65,8 @@ impl Resolved {
             from,
         };
         layers.flags(&mut self.config, overrides);
+        layers.settle(&mut self.config);
+        self.config.pools.needs = Needs::of(&self.config);
         self.origins = layers.origins;
     }
 
@@ -110,8 +116,15 @@ impl Layers<'_> {
         if let Some(library) = flag(key, "nvml-library", flags.nvml_library) {
             probe.nvml_library = Some(library);
         }
+        let key = "backends.nvidia.mpsPath";
+        if let Some(path) = flag(key, "mps-path", flags.mps_path) {
+            probe.mps_path = Some(path);
+        }
         if let Some(socket) = flag("controlSocket", "control-socket", flags.control_socket) {
             config.control_socket = socket;
+        }
+        if let Some(dir) = flag("cdi.dir", "cdi-dir", flags.cdi_dir) {
+            config.cdi.dir = dir;
         }
     }
 
@@ -146,6 +159,8 @@ impl Layers<'_> {
         );
         self.set(key, socket, &file.kubelet.pod_resources_socket);
         let cdi = &mut config.cdi;
+        self.set("cdi.dir", &mut cdi.dir, &file.cdi.dir);
+        self.set("cdi.runtime", &mut cdi.runtime, &file.cdi.runtime);
         self.set(
             "cdi.driverRoot",
             &mut cdi.driver_root,
@@ -162,18 +177,18 @@ impl Layers<'_> {
             &mut cdi.disable_hooks,
             &file.cdi.disable_hooks,
         );
-        self.set(
-            "health.ignoreXids",
-            &mut config.xids.ignore,
-            &file.health.ignore_xids,
-        );
-        self.set(
-            "health.heedXids",
-            &mut config.xids.heed,
-            &file.health.heed_xids,
-        );
+        self.health(config, &file.health);
         self.backend(config, file);
         self.times(config, file);
+    }
+
+    /// Fills in what follows from other values.
+    fn settle(&self, config: &mut Config) {
+        let health = &mut config.health;
+        if self.origins.of("health.stateFile") == Origin::Default {
+            health.state_file = Some(config.kubelet.dir.join(Health::STATE_FILE));
+        }
+        config.pools.unknown = health.unknown;
     }
 
     fn backend(&mut self, config: &mut Config, file: &File) {
@@ -214,6 +229,32 @@ impl Layers<'_> {
                 &h.unanswered_grace,
             ),
             ("health.goneGrace", &mut health.gone_grace, &h.gone_grace),
+            (
+                "health.monitorLossGrace",
+                &mut health.monitor_loss_grace,
+                &h.monitor_loss_grace,
+            ),
+            ("health.holdDown", &mut health.hold_down, &h.hold_down),
+            (
+                "health.holdDownLimit",
+                &mut health.hold_down_limit,
+                &h.hold_down_limit,
+            ),
+            (
+                "health.holdDownMemory",
+                &mut health.hold_down_memory,
+                &h.hold_down_memory,
+            ),
+            (
+                "health.thresholds.fabricJoin",
+                &mut health.thresholds.fabric_join,
+                &h.thresholds.fabric_join,
+            ),
+            (
+                "health.residueHold",
+                &mut health.residue_hold,
+                &h.residue_hold,
+            ),
         ];
         for (key, value, said) in times {
             self.set(key, value, &said.clone().map(|said| said.map(Period::get)));
@@ -261,6 +302,9 @@ impl Layers<'_> {
             ("sharing.distinct", at(&sharing.distinct)),
             ("placement.policy", at(&placement.policy)),
             ("placement.weights", at(&placement.weights)),
+            ("preStart", at(&pool.pre_start)),
+            ("preStartCommand", at(&pool.pre_start_command)),
+            ("preStartLimit", at(&pool.pre_start_limit)),
         ];
         for (name, place) in places {
             if let Some(place) = place {
@@ -305,6 +349,7 @@ impl PoolFile {
             sharing: self.sharing.resolve(),
             placement: self.placement.resolve(),
             handover: self.handover.over(base),
+            pre_start: self.prepare(),
         }
     }
 }

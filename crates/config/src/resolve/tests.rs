@@ -44,6 +44,8 @@ fn every_flag_reaches_its_value() {
         driver_path: path("/4"),
         nvml_library: path("/5"),
         control_socket: path("/6"),
+        mps_path: path("/7"),
+        cdi_dir: path("/8"),
     };
     let found = resolved(overrides, "");
     let config = &found.config;
@@ -54,8 +56,10 @@ fn every_flag_reaches_its_value() {
         config.probe.driver_path.clone(),
         config.probe.nvml_library.clone(),
         Some(config.control_socket.clone()),
+        config.probe.mps_path.clone(),
+        Some(config.cdi.dir.clone()),
     ];
-    let expected: Vec<_> = (1..=6)
+    let expected: Vec<_> = (1..=8)
         .map(|n| Some(PathBuf::from(format!("/{n}"))))
         .collect();
     assert_eq!(values[..], expected[..]);
@@ -63,7 +67,7 @@ fn every_flag_reaches_its_value() {
         .rows()
         .into_iter()
         .filter(|row| row.origin != Origin::Default);
-    assert_eq!(said.count(), 6);
+    assert_eq!(said.count(), 8);
 }
 
 #[test]
@@ -78,4 +82,26 @@ fn a_folder_of_a_flag_in_which_no_socket_fits_is_refused_and_the_flag_named() {
         text.starts_with("variable OSTLER_KUBELET_DIR: kubelet.dir: the path has 100 bytes"),
         "{text}"
     );
+}
+
+#[test]
+fn what_must_be_there_follows_from_flags_and_file_together() {
+    let text = "imexRequired: true\nbackends: {nvidia: {mpsPath: /file}}\n";
+    let file = crate::parse("ostler.yaml", text).unwrap();
+    let needs = |overrides| Config::resolve(overrides, file.clone()).pools.needs;
+    let said = needs(Overrides::default());
+    assert_eq!(
+        said.mps_path.as_deref(),
+        Some(std::path::Path::new("/file"))
+    );
+    assert!(said.imex);
+    let over = needs(Overrides {
+        mps_path: Some("/flag".into()),
+        ..Overrides::default()
+    });
+    assert_eq!(
+        over.mps_path.as_deref(),
+        Some(std::path::Path::new("/flag"))
+    );
+    assert_eq!(Config::default().pools.needs, crate::Needs::default());
 }

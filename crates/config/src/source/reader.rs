@@ -346,6 +346,18 @@ impl<'n> Fields<'n> {
         (!matches!(entry.node.value, Value::Null)).then_some(item)
     }
 
+    /// Every key with its place and its value, for maps whose keys are not known before.
+    pub(crate) fn items(&self) -> Vec<(&'n str, Place, Item<'n>)> {
+        let item = |entry: &'n Entry| {
+            let value = Item {
+                key: self.key(&entry.key),
+                node: &entry.node,
+            };
+            (entry.key.as_str(), entry.place, value)
+        };
+        self.entries.iter().map(item).collect()
+    }
+
     /// The place of a key itself.
     pub(crate) fn key_place(&self, name: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == name);

@@ -9,9 +9,11 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     folder::View,
     known::Answer,
+    prepare::options,
     service::{Line, Served},
     wait::{changed, until},
 };
+use crate::api::deviceplugin::DevicePluginOptions;
 
 /// Why a registration is held to be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +30,9 @@ pub(crate) enum Lost {
     /// The kubelet counts no device of ours.
     #[error("the kubelet does not count the resource although its stream is open")]
     Forgotten,
+    /// The kubelet asks for the options once, and they are others now.
+    #[error("what the kubelet is to call before a container starts was changed in the config")]
+    Options,
 }
 
 /// Everything that is watched for one registration.
@@ -41,6 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) line: watch::Receiver<Line>,
     pub(crate) served: watch::Receiver<Arc<Served>>,
     pub(crate) answers: watch::Receiver<Option<Answer>>,
+    /// What the kubelet was told of the plugin.
+    pub(crate) options: DevicePluginOptions,
 }
 
 /// How many answers in a row must lack a resource before it counts as forgotten. Grows when a new
@@ -82,7 +89,15 @@ impl Evidence<'_> {
             lost = self.gone() => lost,
             () = self.ended() => Lost::Stream,
             () = self.forgotten(patience) => Lost::Forgotten,
+            () = self.other_options() => Lost::Options,
         }
+    }
+
+    async fn other_options(&self) {
+        until(&self.served, |served| {
+            options(&served.offer) != self.options
+        })
+        .await;
     }
 
     async fn ended(&self) {

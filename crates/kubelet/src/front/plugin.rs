@@ -17,6 +17,7 @@ use super::{
     folder::View,
     known::Answer,
     pace::Pace,
+    prepare::options,
     ready::Ready,
     register::{self, register},
     service::Served,
@@ -111,6 +112,7 @@ impl Plugin {
             line: server.line(),
             served: self.served.clone(),
             answers: self.answers.clone(),
+            options: options(&self.served.borrow().offer),
         };
         memory.pace.begin();
         let life = self.live(&name, kubelet, &evidence, &mut memory.patience);
@@ -132,7 +134,8 @@ impl Plugin {
             self.row.set(Phase::Registering, message, Some(name));
         }
         let enrolled = async {
-            register(&self.resource, name, kubelet, self.settings.register_limit).await?;
+            let limit = self.settings.register_limit;
+            register(&self.resource, name, kubelet, evidence.options, limit).await?;
             self.row.count();
             let limit = self.settings.stream_limit;
             timeout(limit, evidence.opened())

@@ -133,10 +133,10 @@ impl Plugin {
         let name = self.name()?;
         self.kept.sockets.fetch_add(1, Ordering::Relaxed);
         let bound = Bound::bind(&self.settings.dir.join(&name))?;
-        Ok((
-            Server::start(bound, self.served.clone(), Arc::clone(&self.kept.clock)),
-            name,
-        ))
+        let clock = Arc::clone(&self.kept.clock);
+        let prepare = self.settings.prepare.clone();
+        let server = Server::start(bound, self.served.clone(), clock, prepare);
+        Ok((server, name))
     }
 
     /// The next name.

@@ -6,11 +6,12 @@ use model::ResourceName;
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{Code, transport::Endpoint};
 
-use super::service::OPTIONS;
 use crate::{
     api::{
         VERSION,
-        deviceplugin::{RegisterRequest, registration_client::RegistrationClient},
+        deviceplugin::{
+            DevicePluginOptions, RegisterRequest, registration_client::RegistrationClient,
+        },
     },
     socket,
     status::Phase,
@@ -54,13 +55,14 @@ pub(crate) async fn register(
     resource: &ResourceName,
     endpoint: &str,
     kubelet: UnixStream,
+    options: DevicePluginOptions,
     limit: Duration,
 ) -> Result<(), Error> {
     let request = RegisterRequest {
         version: VERSION.to_owned(),
         endpoint: endpoint.to_owned(),
         resource_name: resource.to_string(),
-        options: Some(OPTIONS),
+        options: Some(options),
     };
     let call = async {
         let channel = socket::channel(Endpoint::from_static(socket::AUTHORITY), kubelet)

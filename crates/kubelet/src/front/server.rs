@@ -17,7 +17,10 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server as Grpc;
 
-use super::service::{Line, Served, Service};
+use super::{
+    prepare::Prepare,
+    service::{Line, Served, Service},
+};
 use crate::{api::deviceplugin::device_plugin_server::DevicePluginServer, socket::Connection};
 
 /// How long to wait before the next accept after one failed, e.g. for lack of file descriptors.
@@ -43,12 +46,13 @@ impl Server {
         bound: Bound,
         served: watch::Receiver<Arc<Served>>,
         clock: Arc<Mutex<Clock>>,
+        prepare: Option<Arc<dyn Prepare>>,
     ) -> Self {
         let (listener, file) = bound.split();
         let (close, cut) = (CancellationToken::new(), CancellationToken::new());
         let line = Arc::new(watch::Sender::new(Line::default()));
         let receiver = line.subscribe();
-        let service = Service::new(served, line, close.clone(), clock);
+        let service = Service::new(served, line, close.clone(), clock, prepare);
         let serving = Grpc::builder()
             .add_service(DevicePluginServer::new(service))
             .serve_with_incoming_shutdown(

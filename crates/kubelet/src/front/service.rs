@@ -7,6 +7,7 @@ use std::{
 
 use config::Policy;
 use futures_util::{Stream, StreamExt, stream};
+use model::DeviceId;
 use place::Clock;
 use pool::Offer;
 use prost::Message;
@@ -14,7 +15,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::wait::changed;
+use super::{
+    prepare::{Prepare, is_wanted, options},
+    wait::changed,
+};
 use crate::{
     api::{
         MESSAGE_LIMIT,
@@ -27,12 +31,6 @@ use crate::{
         },
     },
     list::{TooLarge, list},
-};
-
-/// The options of every plugin.
-pub(crate) const OPTIONS: DevicePluginOptions = DevicePluginOptions {
-    pre_start_required: false,
-    get_preferred_allocation_available: true,
 };
 
 /// An offer with the list that is made of it.
@@ -63,6 +61,7 @@ pub(crate) struct Service {
     cancel: CancellationToken,
     /// Held for a moment only, to read or to note.
     clock: Arc<Mutex<Clock>>,
+    prepare: Option<Arc<dyn Prepare>>,
 }
 
 /// Why a call is refused.
@@ -77,6 +76,10 @@ pub(crate) enum Error {
          request fewer devices of {resource} in one container"
     )]
     AnswerTooLarge { resource: String, bytes: usize },
+    #[error("{id} is no device of {resource}: the kubelet asks again with one of the list")]
+    NoDevice { resource: String, id: String },
+    #[error("{resource}: {reason}")]
+    NotPrepared { resource: String, reason: String },
     #[error(transparent)]
     List(#[from] TooLarge),
     #[error(transparent)]
@@ -110,12 +113,14 @@ impl Service {
         line: Arc<watch::Sender<Line>>,
         cancel: CancellationToken,
         clock: Arc<Mutex<Clock>>,
+        prepare: Option<Arc<dyn Prepare>>,
     ) -> Self {
         Self {
             served,
             line,
             cancel,
             clock,
+            prepare,
         }
     }
 
@@ -135,7 +140,7 @@ impl DevicePlugin for Service {
         &self,
         _: Request<Empty>,
     ) -> Result<Response<DevicePluginOptions>, Status> {
-        Ok(Response::new(OPTIONS))
+        Ok(Response::new(options(&self.offer())))
     }
 
     type ListAndWatchStream =
@@ -183,8 +188,15 @@ impl DevicePlugin for Service {
 
     async fn pre_start_container(
         &self,
-        _: Request<PreStartContainerRequest>,
+        request: Request<PreStartContainerRequest>,
     ) -> Result<Response<PreStartContainerResponse>, Status> {
+        let offer = self.offer();
+        if let Some(prepare) = self.prepare.as_ref().filter(|_| is_wanted(&offer)) {
+            let devices = devices(&offer, &request.into_inner().device_ids)?;
+            let resource = offer.resource.to_string();
+            let prepared = prepare.prepare(offer, devices).await;
+            prepared.map_err(|reason| Error::NotPrepared { resource, reason })?;
+        }
         Ok(Response::new(PreStartContainerResponse {}))
     }
 }
@@ -230,9 +242,12 @@ impl From<Error> for Status {
             ) => Self::invalid_argument(message),
             Error::Prefer(place::Error::TooFew { .. })
             | Error::Grant(grant::Error::Oversized { .. }) => Self::out_of_range(message),
-            Error::Grant(grant::Error::Unknown { .. }) => Self::not_found(message),
+            Error::NoDevice { .. } | Error::Grant(grant::Error::Unknown { .. }) => {
+                Self::not_found(message)
+            }
             // With other cards free, the same request can be met.
-            Error::Prefer(
+            Error::NotPrepared { .. }
+            | Error::Prefer(
                 place::Error::TooFewCards { .. } | place::Error::RequiredTogether { .. },
             )
             | Error::Grant(grant::Error::NotDistinct { .. } | grant::Error::Unhealthy { .. }) => {
@@ -303,6 +318,21 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
         }),
         _ => Ok(answer),
     }
+}
+
+/// The devices behind ids, each once.
+fn devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
+    let device = |id: &String| match offer.unit(id) {
+        Some(unit) => Ok(unit.device.clone()),
+        None => Err(Error::NoDevice {
+            resource: offer.resource.to_string(),
+            id: id.clone(),
+        }),
+    };
+    let mut devices = ids.iter().map(device).collect::<Result<Vec<_>, _>>()?;
+    devices.sort();
+    devices.dedup();
+    Ok(devices)
 }
 
 /// Notes which cards were granted, where placement goes round.

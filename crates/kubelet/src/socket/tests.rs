@@ -34,6 +34,21 @@ fn a_folder_without_room_is_named_with_length_limit_and_remedy() {
     }
 }
 
+/// Up to the limit every resource has room, and beyond it not even the shortest name has.
+#[test]
+fn the_limit_of_the_folder_is_where_names_end_to_fit() {
+    let long = resource(&format!(
+        "{}.example.com/{}",
+        "a".repeat(60),
+        "b".repeat(63)
+    ));
+    for (length, fits) in [(FOLDER_LIMIT, true), (FOLDER_LIMIT + 1, false)] {
+        let dir = format!("/{}", "x".repeat(length - 1));
+        let name = Names::new(Path::new(&dir)).nth(&long, 9_999_999_999);
+        assert_eq!(name.is_ok(), fits, "{name:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn every_name_fits_and_no_two_resources_share_one(length in 1usize..120, n in 0u64..1_000_000) {

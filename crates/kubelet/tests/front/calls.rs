@@ -8,7 +8,7 @@ use kubelet::{
         AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
         PreStartContainerRequest, PreferredAllocationRequest,
     },
-    front::Settings,
+    front::{Prepare, Preparing, Settings},
 };
 use pool::{Offer, Offers, UnitId};
 use rstest::rstest;
@@ -24,20 +24,52 @@ struct Setting {
     node: Node,
     plugin: Plugin,
     stream: tonic::Streaming<kubelet::api::deviceplugin::ListAndWatchResponse>,
-    _kubelet: Registrar,
+    kubelet: Registrar,
     _dir: TempDir,
+}
+
+/// Lets nobody onto the second card.
+#[derive(Debug)]
+struct Doorkeeper;
+
+impl Prepare for Doorkeeper {
+    fn prepare(&self, _: Arc<Offer>, devices: Vec<model::DeviceId>) -> Preparing {
+        let taken = devices.iter().any(|device| device.as_str() == "GPU-0001");
+        let answer = match taken {
+            true => Err("process 7 is on it".to_owned()),
+            false => Ok(()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// Offers whose devices are looked at before a container starts.
+fn guarded(offers: Offers) -> Offers {
+    let guard = |offer: &Arc<Offer>| {
+        let mut pool = config::Pool::clone(&offer.pool);
+        pool.pre_start.mode = config::PreStartMode::Check;
+        Arc::new(Offer {
+            pool: Arc::new(pool),
+            ..Offer::clone(offer)
+        })
+    };
+    offers.iter().map(guard).collect()
 }
 
 async fn setting(offers: Offers) -> Setting {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
-    let node = Node::with(Settings::new(dir.path()), offers);
+    let settings = Settings {
+        prepare: Some(Arc::new(Doorkeeper)),
+        ..Settings::new(dir.path())
+    };
+    let node = Node::with(settings, offers);
     let (plugin, stream) = kubelet.admit().await;
     Setting {
         node,
         plugin,
         stream,
-        _kubelet: kubelet,
+        kubelet,
         _dir: dir,
     }
 }
@@ -77,6 +109,34 @@ async fn options_offer_preference_and_no_pre_start() {
         device_ids: ids(&["GPU-0000"]),
     };
     at.plugin.pre_start_container(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pool_that_wants_it_is_asked_before_a_start() {
+    let mut at = setting(guarded(cards(2, &[]))).await;
+    let options = at.plugin.get_device_plugin_options(Empty {}).await.unwrap();
+    assert!(options.into_inner().pre_start_required);
+    let start = |names: &[&str]| PreStartContainerRequest {
+        device_ids: ids(names),
+    };
+    let free = at.plugin.pre_start_container(start(&["GPU-0000"])).await;
+    free.unwrap();
+    let both = start(&["GPU-0000", "GPU-0001"]);
+    let taken = at.plugin.pre_start_container(both).await.unwrap_err();
+    assert_eq!(taken.code(), Code::FailedPrecondition);
+    assert!(taken.message().contains("process 7"), "{taken}");
+    let unknown = at.plugin.pre_start_container(start(&["GPU-9"])).await;
+    assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
+}
+
+/// The kubelet asks for the options at a registration and never again.
+#[tokio::test]
+async fn options_that_change_are_registered_anew() {
+    let mut at = setting(cards(1, &[])).await;
+    at.node.offers.send_replace(guarded(cards(1, &[])));
+    let (mut plugin, _stream) = at.kubelet.admit().await;
+    let options = plugin.get_device_plugin_options(Empty {}).await.unwrap();
+    assert!(options.into_inner().pre_start_required);
 }
 
 #[tokio::test]

@@ -6,12 +6,18 @@ use std::{
     time::Duration,
 };
 
-use kubelet::{Phase, front::Settings};
+use kubelet::{
+    Phase,
+    front::{self, Settings},
+};
 use tokio::{
     io::AsyncReadExt,
     net::UnixStream,
+    sync::watch,
+    task::JoinSet,
     time::{Instant, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
@@ -322,4 +328,30 @@ async fn serves_without_a_kubelet_where_it_is_not_to_register() {
     assert_eq!(row.registrations, 0);
     node.stop().await;
     assert_eq!(sockets(dir.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_front_end_that_starts_again_forgets_what_is_offered_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Settings::new(dir.path());
+    settings.register = false;
+    let (offers, receiver) = watch::channel(mixed(false));
+    let (board, mut status) = watch::channel(kubelet::Status::default());
+    let rows = |status: &kubelet::Status| -> Vec<String> {
+        let rows = status.resources.iter();
+        let serving = rows.filter(|row| row.socket.is_some());
+        serving.map(|row| row.resource.to_string()).collect()
+    };
+    for expected in [&[GPU, MIG][..], &[GPU]] {
+        let stop = CancellationToken::new();
+        let (settings, receiver) = (settings.clone(), receiver.clone());
+        let front = front::run(settings, receiver, board.clone(), stop.clone());
+        let mut task = JoinSet::new();
+        task.spawn(front);
+        let served = status.wait_for(|status| rows(status) == expected);
+        timeout(LONG, served).await.unwrap().unwrap();
+        stop.cancel();
+        timeout(LONG, task.join_next()).await.unwrap();
+        offers.send_replace(cards(1, &[]));
+    }
 }

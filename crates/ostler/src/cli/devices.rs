@@ -4,11 +4,11 @@ use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration
 
 use anyhow::Context;
 use comfy_table::Table;
-use config::{Config, File, Overrides};
+use config::{Config, File};
 use model::{Entry, Kind, Phase, Snapshot};
 use probe::{
     Update,
-    supervisor::{self, Children},
+    supervisor::{self, Children, Orders},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -21,7 +21,10 @@ use super::{
     place::Place,
     table::{Output, table, text},
 };
-use crate::{inventory, run::own_probe};
+use crate::{
+    inventory::{self, Inlets, Outlets, Rules},
+    run::own_probe,
+};
 
 /// How long a look of our own may take.
 const LOOK: Duration = Duration::from_secs(20);
@@ -81,29 +84,33 @@ impl Sight {
             Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
             Err(error @ Error::Absent { .. }) => {
                 anstream::eprintln!("{error}; looking at the hardware without it");
-                self.look().await
+                self.place.look(&[]).await
             }
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// One look of our own, through a probe, so that a hung driver cannot hang us.
-    async fn look(&self) -> anyhow::Result<Snapshot> {
-        let overrides = Overrides {
-            host_root: self.place.host_root.clone(),
-            driver_path: self.place.driver_path.clone(),
-            nvml_library: self.place.nvml_library.clone(),
-            ..Overrides::default()
-        };
-        let config = Config::resolve(overrides, File::default());
-        let mut settings = own_probe(&config.probe, Children::default());
-        settings.program.args.push("--no-events".to_owned());
+// === impl Place ===
+
+impl Place {
+    /// One look of our own, through a probe, so that a hung driver cannot hang us. The probe is
+    /// started with these flags too.
+    pub(super) async fn look(&self, flags: &[&str]) -> anyhow::Result<Snapshot> {
+        let mut config = Config::resolve(self.overrides(), File::default());
+        // What an agent keeps is its own.
+        config.health.state_file = None;
+        let outlets = Outlets::new(Orders::default());
+        let mut settings = own_probe(&config, Children::default(), outlets.orders.clone());
+        let flags = ["--no-events"].iter().chain(flags);
+        let flags = flags.map(|flag| (*flag).to_owned());
+        settings.program.args.extend(flags);
         let (seen, updates) = mpsc::channel(64);
         let stop = CancellationToken::new();
-        let (snapshots, latest) = watch::channel(Arc::new(Snapshot::empty(jiff::Timestamp::now())));
+        let latest = outlets.snapshots.subscribe();
         let watching = supervisor::run(settings, seen, stop.clone());
         let looking = async {
-            let look = first_look(config.health, updates, snapshots, latest.clone());
+            let look = first_look(Rules::new(&config), updates, outlets, latest.clone());
             let found = timeout(LOOK, look).await;
             stop.cancel();
             found.is_ok()
@@ -120,12 +127,19 @@ impl Sight {
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
 async fn first_look(
-    health: config::Health,
+    rules: Rules,
     mut updates: mpsc::Receiver<Update>,
-    snapshots: watch::Sender<Arc<Snapshot>>,
+    outlets: Outlets,
     mut latest: watch::Receiver<Arc<Snapshot>>,
 ) {
-    let (_unchanged, health) = watch::channel(health);
+    let (_unchanged, rules) = watch::channel(rules);
+    let (_silent, mut requests) = mpsc::channel(1);
+    let inlets = Inlets {
+        rules,
+        updates: &mut updates,
+        requests: &mut requests,
+        boot_id: String::new(),
+    };
     let enough = latest.wait_for(|snapshot| {
         let phase = snapshot.backends.first().map(|backend| backend.phase);
         let sampled = snapshot
@@ -139,7 +153,7 @@ async fn first_look(
         }
     });
     tokio::select! {
-        () = inventory::run(health, &mut updates, snapshots) => {}
+        () = inventory::run(inlets, outlets) => {}
         _ = enough => {}
     }
 }

@@ -50,7 +50,7 @@ impl Args {
         let variable = |name: &str| std::env::var(name).ok();
         match Flags::parse(&self.args, &variable).map_err(config::Error::from)? {
             Call::Help => write!(io::stdout(), "{}", help())?,
-            Call::Version => writeln!(io::stdout(), "{}", env!("CARGO_PKG_VERSION"))?,
+            Call::Version => write!(io::stdout(), "{}", version())?,
             Call::Run(flags) => {
                 let source = Source {
                     origin: Origin::Nvidia(Box::new(flags)),
@@ -64,6 +64,13 @@ impl Args {
     }
 }
 
+/// What NVIDIA's program says of its version, with ours in it.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = option_env!("OSTLER_COMMIT").unwrap_or("unknown");
+    format!("NVIDIA Device Plugin version {version}\ncommit: {commit}\n")
+}
+
 /// What our own variables say: NVIDIA's program has no word for it.
 fn overrides() -> Overrides {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -73,7 +80,9 @@ fn overrides() -> Overrides {
         host_root: path("OSTLER_HOST_ROOT"),
         driver_path: path("OSTLER_DRIVER_PATH"),
         nvml_library: path("OSTLER_NVML_LIBRARY"),
+        mps_path: path("OSTLER_MPS_PATH"),
         control_socket: path("OSTLER_CONTROL_SOCKET"),
+        cdi_dir: path("OSTLER_CDI_DIR"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use config::Overrides;
 
 /// Where the host and its driver are.
 #[derive(Clone, Debug, Default, Args)]
@@ -19,4 +20,18 @@ pub(super) struct Place {
     /// The driver library itself
     #[arg(long, env = "OSTLER_NVML_LIBRARY", value_name = "FILE")]
     pub(super) nvml_library: Option<PathBuf>,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// What it says, for the config.
+    pub(super) fn overrides(&self) -> Overrides {
+        Overrides {
+            host_root: self.host_root.clone(),
+            driver_path: self.driver_path.clone(),
+            nvml_library: self.nvml_library.clone(),
+            ..Overrides::default()
+        }
+    }
 }

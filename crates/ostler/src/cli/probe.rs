@@ -1,6 +1,6 @@
 //! `ostler probe`: what the agent starts as a child, and what a person can run to see the same.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use config::Period;
@@ -11,6 +11,9 @@ use probe::{
 };
 
 use super::place::Place;
+
+/// The heading of the flags for checks.
+const CHECKS: &str = "Checks";
 
 /// Look at the hardware and print what is there, one JSON object per line.
 ///
@@ -47,6 +50,38 @@ struct Nvidia {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     period: Period,
 
+    /// The time between two checks whether the cards work: memory errors, rows that wait to be
+    /// replaced, the fabric, the recovery action; 0 is never
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = period_or_never, help_heading = CHECKS)]
+    working_period: Duration,
+
+    /// The time between two checks whether they work well: throttling, PCIe, NVLink, temperature;
+    /// 0 is never
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = period_or_never, help_heading = CHECKS)]
+    performing_period: Duration,
+
+    /// The time between two looks at counters whose growth tells: corrected memory errors, replaced
+    /// rows, PCIe replays, energy; 0 is never
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = period_or_never, help_heading = CHECKS)]
+    trend_period: Duration,
+
+    /// A program to run for each card that is idle; given again, its arguments. The card passes if
+    /// it exits with 0
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true, help_heading = CHECKS)]
+    deep_command: Vec<String>,
+
+    /// The time between two runs of the --deep-command; 0 is never
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = period_or_never, help_heading = CHECKS)]
+    deep_period: Duration,
+
+    /// How long the --deep-command may take for a card
+    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = CHECKS)]
+    deep_limit: Period,
+
+    /// Say in the samples which processes compute on a device
+    #[arg(long)]
+    processes: bool,
+
     /// Leave this card out, by PCI address or index; may be given several times
     #[arg(long, value_name = "CARD", conflicts_with = "only")]
     skip: Vec<CardRef>,
@@ -66,6 +101,10 @@ struct Nvidia {
     /// The folder of the MPS daemons, as this process sees it
     #[arg(long, value_name = "DIR")]
     mps_path: Option<PathBuf>,
+
+    /// Look for the driver's files that a container needs
+    #[arg(long)]
+    driver_files: bool,
 
     /// How the cards are found
     #[arg(long, value_name = "WAY", default_value = "auto")]
@@ -112,12 +151,14 @@ impl Nvidia {
                 loader_fallback: self.loader_fallback,
                 dev_path: self.dev_path,
                 mps_path: self.mps_path,
+                driver_files: self.driver_files,
                 discovery: match self.discovery {
                     Way::Auto => Discovery::Auto,
                     Way::Nvml => Discovery::Nvml,
                     Way::Tegra => Discovery::Tegra,
                 },
                 scope,
+                processes: self.processes,
             },
             Arc::clone(&calls),
         );
@@ -125,10 +166,30 @@ impl Nvidia {
             period: self.period.get(),
             events: !self.no_events,
             links: !self.no_links,
+            checks: child::Periods {
+                working: self.working_period,
+                performing: self.performing_period,
+                trend: self.trend_period,
+            },
+            deep: (!self.deep_command.is_empty() && !self.deep_period.is_zero()).then_some(
+                child::DeepCheck {
+                    command: self.deep_command,
+                    period: self.deep_period,
+                    limit: self.deep_limit.get(),
+                },
+            ),
             supervised: self.child,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         child::run(&settings, backend, calls)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A length of time; `0` and `off` stand for none.
+fn period_or_never(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" | "0ms" | "off" => Ok(Duration::ZERO),
+        text => text.parse().map(Period::get),
     }
 }

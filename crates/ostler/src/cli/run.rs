@@ -32,10 +32,20 @@ pub(super) struct Args {
     #[command(flatten)]
     place: Place,
 
+    /// The folder of the MPS daemons, as this process sees it; what is shared through MPS waits for
+    /// its daemon there [default: none, nothing waits]
+    #[arg(long, env = "OSTLER_MPS_PATH", value_name = "DIR")]
+    mps_path: Option<PathBuf>,
+
     /// Where commands such as `ostler devices` reach the agent; for root alone
     /// [default: /run/ostler/control.sock]
     #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
     control_socket: Option<PathBuf>,
+
+    /// The folder for CDI specs, as this process sees it
+    /// [default: /var/run/cdi]
+    #[arg(long, env = "OSTLER_CDI_DIR", value_name = "DIR")]
+    cdi_dir: Option<PathBuf>,
 }
 
 // === impl Args ===
@@ -62,6 +72,8 @@ impl Args {
             driver_path: self.place.driver_path,
             nvml_library: self.place.nvml_library,
             control_socket: self.control_socket,
+            cdi_dir: self.cdi_dir,
+            mps_path: self.mps_path,
         };
         (self.config, overrides)
     }

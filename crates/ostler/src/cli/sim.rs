@@ -4,6 +4,8 @@ mod capture;
 mod change;
 mod create;
 pub(super) mod kubelet;
+mod open;
+mod renew;
 mod show;
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
@@ -52,6 +54,9 @@ enum Command {
     Show(show::Args),
     #[command(flatten)]
     Change(change::Change),
+    #[command(flatten)]
+    Renew(renew::Renew),
+    Open(open::Args),
     /// Record every NVML call from now on
     Trace,
     /// Print the NVML calls recorded since `trace`, one a line
@@ -95,6 +100,8 @@ impl Command {
         match self {
             Self::Show(args) => args.show(node),
             Self::Change(change) => change.make(node),
+            Self::Renew(renew) => renew.make(node),
+            Self::Open(args) => args.show(node),
             Self::Trace => {
                 node.trace()?;
                 Ok(

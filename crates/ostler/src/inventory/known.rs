@@ -1,7 +1,7 @@
 //! What the inventory keeps of one device.
 
-use health::{Now, Policy, Record};
-use model::{Device, Entry, Kind, NodeRole, Telemetry};
+use health::{Continuity, Now, Policy, Record, Saved};
+use model::{Cause, CauseKind, Device, Kind, NodeRole, State, Telemetry, Values, Verdict};
 
 /// A device that was seen at least once.
 #[derive(Debug)]
@@ -12,6 +12,12 @@ pub(super) struct Known {
     pub(super) device: Device,
     pub(super) telemetry: Option<Telemetry>,
     pub(super) record: Record,
+    /// The verdict that was told last.
+    pub(super) told: Option<Verdict>,
+    /// Whether the picture is of the look whose sample comes next.
+    pub(super) looked: bool,
+    /// Whether its memory errors are counted apart from its card's.
+    counts_errors: bool,
 }
 
 // === impl Known ===
@@ -23,6 +29,30 @@ impl Known {
             device,
             telemetry: None,
             record: Record::default(),
+            told: None,
+            looked: false,
+            counts_errors: false,
+        }
+    }
+
+    /// A device that an agent knew before this one. What a restart of the node or the driver
+    /// ended is told as a change.
+    pub(super) fn restored(
+        backend: &str,
+        device: Device,
+        saved: Saved,
+        continuity: Continuity,
+        (policy, now): (&Policy, Now),
+    ) -> Self {
+        let same = Continuity {
+            same_boot: true,
+            same_driver: true,
+        };
+        let before = Record::restore(saved.clone(), same, policy, now);
+        Self {
+            told: Some(before.verdict(policy, now)),
+            record: Record::restore(saved, continuity, policy, now),
+            ..Self::new(backend, device)
         }
     }
 
@@ -51,12 +81,41 @@ impl Known {
         new.compute_capability = new.compute_capability.take().or(old.compute_capability);
     }
 
-    /// The device with its verdict at this moment.
-    pub(super) fn entry(&self, policy: Policy, now: Now) -> Entry {
-        Entry {
-            device: self.device.clone(),
-            verdict: self.record.verdict(policy, now),
-            telemetry: self.telemetry.clone(),
+    /// Takes in a check-up.
+    pub(super) fn read(&mut self, reading: &model::Reading, policy: &Policy, now: Now) {
+        if let Values::Working(working) = &reading.values {
+            self.counts_errors |= working.ecc_uncorrected.is_some();
         }
+        self.record.read(reading, policy, now);
     }
+
+    /// What is held of it, given what is held of its card: a partition is only as well as that,
+    /// but for memory errors that are counted for each.
+    pub(super) fn joined(&self, mut own: Verdict, card: &Verdict) -> Verdict {
+        let counted = |cause: &Cause| cause.kind == CauseKind::Ecc && self.counts_errors;
+        let add = |own: &mut Vec<Cause>, card: &[Cause]| {
+            let known = own.clone();
+            let new = |cause: &&Cause| !counted(cause) && !known.iter().any(|k| alike(k, cause));
+            own.extend(card.iter().filter(new).cloned());
+            own.len() > known.len()
+        };
+        add(&mut own.warnings, &card.warnings);
+        if add(&mut own.causes, &card.causes) {
+            let in_hand = own.causes.iter().any(|cause| is_in_hand(cause.kind));
+            own.state = match in_hand {
+                true => State::Maintenance,
+                false => own.state.max(card.state.min(State::Unhealthy)),
+            };
+        }
+        own
+    }
+}
+
+/// Whether two causes tell of the same trouble; of events there are several kinds in one.
+fn alike(one: &Cause, other: &Cause) -> bool {
+    one.kind == other.kind && (one.kind != CauseKind::Event || one.evidence == other.evidence)
+}
+
+fn is_in_hand(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::Cordoned | CauseKind::Released)
 }

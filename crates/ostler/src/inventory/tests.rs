@@ -1,17 +1,27 @@
 use std::collections::BTreeMap;
 
-use model::{CallFailure, StuckCall, Unreadable};
-use probe::protocol::CardRef;
+mod keeping;
+mod ways_back;
+
+use config::Config;
+use model::{CallFailure, Device, Kind, State, StuckCall, Unreadable};
+use probe::protocol::{CardRef, Event};
 
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(300);
 
+/// Rules by which a device that is well again is back at once.
+fn rules() -> Rules {
+    let mut rules = Rules::new(&Config::default());
+    rules.health.gone_grace = GRACE;
+    rules.health.passes = 1;
+    rules.health.hold_down = Duration::ZERO;
+    rules
+}
+
 fn inventory() -> Inventory {
-    Inventory::new(&config::Health {
-        unanswered_grace: Duration::from_secs(30),
-        gone_grace: GRACE,
-    })
+    Inventory::new(&rules(), "this boot".to_owned())
 }
 
 fn at(seconds: u64) -> Now {
@@ -68,6 +78,7 @@ fn sighting(devices: Vec<Device>) -> Sighting {
         stuck: BTreeMap::new(),
         driver_stuck: None,
         unwatched: None,
+        released: probe::Released::default(),
     }
 }
 
@@ -291,10 +302,9 @@ fn a_new_config_keeps_what_was_seen() {
         at(1),
     );
     see(&mut inventory, sighting(vec![card(0)]), at(2));
-    inventory.configure(&config::Health {
-        unanswered_grace: Duration::from_secs(1),
-        gone_grace: Duration::from_secs(5),
-    });
+    let mut new = rules();
+    new.health.gone_grace = Duration::from_secs(5);
+    inventory.configure(&new);
     assert_eq!(states(&mut inventory, at(7)), ["GPU-0 Unhealthy"]);
 }
 
@@ -302,7 +312,7 @@ fn a_new_config_keeps_what_was_seen() {
 fn nothing_new_is_no_new_snapshot() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    assert_eq!(inventory.changed(at(0)).unwrap().generation, 1);
+    assert_eq!(inventory.changed(at(0)).unwrap().0.generation, 1);
     see(&mut inventory, sighting(vec![card(0)]), at(5));
     assert!(inventory.changed(at(5)).is_none());
 }
@@ -313,10 +323,12 @@ fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     let mut first = sighting(vec![card(0)]);
     first.backend.extras.imex_channels = vec![0];
     see(&mut inventory, first, at(1));
-    let mut starting = sighting(Vec::new());
-    starting.backend.phase = Phase::Starting;
-    see(&mut inventory, starting, at(2));
-    inventory.changed(at(2));
+    for phase in [Phase::Failing, Phase::Starting] {
+        let mut blind = sighting(Vec::new());
+        blind.backend.phase = phase;
+        see(&mut inventory, blind, at(2));
+        inventory.changed(at(2));
+    }
     let extras = |inventory: &Inventory| inventory.last.backends[0].extras.imex_channels.clone();
     assert_eq!(extras(&inventory), [0]);
     see(&mut inventory, sighting(vec![card(0)]), at(3));

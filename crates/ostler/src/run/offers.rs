@@ -24,6 +24,8 @@ pub(super) struct Made {
 pub(super) struct Handover {
     pub(super) resource: ResourceName,
     pub(super) text: String,
+    /// Whether they miss something that the config asks for.
+    pub(super) problem: bool,
 }
 
 /// Makes offers of snapshots as the config wants them, until either ends.
@@ -56,9 +58,10 @@ impl Made {
     fn of(plan: Plan) -> Self {
         let sentences = plan.offers.iter().flat_map(|offer| {
             let notes = grant::notes(offer).into_iter();
-            notes.map(|text| Handover {
+            notes.map(|grant::Note { text, problem }| Handover {
                 resource: offer.resource.clone(),
                 text,
+                problem,
             })
         });
         Self {
@@ -78,11 +81,18 @@ impl Made {
             }
         }
         for note in self.notes.iter().filter(|new| !old.notes.contains(new)) {
-            tracing::info!(pool = note.pool, "{}", note.text);
+            match note.kind.is_problem() {
+                true => tracing::warn!(pool = note.pool, "{}", note.text),
+                false => tracing::info!(pool = note.pool, "{}", note.text),
+            }
         }
         let told = |new: &&Handover| !old.handover.contains(new);
-        for Handover { resource, text } in self.handover.iter().filter(told) {
-            tracing::info!(%resource, "{text}");
+        for new in self.handover.iter().filter(told) {
+            let Handover { resource, text, .. } = new;
+            match new.problem {
+                true => tracing::warn!(%resource, "{text}"),
+                false => tracing::info!(%resource, "{text}"),
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::Path,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -14,7 +14,7 @@ use model::{Phase, Snapshot};
 use pool::Offers;
 use probe::{
     Update,
-    supervisor::{self, Children},
+    supervisor::{self, Children, Orders},
 };
 use tokio::{
     sync::{Mutex, mpsc, watch},
@@ -27,10 +27,15 @@ use web::control::Pages;
 use super::{
     Source,
     offers::{self, Made},
-    probe::own_probe,
+    operator::Operator,
+    prestart::Steward,
+    probe::{is_other, own_probe},
     status::Status,
 };
-use crate::{inventory, reap};
+use crate::{
+    inventory::{self, Inlets, Outlets, Request, Rules},
+    reap,
+};
 
 /// The pause before a part that ended by itself is started again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -42,8 +47,12 @@ pub(super) enum Part {
     Probe,
     /// Puts what is seen into snapshots.
     Inventory,
+    /// Keeps what has to outlive the agent.
+    Keeper,
     /// Makes offers of the snapshots.
     Offers,
+    /// Writes CDI specs, and passes the offers on that they are there for.
+    Cdi,
     /// Serves the kubelet.
     Kubelet,
     /// Serves the commands.
@@ -52,10 +61,12 @@ pub(super) enum Part {
     Reaper,
 }
 
-const ALL: [Part; 6] = [
+const ALL: [Part; 8] = [
     Part::Probe,
     Part::Inventory,
+    Part::Keeper,
     Part::Offers,
+    Part::Cdi,
     Part::Kubelet,
     Part::Control,
     Part::Reaper,
@@ -76,10 +87,18 @@ pub(super) struct Parts {
 struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
-    health: watch::Sender<config::Health>,
+    rules: watch::Sender<Rules>,
+    asked: mpsc::Sender<Request>,
+    requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     pools: watch::Sender<Pools>,
     snapshots: watch::Sender<Arc<Snapshot>>,
+    /// Everything that the inventory tells, snapshots among it.
+    known: Outlets,
+    /// Offers as they are made.
+    drafts: watch::Sender<Offers>,
+    /// Offers that the kubelet may have.
     offers: watch::Sender<Offers>,
+    cdi: watch::Sender<kubelet::cdi::Status>,
     /// What became of every device.
     made: watch::Sender<Made>,
     kubelet: watch::Sender<kubelet::Status>,
@@ -96,7 +115,9 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl Parts {
     pub(super) fn new(config: Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
-        let health = watch::Sender::new(config.health.clone());
+        let (asked, requests) = mpsc::channel(16);
+        let rules = watch::Sender::new(Rules::new(&config));
+        let known = Outlets::new(Orders::default());
         let pools = watch::Sender::new(config.pools.clone());
         Self {
             config,
@@ -106,10 +127,15 @@ impl Parts {
             wires: Wires {
                 seen,
                 updates: Arc::new(Mutex::new(updates)),
-                health,
+                rules,
+                asked,
+                requests: Arc::new(Mutex::new(requests)),
                 pools,
-                snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
+                snapshots: known.snapshots.clone(),
+                known,
+                drafts: watch::Sender::new(Offers::default()),
                 offers: watch::Sender::new(Offers::default()),
+                cdi: watch::Sender::default(),
                 made: watch::Sender::default(),
                 kubelet: watch::Sender::default(),
                 status: watch::Sender::new(Status::new(source.file().map(Path::to_owned))),
@@ -154,13 +180,14 @@ impl Parts {
         }
     }
 
-    /// Waits until the driver is found not to start, where that is to end the agent; why. Once it
-    /// has started, nothing ends the agent.
+    /// Waits until the driver is found not to start, or to lack an IMEX channel that is required,
+    /// where that is to end the agent; why. Once it has started, nothing ends the agent.
     pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
         let wanted = self.config.fail_on_init_error;
         let mut snapshots = self.wires.snapshots.subscribe();
+        let pools = self.config.pools.clone();
         async move {
-            if wanted && let Some(reason) = failed_start(&mut snapshots).await {
+            if wanted && let Some(reason) = failed_start(&mut snapshots, &pools).await {
                 return reason;
             }
             std::future::pending().await
@@ -190,10 +217,13 @@ impl Parts {
         let old = std::mem::replace(&mut self.config, new);
         let mut changed = Vec::new();
         let mut pools_changed = false;
-        if old.probe != self.config.probe {
+        if is_other(&old, &self.config) || needs_files(&old) != needs_files(&self.config) {
             changed.push(Part::Probe);
         }
-        self.wires.health.send_replace(self.config.health.clone());
+        if old.cdi != self.config.cdi || old.probe.host_root != self.config.probe.host_root {
+            changed.push(Part::Cdi);
+        }
+        self.wires.rules.send_replace(Rules::new(&self.config));
         // Offers are made anew; those that come out the same disturb nobody.
         if old.pools != self.config.pools {
             self.wires.pools.send_replace(self.config.pools.clone());
@@ -251,26 +281,48 @@ impl Wires {
         let config = config.clone();
         match part {
             Part::Probe => {
-                let mut settings = own_probe(&config.probe, wires.children);
+                let mut settings = own_probe(&config, wires.children, wires.known.orders);
                 settings.program.args.extend(wires.log);
-                Box::pin(supervisor::run(settings, wires.seen, stop))
+                if needs_files(&config) {
+                    settings.program.args.push("--driver-files".to_owned());
+                }
+                let mut restored = wires.known.restored.subscribe();
+                Box::pin(async move {
+                    // What an operator has in hand is not looked at, not even once.
+                    let ready = restored.wait_for(|restored| *restored);
+                    if stop.run_until_cancelled(ready).await.is_some() {
+                        supervisor::run(settings, wires.seen, stop).await;
+                    }
+                })
             }
-            Part::Inventory => Box::pin(async move {
-                let mut updates = wires.updates.lock().await;
-                let health = wires.health.subscribe();
-                let work = inventory::run(health, &mut updates, wires.snapshots);
-                let _ = stop.run_until_cancelled(work).await;
-            }),
+            Part::Inventory => wires.inventory(config, stop),
+            Part::Keeper => {
+                let (kept, rules) = (wires.known.kept.subscribe(), wires.rules.subscribe());
+                Box::pin(inventory::keep(kept, rules, stop))
+            }
             Part::Offers => Box::pin(async move {
                 let snapshots = wires.snapshots.subscribe();
                 let pools = wires.pools.subscribe();
-                let work = offers::make(snapshots, pools, wires.offers, wires.made);
+                let work = offers::make(snapshots, pools, wires.drafts, wires.made);
                 let _ = stop.run_until_cancelled(work).await;
             }),
+            Part::Cdi => {
+                let settings = kubelet::cdi::Settings::new(config.cdi, config.probe.host_root);
+                let wires = kubelet::cdi::Wires {
+                    snapshots: wires.snapshots.subscribe(),
+                    pools: wires.pools.subscribe(),
+                    drafts: wires.drafts.subscribe(),
+                    offers: wires.offers,
+                    status: wires.cdi,
+                };
+                Box::pin(kubelet::cdi::run(settings, wires, stop))
+            }
             Part::Kubelet => {
                 let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
                 settings.pod_resources = Some(config.kubelet.pod_resources_socket);
                 settings.register = config.kubelet.register;
+                let steward = Steward::new(wires.known, wires.asked, wires.children);
+                settings.prepare = Some(Arc::new(steward));
                 let offers = wires.offers.subscribe();
                 Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
             }
@@ -286,6 +338,21 @@ impl Wires {
         }
     }
 
+    fn inventory(self, config: Config, stop: CancellationToken) -> Task {
+        Box::pin(async move {
+            let mut updates = self.updates.lock().await;
+            let mut requests = self.requests.lock().await;
+            let inlets = Inlets {
+                rules: self.rules.subscribe(),
+                updates: &mut updates,
+                requests: &mut requests,
+                boot_id: boot_id(config.probe.host_root),
+            };
+            let work = inventory::run(inlets, self.known);
+            let _ = stop.run_until_cancelled(work).await;
+        })
+    }
+
     /// What commands can ask for. Read when asked for, from what is known already.
     fn pages(self) -> Pages {
         let Self {
@@ -293,9 +360,13 @@ impl Wires {
             status,
             kubelet,
             made,
+            cdi,
+            known,
+            asked,
             ..
         } = self;
-        Pages::default()
+        Operator::new(known, asked)
+            .add_to(Pages::default())
             .with("/v1/devices", move || {
                 serde_json::to_string(&**snapshots.borrow())
             })
@@ -303,13 +374,30 @@ impl Wires {
                 let mut status = status.borrow().clone();
                 status.resources.clone_from(&kubelet.borrow().resources);
                 status.offers.clone_from(&made.borrow());
+                status.cdi.clone_from(&cdi.borrow());
                 serde_json::to_string(&status)
             })
     }
 }
 
+/// The kernel's id of this boot; empty where it does not tell.
+fn boot_id(host_root: PathBuf) -> String {
+    let root = host::Root::new(host_root);
+    root.text("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+}
+
+/// Whether the probe looks for the driver's files, which only CDI specs are made of.
+fn needs_files(config: &Config) -> bool {
+    let pools = config.pools.pools.iter();
+    grant::cdi::Wish::of(pools.map(|pool| &pool.handover)).is_some()
+}
+
 /// Waits for the driver's start; why it failed, if it did.
-async fn failed_start(snapshots: &mut watch::Receiver<Arc<Snapshot>>) -> Option<String> {
+async fn failed_start(
+    snapshots: &mut watch::Receiver<Arc<Snapshot>>,
+    pools: &Pools,
+) -> Option<String> {
     let decided = |snapshot: &Arc<Snapshot>| {
         let mut phases = snapshot.backends.iter().map(|backend| backend.phase);
         phases.any(|phase| !matches!(phase, Phase::Starting | Phase::Failing))
@@ -317,6 +405,13 @@ async fn failed_start(snapshots: &mut watch::Receiver<Arc<Snapshot>>) -> Option<
     let snapshot = Arc::clone(&*snapshots.wait_for(decided).await.ok()?);
     let failed = |phase| matches!(phase, Phase::NoDriver | Phase::DriverFailed);
     let mut backends = snapshot.backends.iter();
-    let backend = backends.find(|backend| failed(backend.phase))?;
-    Some(backend.message.clone())
+    if let Some(backend) = backends.find(|backend| failed(backend.phase)) {
+        return Some(backend.message.clone());
+    }
+    let missing = pool::missing_channels(pools, &snapshot);
+    let channel = missing.first()?;
+    Some(format!(
+        "IMEX channel {channel} is required and /dev/nvidia-caps-imex-channels/channel{channel} is \
+         not visible to the agent"
+    ))
 }

@@ -1,10 +1,13 @@
 //! How this program starts itself again as a probe.
 
-use config::Discovery;
-use probe::supervisor::{Children, Limits, Program, Settings};
+use std::time::Duration;
+
+use config::{Config, Discovery};
+use probe::supervisor::{Children, Limits, Orders, Program, Settings};
 
 /// The NVIDIA probe of this program, with a place where its processes are written down.
-pub(crate) fn own_probe(config: &config::Probe, children: Children) -> Settings {
+pub(crate) fn own_probe(whole: &Config, children: Children, orders: Orders) -> Settings {
+    let config = &whole.probe;
     let mut args: Vec<String> = ["probe", "nvidia", "--child"].map(str::to_owned).into();
     let mut flag = |name: &str, path: &std::path::Path| {
         args.extend([name.to_owned(), path.display().to_string()]);
@@ -32,6 +35,7 @@ pub(crate) fn own_probe(config: &config::Probe, children: Children) -> Settings 
     };
     args.push(format!("--discovery={discovery}"));
     args.push(format!("--period={}ms", config.period.as_millis().max(1)));
+    args.extend(checks(whole));
     Settings {
         name: "nvidia".to_owned(),
         program: Program {
@@ -46,5 +50,33 @@ pub(crate) fn own_probe(config: &config::Probe, children: Children) -> Settings 
             ..Limits::default()
         },
         children,
+        orders,
     }
+}
+
+/// Whether the probe has to be another process with the second config.
+pub(super) fn is_other(one: &Config, other: &Config) -> bool {
+    one.probe != other.probe || checks(one) != checks(other)
+}
+
+/// The arguments that say what is checked, and how often.
+fn checks(config: &Config) -> Vec<String> {
+    let health = &config.health;
+    let periods = [
+        ("working", health.periods.working),
+        ("performing", health.periods.performing),
+        ("trend", health.periods.trend),
+        ("deep", health.periods.deep),
+    ];
+    let every = |(tier, period): (&str, Option<Duration>)| {
+        let millis = period.unwrap_or_default().as_millis();
+        format!("--{tier}-period={millis}ms")
+    };
+    let mut args: Vec<String> = periods.into_iter().map(every).collect();
+    let words = health.deep_command.iter();
+    args.extend(words.map(|word| format!("--deep-command={word}")));
+    if config.pools.asks_who() {
+        args.push("--processes".to_owned());
+    }
+    args
 }

@@ -20,6 +20,8 @@ pub(super) struct Status {
     /// What is not offered and why, and the like; filled in when it is asked for.
     #[serde(flatten)]
     pub(super) offers: Made,
+    /// How it goes with CDI specs; filled in when it is asked for.
+    pub(super) cdi: kubelet::cdi::Status,
 }
 
 /// Which config is at work.
@@ -50,6 +52,7 @@ impl Status {
             },
             resources: Vec::new(),
             offers: Made::default(),
+            cdi: kubelet::cdi::Status::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use host::watch::{Events, Folder};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How often the file is looked at in any case: a link may lead out of the watched folder.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -21,6 +21,10 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub(super) struct Watch {
     file: Option<(PathBuf, Folder)>,
     seen: Option<Identity>,
+    /// When the file is looked at in any case. A wait that was given up does not put it off.
+    due: Instant,
+    /// When a writer that was noticed has had its time.
+    settled: Option<Instant>,
 }
 
 /// Which file it is, and in which version.
@@ -48,6 +52,8 @@ impl Watch {
         Self {
             seen: file.as_ref().and_then(|(path, _)| Identity::of(path)),
             file,
+            due: Instant::now() + PAUSE,
+            settled: None,
         }
     }
 
@@ -57,18 +63,22 @@ impl Watch {
             return std::future::pending().await;
         };
         loop {
-            folder.changed().await;
-            if Identity::of(path) == self.seen {
-                continue;
+            if let Some(settled) = self.settled {
+                sleep_until(settled).await;
+                self.settled = None;
+                let now = Identity::of(path);
+                // A file that is gone for a moment is being replaced; one that stays away is told
+                // of by who reads it.
+                if now != self.seen {
+                    self.seen = now;
+                    return;
+                }
             }
-            sleep(SETTLE).await;
-            let now = Identity::of(path);
-            // A file that is gone for a moment is being replaced; one that stays away is told of
-            // by who reads it.
-            if now != self.seen {
-                self.seen = now;
-                return;
-            }
+            // In time or not, the file is looked at.
+            let _ = timeout_at(self.due, folder.changed()).await;
+            let now = Instant::now();
+            self.due = now + PAUSE;
+            self.settled = (Identity::of(path) != self.seen).then_some(now + SETTLE);
         }
     }
 }
@@ -133,6 +143,23 @@ mod tests {
         fs_err::rename(at("..new"), at("..data")).unwrap();
         timeout(LONG, near.changed()).await.unwrap();
         timeout(LONG, far.changed()).await.unwrap();
+    }
+
+    /// As in a loop with other things to wait for, which come first again and again.
+    #[tokio::test]
+    async fn waits_that_are_given_up_put_nothing_off() {
+        let (near, far) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (link, file) = (near.path().join("ostler.yaml"), far.path().join("file"));
+        fs_err::write(&file, "a").unwrap();
+        symlink(&file, &link).unwrap();
+        // No event comes from the folder that is watched.
+        let mut watch = Watch::new(Some(&link));
+        fs_err::write(&file, "bb").unwrap();
+        let noticed = async {
+            let short = Duration::from_millis(50);
+            while timeout(short, watch.changed()).await.is_err() {}
+        };
+        timeout(LONG, noticed).await.unwrap();
     }
 
     #[tokio::test]

@@ -42,6 +42,7 @@ macro_rules! assert_page {
             (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
             (r#"("?generation"?): \d+"#, "$1: [number]"),
             (r#"[^" ]*/node/libnvidia-ml"#, "[node]/libnvidia-ml"),
+            (r#"("?instance"?): "?\d+"?"#, "$1: [instance]"),
         ]}, { assert_snapshot!($name, $page) });
     };
 }

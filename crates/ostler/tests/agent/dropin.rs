@@ -1,6 +1,7 @@
 //! The agent in the place of NVIDIA's device plugin: under its name, with its flags, its variables
 //! and its config file.
 
+mod extras;
 mod handover;
 mod mig;
 mod platform;
@@ -20,10 +21,12 @@ use crate::{
 /// The name of NVIDIA's program.
 const PLUGIN: &str = "nvidia-device-plugin";
 /// The variables of NVIDIA's that are used here; the tests inherit none of them.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 8] = [
     "CONFIG_FILE",
     "DEVICE_LIST_STRATEGY",
     "FAIL_ON_INIT_ERROR",
+    "IMEX_CHANNEL_IDS",
+    "IMEX_REQUIRED",
     "KUBELET_SOCKET",
     "MIG_STRATEGY",
     "PASS_DEVICE_SPECS",
@@ -64,7 +67,13 @@ impl<'a> Plugin<'a> {
 
     /// Starts it, by the name of a link, and a kubelet.
     async fn on(self, profile: &str) -> Running {
+        self.on_prepared(profile, |_| ()).await
+    }
+
+    /// Starts it on a node that was changed before.
+    async fn on_prepared(self, profile: &str, prepare: impl FnOnce(&Rig)) -> Running {
         let rig = Rig::new(profile);
+        prepare(&rig);
         let kubelet = rig.kubelet(Era::V1_37).await;
         let agent = self.start(&rig);
         Running {
@@ -86,11 +95,12 @@ impl<'a> Plugin<'a> {
         for name in VARIABLES {
             command.env_remove(name);
         }
-        let ours: [(&str, PathBuf); 5] = [
+        let ours: [(&str, PathBuf); 6] = [
             ("KUBELET_SOCKET", rig.kubelet_dir().join("kubelet.sock")),
             ("OSTLER_POD_RESOURCES_SOCKET", rig.pod_resources()),
             ("OSTLER_HOST_ROOT", rig.node.root()),
             ("OSTLER_NVML_LIBRARY", rig.node.library()),
+            ("OSTLER_MPS_PATH", rig.path("mps")),
             ("OSTLER_CONTROL_SOCKET", control(rig, "ostler")),
         ];
         command.envs(ours).env("OSTLER_LOG", LOG);
@@ -242,4 +252,36 @@ async fn with_an_empty_socket_it_serves_and_registers_nowhere() {
     let socket = status["resources"][0]["socket"].as_str().unwrap();
     assert!(rig.kubelet_dir().join(socket).exists(), "{socket}");
     assert_eq!(kubelet.registrations(), []);
+}
+
+#[test]
+fn the_version_is_told_as_nvidias_program_tells_its_own() {
+    let output = ostler().args([PLUGIN, "--version"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let version = env!("CARGO_PKG_VERSION");
+    let [first, second] = lines[..] else {
+        panic!("{text}");
+    };
+    assert_eq!(first, format!("NVIDIA Device Plugin version {version}"));
+    assert!(second.starts_with("commit: "), "{second}");
+}
+
+#[rstest]
+#[case::flag(&["--nope"], None)]
+#[case::variable(&[], Some(("MIG_STRATEGY", "many")))]
+#[case::file(&["--config-file=/nowhere/config.yaml"], None)]
+fn whatever_is_wrong_ends_it_with_nvidias_status(
+    #[case] args: &[&str],
+    #[case] variable: Option<(&str, &str)>,
+) {
+    let mut command = ostler();
+    for name in VARIABLES {
+        command.env_remove(name);
+    }
+    command.arg(PLUGIN).args(args).envs(variable);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!output.stderr.is_empty());
 }

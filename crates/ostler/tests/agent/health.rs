@@ -138,7 +138,7 @@ async fn a_partition_appears_and_disappears_without_a_restart() {
 
 #[tokio::test]
 async fn a_card_appears_and_disappears_without_a_restart() {
-    let config = "probe: {period: 500ms}\nhealth: {goneGrace: 3s}\n";
+    let config = "probe: {period: 500ms}\nhealth: {goneGrace: 3s, holdDown: 500ms, passes: 2}\n";
     let running = Running::start(DGX, config).await;
     let Running { kubelet, rig, .. } = &running;
     let added = rig.node.add_gpu(&NewGpu::default()).unwrap();

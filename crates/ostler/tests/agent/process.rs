@@ -75,6 +75,7 @@ impl Agent {
             .unwrap();
         // A group of its own, so that a test can send it signals without hearing them itself.
         let child = command
+            .env("OSTLER_CDI_DIR", rig.cdi_dir())
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

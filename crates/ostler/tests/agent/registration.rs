@@ -134,3 +134,19 @@ async fn a_kubelet_that_appears_is_registered_with_in_250_ms() {
     }
     panic!("never within {limit:?}: {times:?}");
 }
+
+#[tokio::test]
+async fn told_not_to_register_it_serves_and_registers_nowhere() {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let agent = rig.agent("kubelet: {register: false}\n");
+    let status = agent
+        .says("a socket", |status| {
+            status["resources"][0]["socket"].is_string()
+        })
+        .await;
+    let socket = status["resources"][0]["socket"].as_str().unwrap();
+    assert!(rig.kubelet_dir().join(socket).exists(), "{socket}");
+    assert_eq!(status["resources"][0]["units"], 8);
+    assert_eq!(kubelet.registrations(), []);
+}

@@ -27,8 +27,8 @@ pub(crate) const DGX: &str = "dgx-a100";
 /// A node whose cards are partitioned in different ways.
 pub(crate) const MIG: &str = "a100-mig";
 
-/// The usual patience, and looks in quick succession.
-pub(crate) const QUICK: &str = "probe: {period: 500ms}\n";
+/// The usual patience, looks in quick succession, and a quick way back.
+pub(crate) const QUICK: &str = "probe: {period: 500ms}\nhealth: {holdDown: 500ms, passes: 2}\n";
 
 /// A simulated node in a folder of its own. The kubelet and the agents on it come and go.
 pub(crate) struct Rig {
@@ -87,6 +87,11 @@ impl Rig {
 
     pub(crate) fn pod_resources(&self) -> PathBuf {
         self.path("pod-resources/kubelet.sock")
+    }
+
+    /// The folder of CDI specs.
+    pub(crate) fn cdi_dir(&self) -> PathBuf {
+        self.path("cdi")
     }
 
     /// The UUID of a card.
@@ -245,7 +250,9 @@ pub(crate) fn card(index: usize) -> Target {
 pub(crate) fn sockets(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with("ostler")).collect()
+    names
+        .filter(|name| name.starts_with("ostler") && name.ends_with(".sock"))
+        .collect()
 }
 
 /// Waits until something is so.

@@ -108,7 +108,6 @@ fn what_is_excluded_or_not_included_stays_out_with_its_partitions() {
     GPU-2 - Excluded: excluded by index 2
     GPU-3 - Excluded: `include` does not name it
     MIG-2-0 - Excluded: excluded by index 2
-    (pool `mig` takes no device of this node)
     ");
 }
 
@@ -222,8 +221,6 @@ fn a_mig_card_whose_devices_are_all_held_back_says_so() {
     insta::assert_snapshot!(lines(&plan), @r"
     GPU-0 - Partitioned: it is in MIG mode, and none of its MIG devices is offered
     MIG-0-0 - Excluded: excluded by kind partition
-    (pool `gpu` takes no device of this node)
-    (pool `mig` takes no device of this node)
     ");
 }
 
@@ -254,4 +251,14 @@ fn what_is_set_aside_is_told_to_programs_too() {
     "#);
     assert!(plan.aside[0].kind.is_problem());
     assert!(!AsideKind::Excluded.is_problem());
+}
+
+#[test]
+fn default_pools_that_have_nothing_to_take_are_no_news() {
+    for devices in [vec![card(0)], vec![mig_card(0), mig(0, 0, "1g.5gb")]] {
+        for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
+            let plan = plan_of(&Pools::of(strategy), devices.clone());
+            assert_eq!(plan.notes, []);
+        }
+    }
 }

@@ -271,3 +271,29 @@ fn exclusive_and_shared_cards_live_on_one_node() {
     nvidia.com/gpu.shared: GPU-0::0 GPU-0::1 GPU-0::2 GPU-0::3 GPU-0::4 GPU-0::5 GPU-0::6 GPU-0::7 GPU-0::8 GPU-0::9
     ");
 }
+
+/// What the kubelet is told of each state.
+#[rstest]
+#[case(State::Healthy, true, true)]
+#[case(State::Unknown, true, false)]
+#[case(State::Unhealthy, false, false)]
+#[case(State::Maintenance, false, false)]
+fn a_device_that_cannot_be_judged_is_told_as_the_config_says(
+    #[case] state: State,
+    #[case] usually: bool,
+    #[case] strictly: bool,
+) {
+    let mut entry = card(0);
+    entry.verdict.state = state;
+    for (unknown, healthy) in [
+        (UnknownAs::Healthy, usually),
+        (UnknownAs::Unhealthy, strictly),
+    ] {
+        let mut pools = pools(vec![shared(Method::TimeSlicing, 10, gpu())]);
+        pools.unknown = unknown;
+        let plan = plan_of(&pools, vec![entry.clone()]);
+        let units = &plan.offers[0].units;
+        assert_eq!(units.len(), 10);
+        assert!(units.iter().all(|unit| unit.healthy == healthy));
+    }
+}

@@ -1,6 +1,7 @@
 //! The two threads that call the driver.
 
 use std::{
+    collections::BTreeSet,
     io,
     sync::{
         Arc,
@@ -11,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use model::{DeviceId, Tier};
 use nvml::Calls;
 use tokio::{
     sync::mpsc,
@@ -19,6 +21,8 @@ use tokio::{
 
 use super::{
     Backend, Settings,
+    clocks::Clocks,
+    deep::Deep,
     listen::{Listener, Warnings},
 };
 use crate::protocol::{Message, Report};
@@ -58,6 +62,10 @@ struct Survey<B> {
     calls: Arc<Calls>,
     warnings: Warnings,
     last: Option<Report>,
+    clocks: Clocks,
+    deep: Option<Deep>,
+    /// What was checked last: the loading of the driver, and the devices.
+    checked: Option<(Option<String>, BTreeSet<DeviceId>)>,
 }
 
 /// The other end of a channel is gone: there is nothing left to do.
@@ -97,6 +105,12 @@ impl Work {
             calls: Arc::clone(calls),
             warnings,
             last: None,
+            clocks: Clocks::new(&settings.checks, Instant::now()),
+            deep: settings
+                .deep
+                .clone()
+                .map(|deep| Deep::new(deep, Instant::now())),
+            checked: None,
         };
         threads.push(named("survey", move || survey.run())?);
         Ok(Self {
@@ -155,7 +169,74 @@ impl<B: Backend> Survey<B> {
         for sample in self.backend.samples() {
             self.send(Message::Sample(sample))?;
         }
+        self.hurry(&report, refresh);
+        self.check()
+    }
+
+    /// Moves the clocks: what was said of a card before it was away, or by a driver that was not
+    /// the same, is of no worth any more.
+    fn hurry(&mut self, report: &Report, refresh: bool) {
+        let now = Instant::now();
+        let instance = report.driver.as_ref().and_then(|d| d.instance.clone());
+        let ids = report.devices.iter().map(|device| device.id.clone());
+        let seen = (instance, ids.collect::<BTreeSet<_>>());
+        let known = self.checked.as_ref();
+        if known.is_none_or(|known| known.0 != seen.0 || !seen.1.is_subset(&known.1)) {
+            self.clocks.hurry(now);
+        } else if refresh {
+            self.clocks.hurry_tier(Tier::Working, now);
+        }
+        self.checked = Some(seen);
+    }
+
+    /// Makes the checks that are due.
+    fn check(&mut self) -> Result<(), Gone> {
+        if !self.has_devices() {
+            return Ok(());
+        }
+        for tier in self.clocks.take(Instant::now()) {
+            let Self {
+                calls,
+                backend,
+                links,
+                ..
+            } = self;
+            for checkup in calls.during(model::Work::Checks, || backend.checkups(tier, *links)) {
+                self.send(Message::Checkup(checkup))?;
+            }
+        }
+        let Self {
+            calls,
+            backend,
+            deep: Some(deep),
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        deep.begin(|| backend.patients(), Instant::now());
+        let told = deep.go_on(
+            |card| calls.during(model::Work::Checks, || backend.busy(card)),
+            Instant::now(),
+        );
+        for checkup in told {
+            self.send(Message::Checkup(checkup))?;
+        }
         Ok(())
+    }
+
+    fn has_devices(&self) -> bool {
+        let last = self.last.as_ref();
+        last.is_some_and(|last| last.problem.is_none() && !last.devices.is_empty())
+    }
+
+    /// When the next checks are due.
+    fn next_check(&self) -> Option<Instant> {
+        if !self.has_devices() {
+            return None;
+        }
+        let deep = self.deep.as_ref().map(|deep| deep.next(Instant::now()));
+        self.clocks.next().into_iter().chain(deep).min()
     }
 
     /// Adds links; `false` where nothing was asked.
@@ -187,15 +268,24 @@ impl<B: Backend> Survey<B> {
             .as_ref()
             .is_some_and(|last| last.problem.is_some());
         let due = Instant::now() + self.period;
+        let mut glance = Instant::now() + LOOK_AGAIN;
         let mut order = loop {
-            let left = due.saturating_duration_since(Instant::now());
-            match self.orders.recv_timeout(LOOK_AGAIN.min(left)) {
+            let wake = self.next_check().unwrap_or(due).min(due).min(glance);
+            let left = wake.saturating_duration_since(Instant::now());
+            match self.orders.recv_timeout(left) {
                 Ok(order) => break order,
                 Err(RecvTimeoutError::Disconnected) => break Order::Stop,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if has_problem || Instant::now() >= due || self.backend.glance() {
+            let now = Instant::now();
+            if now >= due || now >= glance && (has_problem || self.backend.glance()) {
                 break Order::Look;
+            }
+            if now >= glance {
+                glance = now + LOOK_AGAIN;
+            }
+            if self.check().is_err() {
+                break Order::Stop;
             }
         };
         while let Ok(next) = self.orders.try_recv() {

@@ -18,7 +18,7 @@ pub(super) struct Function {
     pub(super) address: PciAddress,
     /// The kernel driver it is bound to; `None` where that cannot be seen.
     pub(super) driver: Option<String>,
-    /// Its NUMA node, where the machine has one for it.
+    /// Its NUMA node, where the bus tells one; see [`super::numa`] for what to make of it.
     pub(super) numa: Option<u32>,
 }
 
@@ -51,11 +51,25 @@ pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
     is_card.then(|| Function {
         address,
         driver: files.target(&path("driver"), card),
-        // The kernel writes -1 where there is no node: that is no node and not node -1.
-        numa: files
-            .text(&path("numa_node"), card)
-            .and_then(|node| node.parse().ok()),
+        numa: numa(files, address, address),
     })
+}
+
+/// The NUMA node of a function, read for a card: the function itself or one below it.
+pub(super) fn numa(files: &Files, function: PciAddress, card: PciAddress) -> Option<u32> {
+    let path = format!("{FOLDER}/{function}/numa_node");
+    // The kernel writes -1 where there is no node: that is no node and not node -1.
+    let node = files.text(&path, Some(Locator::Pci(card)))?;
+    node.parse().ok()
+}
+
+/// The bridges above a function, the closest first. They are in the path that its link leads to.
+pub(super) fn bridges(files: &Files, address: PciAddress) -> Vec<PciAddress> {
+    let link = files.link(&format!("{FOLDER}/{address}"), Some(Locator::Pci(address)));
+    let link = link.unwrap_or_default();
+    let parts = link.parent().into_iter().flat_map(|above| above.iter());
+    let bridges = parts.filter_map(|part| part.to_str()?.parse().ok());
+    bridges.rev().collect()
 }
 
 /// A number as sysfs writes it: `0x10de`.

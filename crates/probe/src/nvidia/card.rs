@@ -48,6 +48,17 @@ struct Interview {
     failures: Vec<CallFailure>,
 }
 
+// === impl Card ===
+
+impl Card {
+    /// Sets the NUMA node of the card and so of its MIG devices.
+    pub(super) fn set_numa(&mut self, node: Option<u32>) {
+        for device in &mut self.devices {
+            device.numa = node;
+        }
+    }
+}
+
 // === impl Reader ===
 
 impl Reader {

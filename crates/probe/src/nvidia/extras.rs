@@ -15,7 +15,11 @@ const MOST: usize = 4096;
 
 /// Looks at everything; `mps` is the folder of the MPS daemons as this process sees it.
 pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
-    let channel = |name: &String| name.strip_prefix("channel")?.parse().ok();
+    let channel = |name: &String| {
+        let number = name.strip_prefix("channel")?.parse().ok()?;
+        // A mount whose source was missing leaves a file or a folder, which is no channel.
+        files.has_node(&format!("{IMEX}/{name}")).then_some(number)
+    };
     Extras {
         imex_channels: sorted(files.names(IMEX).iter().filter_map(channel)),
         gds: nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs")),
@@ -97,6 +101,8 @@ mod tests {
             "dev/nvidia-caps-imex-channels/channel10",
             "dev/nvidia-caps-imex-channels/channel0",
             "dev/nvidia-caps-imex-channels/channelX",
+            "dev/nvidia-caps-imex-channels/channel7/folder",
+            "dev/nvidiactl",
             "dev/nvidia-fs1",
             "dev/nvidia-fs0",
             "dev/nvidia-fsx",
@@ -112,6 +118,20 @@ mod tests {
         let mofed = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
         assert_eq!(extras.mofed, mofed);
         assert!(extras.mps.is_empty());
+    }
+
+    /// A character device that every machine has stands in for nodes.
+    #[test]
+    fn a_channel_is_a_device_node_and_no_plain_file_where_nodes_are_nodes() {
+        let root = host(&["dev/nvidia-caps-imex-channels/channel1"]);
+        let at = |path: &str| root.path().join(path);
+        for node in ["dev/nvidiactl", "dev/nvidia-caps-imex-channels/channel0"] {
+            fs_err::os::unix::fs::symlink("/dev/null", at(node)).unwrap();
+        }
+        assert_eq!(read(&files(root.path()), None).imex_channels, [0]);
+        fs_err::remove_file(at("dev/nvidiactl")).unwrap();
+        fs_err::write(at("dev/nvidiactl"), "").unwrap();
+        assert_eq!(read(&files(root.path()), None).imex_channels, [0, 1]);
     }
 
     #[test]

@@ -2,11 +2,18 @@
 //! may, so each is written down in the same table.
 
 use std::{
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use nvml::{Calls, Locator};
+
+/// The node that every driver has.
+const DRIVER: &str = "/dev/nvidiactl";
+
+/// The most names that are read of a card's folder.
+const MOST_NAMES: usize = 4096;
 
 /// The host's `/sys`, `/proc` and `/dev`.
 #[derive(Clone, Debug)]
@@ -35,6 +42,11 @@ impl Files {
         self
     }
 
+    /// The table of calls.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     /// Where the host's `/` is for us.
     pub(super) fn root(&self) -> &Path {
         &self.root
@@ -57,13 +69,30 @@ impl Files {
         })
     }
 
+    /// Whether there is a device node at `path`. In a tree that has plain files for nodes, as one for
+    /// tests may, a plain file is one.
+    pub(super) fn has_node(&self, path: &str) -> bool {
+        self.calls.watch(format!("stat {path}"), None, || {
+            let kinds = |path: &str| {
+                let places = self.places(path).into_iter();
+                places.filter_map(|place| Some(fs_err::metadata(place).ok()?.file_type()))
+            };
+            let plain = || kinds(DRIVER).any(|kind| kind.is_file());
+            kinds(path).any(|kind| kind.is_char_device() || (kind.is_file() && plain()))
+        })
+    }
+
     /// The last part of what a link points to.
     pub(super) fn target(&self, path: &str, card: Option<Locator>) -> Option<String> {
-        let call = format!("readlink {path}");
-        let target = self
-            .calls
-            .watch(call, card, || fs_err::read_link(self.place(path)).ok())?;
+        let target = self.link(path, card)?;
         Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// What a link points to, as it is written.
+    pub(super) fn link(&self, path: &str, card: Option<Locator>) -> Option<PathBuf> {
+        let call = format!("readlink {path}");
+        self.calls
+            .watch(call, card, || fs_err::read_link(self.place(path)).ok())
     }
 
     /// The names in a folder; none where it is absent.
@@ -81,13 +110,32 @@ impl Files {
         })
     }
 
+    /// The names in a folder of a card's.
+    pub(super) fn card_names(&self, path: &str, card: Option<Locator>) -> Vec<String> {
+        self.calls.watch(format!("list {path}"), card, || {
+            let entries = fs_err::read_dir(self.place(path)).into_iter().flatten();
+            let names = entries.flatten().take(MOST_NAMES);
+            names
+                .filter_map(|entry| entry.file_name().into_string().ok())
+                .collect()
+        })
+    }
+
+    /// What the file system says of the first thing that is found at `path`.
+    pub(super) fn metadata(&self, path: &str) -> Option<std::fs::Metadata> {
+        self.calls.watch(format!("stat {path}"), None, || {
+            let mut places = self.places(path).into_iter();
+            places.find_map(|place| fs_err::metadata(place).ok())
+        })
+    }
+
     /// Does something else with the host's files that may hang.
     pub(super) fn watch<T>(&self, call: String, work: impl FnOnce() -> T) -> T {
         self.calls.watch(call, None, work)
     }
 
     /// Every place where the host's absolute `path` may be for us.
-    fn places(&self, path: &str) -> Vec<PathBuf> {
+    pub(super) fn places(&self, path: &str) -> Vec<PathBuf> {
         let below = |root: &PathBuf| root.join(path.trim_start_matches('/'));
         let dev = self.dev.iter().filter(|_| path.starts_with("/dev/"));
         std::iter::once(&self.root).chain(dev).map(below).collect()

@@ -9,6 +9,7 @@ use super::{
     bus::{self, Function},
     card::{self, Card, Reader, Seat},
     files::Files,
+    numa::Machine,
 };
 use crate::protocol::{CardRef, Scope};
 
@@ -60,6 +61,7 @@ impl Looker<'_> {
             return false;
         }
         let mut on_bus = false;
+        let machine = Machine::read(self.files);
         for address in bus::addresses(self.files) {
             // Of a card that is left out not even the bus's files are read: they may hang too.
             if self.leaves_out(CardRef::Pci(address)) {
@@ -68,22 +70,29 @@ impl Looker<'_> {
             } else if let Some(function) = bus::function(self.files, address) {
                 on_bus = true;
                 if function.may_be_managed() {
-                    self.function(&function, look);
+                    self.function(&function, &machine, look);
                 }
             }
         }
         on_bus
     }
 
-    fn function(&mut self, function: &Function, look: &mut Look) {
+    fn function(&mut self, function: &Function, machine: &Machine, look: &mut Look) {
         let address = function.address;
         match self.session.by_pci(address) {
             Ok(device) => {
                 let seat = Seat {
                     address: Some(address),
-                    numa: function.numa,
+                    numa: machine.by_bus(self.files, function),
                 };
+                let known = look.cards.len();
                 self.read(device, seat, look);
+                // Only who has told its name is asked more.
+                for card in look.cards.iter_mut().skip(known) {
+                    if seat.numa.is_none() {
+                        card.set_numa(machine.by_driver(device));
+                    }
+                }
             }
             // The driver does not manage it, and nothing says that it should.
             Err(error) if error.is_not_found() && function.driver.is_none() => {}

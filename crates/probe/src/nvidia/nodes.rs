@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{CallFailure, DeviceNode, NodeRole};
 use nvml::Locator;
 
-use super::{files::Files, platform::DXG};
+use super::{
+    files::Files,
+    platform::{DXG, is_wsl},
+};
 
 /// The node without which no card can be used. Where it is not visible either, the host's nodes are
 /// not visible at all.
@@ -53,14 +56,15 @@ impl Nodes {
 
     /// The nodes of a card with this minor number.
     pub(super) fn card(&mut self, at: Locator, minor: Option<u32>) -> Vec<DeviceNode> {
+        // Under WSL there is no other node, and none is missed.
+        if is_wsl(&self.files) {
+            let node = self.node(DXG.to_owned(), NodeRole::Own, None);
+            return node.into_iter().collect();
+        }
         let mut nodes: Vec<DeviceNode> = minor
             .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
             .into_iter()
             .collect();
-        if nodes.is_empty() && self.files.has(DXG, None) {
-            nodes.extend(self.node(DXG.to_owned(), NodeRole::Own, None));
-            return nodes;
-        }
         for path in CONTROL {
             nodes.extend(self.node(path.to_owned(), NodeRole::Control, None));
         }
@@ -210,7 +214,11 @@ mod tests {
     #[test]
     fn under_wsl_there_is_one_node() {
         let root = host(&["dev/dxg"]);
-        assert_eq!(paths(&nodes(root.path()).card(AT, None)), ["/dev/dxg"]);
+        for minor in [None, Some(0)] {
+            let mut nodes = nodes(root.path());
+            assert_eq!(paths(&nodes.card(AT, minor)), ["/dev/dxg"]);
+            assert!(nodes.missing.is_empty(), "{:?}", nodes.missing);
+        }
     }
 
     #[rstest]

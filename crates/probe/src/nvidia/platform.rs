@@ -1,17 +1,20 @@
 //! Machines on which cards cannot be told apart: under WSL a container gets all of them or none,
 //! and on a Tegra board there is one, which need not have NVML.
 
-use model::{Device, DeviceNode, Driver, NodeRole};
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use model::{Device, DeviceId, DeviceNode, Driver, Ecc, NodeRole, Telemetry};
 
 use super::files::Files;
+use crate::protocol::Sample;
 
 /// The one node there is under WSL.
 pub(super) const DXG: &str = "/dev/dxg";
 
 /// The id of all cards together under WSL.
-const ALL: &str = "all";
+pub(super) const ALL: &str = "all";
 /// The id of a Tegra board's card.
-const TEGRA: &str = "tegra";
+pub(super) const TEGRA: &str = "tegra";
 
 /// How the cards are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +65,42 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
         failures,
         ..Device::card_of("nvidia", ALL, &first.model)
     })
+}
+
+/// The samples of cards that are one device, as one for each device: what is used is added up, of
+/// temperature and load the highest counts.
+pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
+    let mut sums: BTreeMap<DeviceId, Telemetry> = BTreeMap::new();
+    for Sample { device, telemetry } in samples {
+        match sums.entry(device) {
+            Entry::Vacant(place) => {
+                place.insert(telemetry);
+            }
+            Entry::Occupied(mut sum) => add(sum.get_mut(), telemetry),
+        }
+    }
+    let sample = |(device, telemetry)| Sample { device, telemetry };
+    sums.into_iter().map(sample).collect()
+}
+
+fn add(sum: &mut Telemetry, more: Telemetry) {
+    let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    let watts = |a: Option<u32>, b: Option<u32>| Some(a?.saturating_add(b?));
+    sum.temperature_celsius = sum.temperature_celsius.max(more.temperature_celsius);
+    sum.utilization_percent = sum.utilization_percent.max(more.utilization_percent);
+    sum.power_milliwatts = watts(sum.power_milliwatts, more.power_milliwatts);
+    sum.memory_used_bytes = both(sum.memory_used_bytes, more.memory_used_bytes);
+    sum.ecc = sum.ecc.zip(more.ecc).map(|(a, b)| Ecc {
+        corrected: a.corrected.saturating_add(b.corrected),
+        uncorrected: a.uncorrected.saturating_add(b.uncorrected),
+    });
+    let processes = sum.processes.take().into_iter().chain(more.processes);
+    sum.processes = processes.reduce(|mut all, more| {
+        all.extend(more);
+        all.sort();
+        all.dedup();
+        all
+    });
 }
 
 /// The card of a Tegra board. Its runtime knows the nodes.
@@ -141,6 +180,36 @@ mod tests {
         let (_root, nothing) = host(&[]);
         assert_eq!(tegra(&nothing, None).model, "NVIDIA Tegra");
         assert_eq!(tegra_driver(&nothing).version, "unknown");
+    }
+
+    #[test]
+    fn the_samples_of_cards_that_are_one_device_are_one() {
+        let sample = |device: &str, celsius, milliwatts, bytes| Sample {
+            device: device.into(),
+            telemetry: Telemetry {
+                temperature_celsius: Some(celsius),
+                power_milliwatts: milliwatts,
+                memory_used_bytes: Some(bytes),
+                ecc: Some(Ecc {
+                    corrected: 1,
+                    uncorrected: 2,
+                }),
+                ..Telemetry::default()
+            },
+        };
+        let cards = vec![sample("all", 40, Some(7), 1), sample("all", 60, None, 2)];
+        let sums = sum(cards);
+        assert_eq!(sums.len(), 1, "{sums:?}");
+        assert_eq!(sums[0].device.as_str(), "all");
+        let telemetry = &sums[0].telemetry;
+        assert_eq!(telemetry.temperature_celsius, Some(60));
+        assert_eq!(
+            telemetry.power_milliwatts, None,
+            "a part of it is not known"
+        );
+        assert_eq!(telemetry.memory_used_bytes, Some(3));
+        let ecc = telemetry.ecc.unwrap();
+        assert_eq!((ecc.corrected, ecc.uncorrected), (2, 4));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Telemetry of a card or MIG device. What a device does not tell is left out.
 
-use model::{Ecc, Telemetry};
+use model::{Ecc, Process, Telemetry};
 
-/// Reads every sensor; stops at the first answer that says that the device is gone.
-pub(super) fn read(device: nvml::Device<'_>) -> Option<Telemetry> {
+use super::files::Files;
+
+/// Reads every sensor; stops at the first answer that says that the device is gone. The processes
+/// are read where the host's files are given to name them by.
+pub(super) fn read(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Telemetry> {
     let mut gone = false;
     let mut telemetry = Telemetry {
         memory_used_bytes: ask(&mut gone, || device.memory()).map(|memory| memory.used),
@@ -18,16 +21,49 @@ pub(super) fn read(device: nvml::Device<'_>) -> Option<Telemetry> {
             uncorrected: device.ecc_uncorrected()?,
         })
     });
+    if let Some(files) = files {
+        telemetry.processes = ask(&mut gone, || processes(device, files));
+    }
     (!gone).then_some(telemetry)
 }
 
 /// Reads what a MIG device has of its own.
-pub(super) fn read_partition(device: nvml::Device<'_>) -> Option<Telemetry> {
+pub(super) fn read_partition(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Telemetry> {
     let memory = device.memory().ok()?;
     Some(Telemetry {
         memory_used_bytes: Some(memory.used),
+        processes: files.and_then(|files| processes(device, files).ok()),
         ..Telemetry::default()
     })
+}
+
+/// Why a card is not idle; `None` where it is. A card that cannot tell who is on it never is.
+pub(super) fn busy(card: nvml::Device<'_>) -> Option<String> {
+    match card.users() {
+        Ok(users) if users.is_empty() => {}
+        Ok(users) => {
+            let pids: Vec<_> = users.iter().map(|user| user.pid.to_string()).collect();
+            return Some(format!("in use by process {}", pids.join(", ")));
+        }
+        Err(error) => return Some(error.to_string()),
+    }
+    match card.utilization() {
+        Ok(0) => None,
+        Ok(percent) => Some(format!("its engines are busy to {percent} %")),
+        // A card that is cut into MIG devices does not tell.
+        Err(error) if error.is_not_supported() => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// The processes that compute on a device, with their names where they can be read.
+fn processes(device: nvml::Device<'_>, files: &Files) -> Result<Vec<Process>, nvml::Error> {
+    let named = |user: nvml::User| Process {
+        pid: user.pid,
+        name: files.text(&format!("/proc/{}/comm", user.pid), None),
+        memory_bytes: user.memory,
+    };
+    Ok(device.users()?.into_iter().map(named).collect())
 }
 
 fn ask<T>(gone: &mut bool, question: impl FnOnce() -> Result<T, nvml::Error>) -> Option<T> {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     protocol::{CardRef, ProblemKind, Report},
-    sighting::Sighting,
+    sighting::{Released, Sighting},
 };
 
 /// The reports of all processes of a backend.
@@ -25,6 +25,8 @@ pub(super) struct Picture {
     /// Why the picture is not current.
     pub(super) unwatched: Option<String>,
     last: Option<Sighting>,
+    /// Whether the next report is passed on even if nothing changed.
+    expected: bool,
 }
 
 // === impl Picture ===
@@ -38,6 +40,7 @@ impl Picture {
             slow: Vec::new(),
             unwatched: None,
             last: None,
+            expected: false,
         }
     }
 
@@ -46,6 +49,9 @@ impl Picture {
         match role {
             Role::Main => {
                 self.unwatched = None;
+                if std::mem::take(&mut self.expected) {
+                    self.last = None;
+                }
                 self.solo
                     .retain(|card, _| report.skipped.contains(&card.to_string()));
                 self.main = Some(report);
@@ -64,9 +70,14 @@ impl Picture {
         new
     }
 
+    /// Somebody waits for the next report: it is passed on whatever it says.
+    pub(super) fn expect(&mut self) {
+        self.expected = true;
+    }
+
     /// The whole picture, if it is not the one that was taken last.
-    pub(super) fn changed(&mut self, ledger: &Ledger) -> Option<Sighting> {
-        let sighting = self.sighting(ledger);
+    pub(super) fn changed(&mut self, ledger: &Ledger, released: Released) -> Option<Sighting> {
+        let sighting = self.sighting(ledger, released);
         if self.last.as_ref() == Some(&sighting) {
             return None;
         }
@@ -74,7 +85,7 @@ impl Picture {
         Some(sighting)
     }
 
-    fn sighting(&self, ledger: &Ledger) -> Sighting {
+    fn sighting(&self, ledger: &Ledger, released: Released) -> Sighting {
         let stuck: BTreeMap<_, _> = ledger
             .cards()
             .map(|(card, call)| (card, call.clone()))
@@ -84,21 +95,24 @@ impl Picture {
             .iter()
             .find(|call| Concern::of(call) == Concern::Driver);
         Sighting {
-            backend: self.backend(ledger),
-            devices: self.devices(&stuck),
+            backend: self.backend(ledger, &released),
+            devices: self.devices(&stuck, &released),
             stuck,
             driver_stuck: ledger.stuck(Concern::Driver).or(slow_driver).cloned(),
             unwatched: self.unwatched.clone(),
+            released,
         }
     }
 
     /// Every device once; a card that is tried alone counts only when the main process has it not.
-    fn devices(&self, stuck: &BTreeMap<CardRef, StuckCall>) -> Vec<Device> {
+    fn devices(&self, stuck: &BTreeMap<CardRef, StuckCall>, released: &Released) -> Vec<Device> {
         let mut devices: Vec<Device> = Vec::new();
         for report in self.main.iter().chain(self.solo.values()) {
             for device in &report.devices {
                 let known = devices.iter().any(|known| known.id == device.id);
-                if !known && !stuck.keys().any(|card| card.covers(device)) {
+                let left_out =
+                    stuck.keys().any(|card| card.covers(device)) || released.of(device).is_some();
+                if !known && !left_out {
                     devices.push(device.clone());
                 }
             }
@@ -106,7 +120,7 @@ impl Picture {
         devices
     }
 
-    fn backend(&self, ledger: &Ledger) -> Backend {
+    fn backend(&self, ledger: &Ledger, released: &Released) -> Backend {
         let mut stuck: Vec<_> = ledger.calls().cloned().collect();
         for call in &self.slow {
             if !stuck.contains(call) {
@@ -118,7 +132,10 @@ impl Picture {
             .as_ref()
             .and_then(|report| report.problem.as_ref());
         let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
-        let (phase, message) = if let Some(call) = driver_stuck {
+        let (phase, message) = if let (Some(release), true) = (&released.all, self.main.is_some()) {
+            let until = release.until;
+            (Phase::Running, format!("released until {until:.0}"))
+        } else if let Some(call) = driver_stuck {
             (Phase::DriverFailed, hung(call))
         } else if let Some(why) = &self.unwatched {
             (Phase::Failing, why.clone())

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
+    io::AsyncWriteExt,
     process::{Child, ChildStdin, ChildStdout, Command},
     sync::mpsc,
     task::JoinSet,
@@ -49,6 +50,7 @@ pub(super) enum Heard {
 pub(super) struct Process {
     pub(super) role: Role,
     pub(super) heard: Instant,
+    number: Number,
     children: Children,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -57,6 +59,7 @@ pub(super) struct Process {
 /// A process that is gone for good.
 #[derive(Debug)]
 pub(super) struct Left {
+    pub(super) number: Number,
     pub(super) pid: Option<u32>,
     pub(super) status: Option<ExitStatus>,
 }
@@ -81,6 +84,16 @@ impl Children {
     /// Whether `pid` is a probe.
     pub fn contains(&self, pid: u32) -> bool {
         self.edit(|pids| pids.contains(&pid))
+    }
+
+    /// Writes down another child of the agent that somebody waits for.
+    pub fn add(&self, pid: u32) {
+        self.edit(|pids| pids.insert(pid));
+    }
+
+    /// Crosses it off.
+    pub fn remove(&self, pid: u32) {
+        self.edit(|pids| pids.remove(&pid));
     }
 
     fn edit<T>(&self, change: impl FnOnce(&mut BTreeSet<u32>) -> T) -> T {
@@ -119,6 +132,7 @@ impl Process {
         Ok(Self {
             role,
             heard: Instant::now(),
+            number,
             children: settings.children.clone(),
             child,
             stdin,
@@ -130,20 +144,37 @@ impl Process {
         self.child.id()
     }
 
+    /// Sends it a command; `false` where its input does not take one at once.
+    pub(super) fn tell(&mut self, command: protocol::Command) -> bool {
+        let line = serde_json::to_string(&command)
+            .expect("a command is a tag and nothing that could fail")
+            + "\n";
+        let Some(stdin) = &mut self.stdin else {
+            return false;
+        };
+        // A line is shorter than a pipe's unit: it is written whole or not at all.
+        let written = stdin.write_all(line.as_bytes()).now_or_never();
+        matches!(written, Some(Ok(())))
+    }
+
     /// Kills it and does not wait: it may sit in the kernel, deaf to signals. The task in `leaving`
     /// ends when it is really gone.
     pub(super) fn abandon(mut self, leaving: &mut JoinSet<Left>) {
-        let pid = self.pid();
+        let (number, pid) = (self.number, self.pid());
         self.kill();
         leaving.spawn(async move {
             let status = self.reap().await;
-            Left { pid, status }
+            Left {
+                number,
+                pid,
+                status,
+            }
         });
     }
 
     /// Asks it to exit by closing its input, and kills it if it has not done so after `limit`.
     pub(super) fn dismiss(mut self, limit: Duration, leaving: &mut JoinSet<Left>) {
-        let pid = self.pid();
+        let (number, pid) = (self.number, self.pid());
         leaving.spawn(async move {
             drop(self.stdin.take());
             let status = match timeout(limit, self.reap()).await {
@@ -153,7 +184,11 @@ impl Process {
                     self.reap().await
                 }
             };
-            Left { pid, status }
+            Left {
+                number,
+                pid,
+                status,
+            }
         });
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::process::{Children, Program};
+use super::{
+    orders::Orders,
+    process::{Children, Program},
+};
 
 /// What a supervisor keeps running, and how patiently.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where its processes are written down.
     pub children: Children,
+    /// How it is told what to do.
+    pub orders: Orders,
 }
 
 /// How patient a supervisor is.

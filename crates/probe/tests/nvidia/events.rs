@@ -26,6 +26,36 @@ fn events_name_the_card_or_the_partition() {
 }
 
 #[test]
+fn memory_errors_are_heard_with_their_kind_and_the_device_they_are_of() {
+    let rig = Rig::new("a100-mig");
+    let mut backend = rig.backend();
+    backend.survey();
+    let mut events = backend.events().unwrap();
+    assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
+    let mig = &rig.node.migs().unwrap()[0];
+    for (name, kind, event) in [
+        (&mig.gpu, sim::EccKind::Corrected, EventKind::EccCorrected),
+        (
+            &mig.gpu,
+            sim::EccKind::Uncorrected,
+            EventKind::EccUncorrected,
+        ),
+        (
+            &mig.uuid,
+            sim::EccKind::Uncorrected,
+            EventKind::EccUncorrected,
+        ),
+    ] {
+        rig.node.ecc(&target(name), kind).unwrap();
+        let heard = node::wait_for(|| {
+            let heard = events.wait(Duration::from_millis(200)).unwrap();
+            heard.first().cloned()
+        });
+        assert_eq!((heard.device.as_str(), heard.event), (name.as_str(), event));
+    }
+}
+
+#[test]
 fn the_event_set_follows_the_cards() {
     let rig = Rig::new("dgx-a100");
     rig.node.remove_gpu(&target("7")).unwrap();

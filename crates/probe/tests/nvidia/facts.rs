@@ -229,14 +229,3 @@ fn the_only_card_of_a_machine_is_left_out_by_index_too() {
         "{calls:?}"
     );
 }
-
-#[test]
-fn the_numa_node_is_the_bus_s_and_not_the_one_of_the_cards_own_memory() {
-    let rig = Rig::new("dgx-a100");
-    let card = rig.node.gpus().unwrap()[3].pci;
-    fs_err::write(rig.bus_file(card, "numa_node"), "-1\n").unwrap();
-    rig.node.trace().unwrap();
-    assert_eq!(rig.backend().survey().devices[3].numa, None);
-    let calls = rig.node.calls().unwrap();
-    assert!(!calls.iter().any(|call| call.contains("Numa")), "{calls:?}");
-}

@@ -3,12 +3,16 @@
 
 #[path = "../rig/backend.rs"]
 mod backend;
+mod checks;
 mod driver;
+mod driver_files;
 mod events;
 mod facts;
 mod failures;
+mod machines;
 #[path = "../rig/node.rs"]
 mod node;
+mod numa;
 
 use std::{
     sync::Arc,

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt as _,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Arc,
@@ -12,19 +13,25 @@ use std::{
 };
 
 use probe::{
-    child::{self, Settings},
+    child::{self, DeepCheck, Periods, Settings},
     nvidia::Nvidia,
-    protocol::{Beat, Message, Report},
+    protocol::{Beat, Checkup, Message, Report, Scope},
 };
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::node::{Rig, wait_for};
 
 /// Tells the program that it is the probe, and where the node is.
-const NODE: &str = "PROBE_TEST_NODE";
+pub(crate) const NODE: &str = "PROBE_TEST_NODE";
 const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
 const BY_NAME: &str = "PROBE_TEST_BY_NAME";
 const NO_LINKS: &str = "PROBE_TEST_NO_LINKS";
+/// The cards to look at, as the agent's arguments say it.
+pub(crate) const CARDS: &str = "PROBE_TEST_CARDS";
+/// The period of the working tier in milliseconds.
+pub(crate) const WORKING: &str = "PROBE_TEST_WORKING";
+/// A shell script for deep checks.
+pub(crate) const DEEP: &str = "PROBE_TEST_DEEP";
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -58,12 +65,23 @@ pub(crate) fn run_if_asked() {
     let calls = Arc::default();
     let settings = probe::nvidia::Settings {
         host_root: node.root(),
+        scope: scope(&std::env::var(CARDS).unwrap_or_default()),
         nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
         ..probe::nvidia::Settings::default()
     };
     let backend = Nvidia::new(settings, Arc::clone(&calls));
+    let millis = std::env::var(WORKING).map(|text| text.parse().unwrap());
     let settings = Settings {
         period: Duration::from_secs(1),
+        checks: Periods {
+            working: millis.map_or(Periods::default().working, Duration::from_millis),
+            ..Periods::default()
+        },
+        deep: std::env::var(DEEP).ok().map(|script| DeepCheck {
+            command: vec!["sh".to_owned(), "-c".to_owned(), script],
+            period: Duration::from_secs(3600),
+            limit: Duration::from_secs(600),
+        }),
         links: std::env::var_os(NO_LINKS).is_none(),
         supervised: std::env::var_os(SUPERVISED).is_some(),
         ..Settings::default()
@@ -72,8 +90,27 @@ pub(crate) fn run_if_asked() {
     std::process::exit(0);
 }
 
+/// The cards that the agent's arguments choose.
+fn scope(args: &str) -> Scope {
+    let words = || args.split_whitespace();
+    if let Some(card) = words().find_map(|word| word.strip_prefix("--only=")) {
+        return Scope::Only(card.parse().unwrap());
+    }
+    let skip = words().filter_map(|word| word.strip_prefix("--skip="));
+    let skip: Vec<_> = skip.map(|card| card.parse().unwrap()).collect();
+    match skip.is_empty() {
+        true => Scope::All,
+        false => Scope::Skip(skip),
+    }
+}
+
 impl Process {
     pub(crate) fn start(rig: &Rig, kind: Kind) -> Self {
+        Self::start_with(rig, kind, &[])
+    }
+
+    /// Starts it with more in its environment.
+    pub(crate) fn start_with(rig: &Rig, kind: Kind, more: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args([
@@ -83,6 +120,9 @@ impl Process {
                 "--test-threads=1",
             ])
             .env(NODE, rig.node.dir())
+            .envs(more.iter().copied())
+            // As the agent does: what it leaves behind can be found by its group.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         if kind != Kind::Person {
@@ -149,6 +189,18 @@ impl Process {
             newest = beat(&message).unwrap_or(newest);
         }
         newest
+    }
+
+    /// The next check-up.
+    pub(crate) fn checkup(&mut self) -> Checkup {
+        self.wait(|message| match message {
+            Message::Checkup(checkup) => Some(checkup.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn command(&mut self, line: &str) {

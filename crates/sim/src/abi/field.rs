@@ -96,14 +96,18 @@ fn errors(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
     let value = match field {
         id::NVML_FI_DEV_ECC_CURRENT => 1,
         id::NVML_FI_DEV_ECC_PENDING => u64::from(unit.gpu.settings.ecc.unwrap_or(true)),
-        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL
-        | id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL
-        | id::NVML_FI_DEV_ECC_SBE_VOL_DEV
-        | id::NVML_FI_DEV_ECC_SBE_AGG_DEV => sensors.ecc_corrected,
-        id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL
-        | id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL
-        | id::NVML_FI_DEV_ECC_DBE_VOL_DEV
-        | id::NVML_FI_DEV_ECC_DBE_AGG_DEV => sensors.ecc_uncorrected,
+        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_SBE_VOL_DEV => {
+            sensors.ecc_corrected
+        }
+        id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_SBE_AGG_DEV => {
+            sensors.ever_corrected()
+        }
+        id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_DBE_VOL_DEV => {
+            sensors.ecc_uncorrected
+        }
+        id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_DBE_AGG_DEV => {
+            sensors.ever_uncorrected()
+        }
         id::NVML_FI_DEV_ECC_SBE_VOL_L1..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU => 0,
         _ => return None,
     };
@@ -162,6 +166,7 @@ fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
         32..=73 | 96..=131 | 138..=141 | 148..=163 | 201..=215 if links.is_empty() => {
             Err(NOT_SUPPORTED)
         }
+        id::NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL => Ok(unit.gpu.sensors.nvlink_errors),
         32..=73 | 96..=131 | 148..=160 => Ok(0),
         138..=141 | 161..=163 | 201..=215 if scope == ALL_LINKS => Ok(0),
         138..=141 | 161..=163 | 201..=215 => one(scope, 0),

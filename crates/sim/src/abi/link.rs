@@ -10,8 +10,9 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{
     call::Unit,
-    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, VERSION_MISMATCH},
+    code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH},
     identity::{ShortPci, bare, short},
+    memory::small,
     nvml,
     wire::{Out, mark_of},
 };
@@ -49,7 +50,8 @@ nvml! {
         if counter > 4 {
             return Err(INVALID_ARGUMENT);
         }
-        value.set(0)
+        // All errors are replays of the first link.
+        value.set(if (link, counter) == (0, 0) { unit.gpu.sensors.nvlink_errors } else { 0 })
     };
     device nvmlDeviceResetNvLinkErrorCounters: (link: c_uint) |unit| find(unit, link).map(|_| ());
     device nvmlDeviceGetNvLinkUtilizationCounter: (link: c_uint, counter: c_uint, received: Out<u64>, sent: Out<u64>) |unit| {
@@ -84,9 +86,9 @@ nvml! {
         let (cluster, clique) = fabric(unit)?;
         info.set(nvmlGpuFabricInfo_t {
             clusterUuid: cluster,
-            status: SUCCESS,
+            status: status(unit),
             cliqueId: clique,
-            state: state(),
+            state: state(unit),
         })
     };
     device nvmlDeviceGetGpuFabricInfoV: (info: Out<nvmlGpuFabricInfo_v3_t>) |unit| {
@@ -100,18 +102,18 @@ nvml! {
             return older.set(nvmlGpuFabricInfo_v2_t {
                 version: mark_of::<nvmlGpuFabricInfo_v2_t>(2),
                 clusterUuid: cluster,
-                status: SUCCESS,
+                status: status(unit),
                 cliqueId: clique,
-                state: state(),
+                state: state(unit),
                 healthMask: 0,
             });
         }
         info.set(nvmlGpuFabricInfo_v3_t {
             version: mark_of::<nvmlGpuFabricInfo_v3_t>(3),
             clusterUuid: cluster,
-            status: SUCCESS,
+            status: status(unit),
             cliqueId: clique,
-            state: state(),
+            state: state(unit),
             healthMask: 0,
             healthSummary: 1,
         })
@@ -160,6 +162,15 @@ fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
     Ok(named.unwrap_or(([0; 16], 0)))
 }
 
-fn state() -> u8 {
-    u8::try_from(NVML_GPU_FABRIC_STATE_COMPLETED).unwrap_or(0)
+/// How far the card has come in joining the fabric.
+fn state(unit: &Unit<'_>) -> u8 {
+    match unit.gpu.sensors.fabric_state {
+        begun @ (1 | 2) => u8::try_from(begun).unwrap_or(0),
+        _ => u8::try_from(NVML_GPU_FABRIC_STATE_COMPLETED).unwrap_or(0),
+    }
+}
+
+/// How it ended.
+fn status(unit: &Unit<'_>) -> c_uint {
+    small(unit.gpu.sensors.fabric_status)
 }

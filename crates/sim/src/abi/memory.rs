@@ -19,6 +19,8 @@ use super::{
 const REPLACES_ROWS: u32 = 7;
 /// NVML's place of device memory.
 const DEVICE_MEMORY: u32 = 2;
+/// NVML's place of the memories on the chip.
+const SRAM: u32 = 7;
 /// The banks of memory that have spare rows.
 const BANKS: c_uint = 640;
 /// A card with more retired pages is to be replaced; it has no room to note them.
@@ -53,6 +55,11 @@ nvml! {
             registerFile: 0,
         });
     device nvmlDeviceGetMemoryErrorCounter: (kind: c_uint, counter: c_uint, place: c_uint, count: Out<c_ulonglong>) |unit| {
+        if let Some((_, mig, _)) = unit.mig {
+            // A MIG device tells of the memories on its part of the chip, and of nothing else.
+            let told = (kind, counter, place) == (1, 0, SRAM) && unit.model.ecc;
+            return told.then_some(()).ok_or(NOT_SUPPORTED).and_then(|()| count.set(mig.ecc_uncorrected));
+        }
         let all = errors(unit, kind, counter)?;
         match place {
             DEVICE_MEMORY => count.set(all),
@@ -151,13 +158,15 @@ pub(super) fn small(value: u64) -> c_uint {
     c_uint::try_from(value).unwrap_or(c_uint::MAX)
 }
 
-/// The count of one kind of memory errors. The simulated driver was never reloaded, so both
-/// counters, volatile and aggregate, are the same.
+/// The count of one kind of memory errors: since the last reset, or ever.
 fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
     corrects(unit)?;
+    let sensors = &unit.gpu.sensors;
     match (kind, counter) {
-        (0, 0 | 1) => Ok(unit.gpu.sensors.ecc_corrected),
-        (1, 0 | 1) => Ok(unit.gpu.sensors.ecc_uncorrected),
+        (0, 0) => Ok(sensors.ecc_corrected),
+        (0, 1) => Ok(sensors.ever_corrected()),
+        (1, 0) => Ok(sensors.ecc_uncorrected),
+        (1, 1) => Ok(sensors.ever_uncorrected()),
         _ => Err(INVALID_ARGUMENT),
     }
 }

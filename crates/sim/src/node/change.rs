@@ -57,18 +57,20 @@ impl Node {
         Ok(())
     }
 
-    /// Counts a memory error on cards and raises its event.
+    /// Counts a memory error on cards or a MIG device and raises its event. A MIG device counts only
+    /// what was not repaired, and by itself.
     ///
     /// # Errors
     /// If the target is not there.
     pub fn ecc(&self, target: &Target, kind: EccKind) -> Result<()> {
         let events = self.change(|state| {
             let places = target.find(state)?;
-            for (gpu, _) in &places {
-                let sensors = &mut state.gpus[*gpu].sensors;
-                let counter = match kind {
-                    EccKind::Corrected => &mut sensors.ecc_corrected,
-                    EccKind::Uncorrected => &mut sensors.ecc_uncorrected,
+            for (gpu, mig) in &places {
+                let Gpu { sensors, migs, .. } = &mut state.gpus[*gpu];
+                let counter = match (kind, mig) {
+                    (EccKind::Corrected, _) => &mut sensors.ecc_corrected,
+                    (EccKind::Uncorrected, None) => &mut sensors.ecc_uncorrected,
+                    (EccKind::Uncorrected, Some(mig)) => &mut migs[*mig].ecc_uncorrected,
                 };
                 *counter = counter.saturating_add(1);
             }

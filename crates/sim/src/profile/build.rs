@@ -42,6 +42,7 @@ pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
         removed: Vec::new(),
         others: others(profile),
         faults: Vec::new(),
+        reboots: 0,
     })
 }
 

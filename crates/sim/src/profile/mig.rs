@@ -166,6 +166,7 @@ pub(crate) fn mig(
         slices,
         start,
         memory_used_mib: 12,
+        ecc_uncorrected: 0,
     }
 }
 

@@ -56,6 +56,17 @@ pub struct Sensors {
     pub fan_speed: u64,
     /// Energy used since the driver was loaded, in millijoules.
     pub energy: u64,
+    /// Errors of all NVLinks.
+    pub nvlink_errors: u64,
+    /// Where it stands with its fabric, as NVML numbers it: 1 not begun, 2 under way; 0 and 3 are
+    /// the end.
+    pub fabric_state: u64,
+    /// How joining the fabric ended, as an NVML code; zero is well.
+    pub fabric_status: u64,
+    /// Corrected memory errors before the last reset.
+    pub ecc_corrected_past: u64,
+    /// Uncorrected memory errors before the last reset.
+    pub ecc_uncorrected_past: u64,
     /// What NVML says must be done to recover the card, as its number: 1 is a reset, 2 a reboot,
     /// 4 draining and a reset.
     pub recovery_action: u64,
@@ -65,7 +76,7 @@ pub struct Sensors {
 type Sensor = (&'static str, fn(&mut Sensors) -> &mut u64);
 
 /// The names that [`Sensors::field`] knows.
-const SENSORS: [Sensor; 26] = [
+const SENSORS: [Sensor; 31] = [
     ("temperature", |s| &mut s.temperature),
     ("memory-temperature", |s| &mut s.memory_temperature),
     ("power", |s| &mut s.power),
@@ -91,6 +102,11 @@ const SENSORS: [Sensor; 26] = [
     ("decoder-utilization", |s| &mut s.decoder_utilization),
     ("fan-speed", |s| &mut s.fan_speed),
     ("energy", |s| &mut s.energy),
+    ("nvlink-errors", |s| &mut s.nvlink_errors),
+    ("fabric-state", |s| &mut s.fabric_state),
+    ("fabric-status", |s| &mut s.fabric_status),
+    ("ecc-corrected-past", |s| &mut s.ecc_corrected_past),
+    ("ecc-uncorrected-past", |s| &mut s.ecc_uncorrected_past),
     ("recovery-action", |s| &mut s.recovery_action),
 ];
 
@@ -100,6 +116,17 @@ impl Sensors {
     /// The names of all sensors.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SENSORS.iter().map(|(name, _)| *name)
+    }
+
+    /// Corrected memory errors since the card was made.
+    pub fn ever_corrected(&self) -> u64 {
+        self.ecc_corrected_past.saturating_add(self.ecc_corrected)
+    }
+
+    /// Uncorrected memory errors since the card was made.
+    pub fn ever_uncorrected(&self) -> u64 {
+        self.ecc_uncorrected_past
+            .saturating_add(self.ecc_uncorrected)
     }
 
     /// The sensor of this name.

@@ -1,6 +1,6 @@
 //! `/proc`: what the kernel driver tells about itself, and the files that stand for MIG rights.
 
-use super::{Tree, dev};
+use super::{Tree, dev, driver::Machine};
 use crate::{
     profile::{
         mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
@@ -16,12 +16,13 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
         return;
     }
     let version = &state.driver.version;
+    let machine = Machine::of(state).name();
     let version = format!(
-        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  \
+        "NVRM version: NVIDIA UNIX {machine} Kernel Module  {version}  \
          Tue Sep 23 10:11:16 UTC 2025\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
     );
     tree.file("proc/driver/nvidia/version", version);
-    let majors = "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n\
+    let majors = "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n226 drm\n\
                   234 nvidia-nvswitch\n235 nvidia-caps\n511 nvidia-uvm\n\nBlock devices:\n259 blkext\n";
     tree.file("proc/devices", majors);
     for gpu in &state.gpus {
@@ -33,7 +34,10 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
 }
 
 fn boot(tree: &mut Tree, state: &State) {
-    let boot = uuid("boot", &[&state.profile]);
+    let boot = match state.reboots {
+        0 => uuid("boot", &[&state.profile]),
+        count => uuid("boot", &[&state.profile, &count.to_string()]),
+    };
     let boot = boot.trim_start_matches("boot-");
     tree.file("proc/sys/kernel/random/boot_id", format!("{boot}\n"));
 }

@@ -3,12 +3,14 @@
 use super::{
     Tree,
     config::{self, Function},
+    draw,
 };
 use crate::state::{Gpu, Model, NumaNode, Other, State};
 
 /// Adds everything below `/sys` that machines with a PCI bus have in common.
 pub(super) fn add(tree: &mut Tree, state: &State) {
     if state.machine.platform.has_bus() {
+        module(tree, state);
         for (position, gpu) in state.gpus.iter().enumerate() {
             if let Some(model) = state.models.get(&gpu.model) {
                 card(tree, state, (position, gpu), model);
@@ -19,6 +21,16 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
         device(tree, state, state.gpus.len() + position, other);
     }
     nodes(tree, &state.numa);
+}
+
+/// The kernel driver.
+fn module(tree: &mut Tree, state: &State) {
+    let at = "sys/module/nvidia";
+    tree.file(
+        format!("{at}/version"),
+        format!("{}\n", state.driver.version),
+    );
+    tree.file(format!("{at}/initstate"), "live\n");
 }
 
 fn card(tree: &mut Tree, state: &State, (position, gpu): (usize, &Gpu), model: &Model) {
@@ -34,6 +46,7 @@ fn card(tree: &mut Tree, state: &State, (position, gpu): (usize, &Gpu), model: &
     for (name, value) in files {
         tree.file(format!("{at}/{name}"), format!("{value}\n"));
     }
+    draw::add(tree, gpu, model, &at);
     finish(tree, state, (&at, gpu.numa), ("nvidia", &function));
 }
 

@@ -224,3 +224,92 @@ fn platforms_are_told_by_their_files() {
         }
     }
 }
+
+fn installed(profile: &str) -> (tempfile::TempDir, State) {
+    let (dir, state) = written(profile);
+    let library = dir.path().join("libnvidia-ml.so.1");
+    let installation = Tree::installation(&state, &library);
+    installation.write(dir.path()).unwrap();
+    (dir, state)
+}
+
+#[test]
+fn a_driver_is_installed_as_on_a_real_machine() {
+    let (dir, _) = installed("dgx-a100");
+    let at = |path: &str| dir.path().join(path);
+    let lib = "usr/lib/x86_64-linux-gnu";
+    for (link, target) in [
+        ("libcuda.so", "libcuda.so.1"),
+        ("libcuda.so.1", "libcuda.so.580.95.05"),
+        ("gbm/nvidia-drm_gbm.so", "../libnvidia-allocator.so.1"),
+    ] {
+        let found = fs_err::read_link(at(&format!("{lib}/{link}"))).unwrap();
+        assert_eq!(found, Path::new(target));
+        assert!(at(&format!("{lib}/{link}")).exists(), "{link}");
+    }
+    for path in [
+        "lib/firmware/nvidia/580.95.05/gsp_ga10x.bin",
+        "etc/vulkan/icd.d/nvidia_icd.json",
+        "run/nvidia-fabricmanager/socket",
+        "etc/ld.so.cache",
+    ] {
+        assert!(at(path).exists(), "{path}");
+    }
+    let smi = fs_err::metadata(at("bin/nvidia-smi")).unwrap();
+    assert_eq!(smi.permissions().mode() & 0o111, 0o111);
+}
+
+#[test]
+fn an_installation_is_small_and_goes_without_a_trace() {
+    let (dir, state) = installed("hgx-h100");
+    let installation = Tree::installation(&state, &dir.path().join("libnvidia-ml.so.1"));
+    let size = |entry: &Entry| match entry {
+        Entry::File(bytes) | Entry::Program(bytes) => bytes.len(),
+        Entry::Link(_) | Entry::Socket => 0,
+    };
+    let total: usize = installation.entries.values().map(size).sum();
+    assert!(total < 100_000, "{total}");
+    installation.remove(dir.path()).unwrap();
+    let tree = Tree::of(&state);
+    tree.prune(dir.path()).unwrap();
+    assert!(!dir.path().join("usr").exists() && dir.path().join("dev/nvidia0").exists());
+}
+
+#[test]
+fn libraries_are_for_the_machine_s_processor() {
+    let machine = |profile: &str, triplet: &str| {
+        let (dir, _) = installed(profile);
+        let file = format!("usr/lib/{triplet}/libcuda.so.1");
+        let bytes = fs_err::read(dir.path().join(file)).unwrap();
+        assert_eq!(&bytes[..6], b"\x7fELF\x02\x01");
+        u16::from_le_bytes([bytes[18], bytes[19]])
+    };
+    assert_eq!(machine("t4", "x86_64-linux-gnu"), 62);
+    assert_eq!(machine("gb200-nvl", "aarch64-linux-gnu"), 183);
+}
+
+#[test]
+fn cards_that_draw_have_nodes_for_it() {
+    let (dir, state) = written("l40s-pcie");
+    for gpu in &state.gpus {
+        let drm = format!("sys/bus/pci/devices/{}/drm", gpu.pci);
+        let names = fs_err::read_dir(dir.path().join(drm)).unwrap();
+        let names: BTreeSet<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2);
+        for name in names {
+            assert!(dir.path().join("dev/dri").join(name).exists());
+        }
+        let link = format!("dev/dri/by-path/pci-{}-render", gpu.pci);
+        assert!(dir.path().join(link).exists());
+    }
+    let (dir, _) = written("dgx-a100");
+    assert!(!dir.path().join("dev/dri").exists());
+}
+
+#[test]
+fn a_version_from_a_profile_stays_in_the_tree() {
+    let mut state = Profile::named("t4").unwrap().state().unwrap();
+    state.driver.version = "../../../x".to_owned();
+    let installation = Tree::installation(&state, Path::new("/x"));
+    assert_eq!(installation, Tree::default());
+}

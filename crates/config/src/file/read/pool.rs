@@ -1,8 +1,8 @@
 //! The pools of a tree, and the selectors.
 
-use super::{boolean, choice, handover, inside, many, section};
+use super::{boolean, choice, command, handover, inside, many, period, section};
 use crate::{
-    Distinct, KindName, Method, Policy, Selector, Size, Template, Weights,
+    Distinct, KindName, Method, Policy, PreStartMode, Selector, Size, Template, Weights,
     file::{PlacementFile, PoolFile, SharingFile, check},
     source::{Fields, Item, Notes, Said},
 };
@@ -48,6 +48,9 @@ fn pool(at: &mut Fields<'_>, notes: &mut Notes) -> Option<PoolFile> {
     let sharing = sharing(at, notes);
     let placement = placement(at, notes);
     let handover = section(at, notes, "handover", handover);
+    let pre_start = choice(at, notes, "preStart", &PreStartMode::WORDS);
+    let pre_start_command = command(at, notes, "preStartCommand");
+    let pre_start_limit = period(at, notes, "preStartLimit");
     Some(PoolFile {
         name: name?,
         select,
@@ -57,6 +60,9 @@ fn pool(at: &mut Fields<'_>, notes: &mut Notes) -> Option<PoolFile> {
         sharing,
         placement,
         handover,
+        pre_start,
+        pre_start_command,
+        pre_start_limit,
     })
 }
 

@@ -215,6 +215,38 @@ fn a_broken_file_is_refused_at_its_place(
     "sharing.timeSlicing.resources[0].name", "no device is called", "MIG strategy")]
 #[case(&format!("{GPU}{{name: gpu, replicas: 2}}\n    - {{name: «gpu, replicas: 3}}\n"),
     "sharing.timeSlicing.resources[1]", "nothing of `nvidia.com/gpu` is left", "further up")]
+#[case(&format!("{GPU}{{name: gpu, replicas: «4097}}\n"),
+    "sharing.timeSlicing.resources[0].replicas", "4097 are too many", "at most 4096")]
+#[case(
+    "flags: {mpsRoot: /m}\nsharing:\n  mps:\n    resources: [{name: gpu, replicas: «49}]\n",
+    "sharing.mps.resources[0].replicas",
+    "clients of MPS",
+    "at most 48"
+)]
+#[case(
+    "flags: {nvidiaDevRoot: «run/nvidia}\n",
+    "flags.nvidiaDevRoot",
+    "does not begin with `/`",
+    "/run/nvidia/driver"
+)]
+#[case(
+    "flags: {nvidiaDriverRoot: «driver}\n",
+    "flags.nvidiaDriverRoot",
+    "does not begin with `/`",
+    "whole path"
+)]
+#[case(
+    "flags: {mpsRoot: «mps}\n",
+    "flags.mpsRoot",
+    "does not begin with `/`",
+    "/run/nvidia/mps"
+)]
+#[case(
+    "flags:\n  plugin: {cdiAnnotationPrefix: «odd prefix/}\n",
+    "flags.plugin.cdiAnnotationPrefix",
+    "does not begin the key",
+    "cdi.k8s.io/"
+)]
 fn what_the_go_plugin_passes_over_is_a_warning(
     #[case] text: &str,
     #[case] key: &str,

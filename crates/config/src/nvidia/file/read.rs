@@ -2,7 +2,7 @@
 
 use super::{File, FlagsSection, GfdFlags, Imex, NamedPattern, PluginFlags, SleepInterval};
 use crate::{
-    nvidia::sharing,
+    nvidia::sharing::{self, Most},
     source::{Fields, Item, Notes, Said},
 };
 
@@ -31,8 +31,8 @@ pub(super) fn file(notes: &mut Notes) -> File {
                 "remove one of the two",
             );
         }
-        let mut read = |item: Option<Item<'_>>| item.and_then(|item| sharing::read(&item, notes));
-        (read(slicing), read(mps))
+        let mut read = |item: Option<Item<'_>>, most| sharing::read(&item?, notes, most);
+        (read(slicing, Most::SLICES), read(mps, Most::CLIENTS))
     });
     let imex = section(&mut at, notes, "imex", imex);
     at.finish(notes);

@@ -69,6 +69,9 @@ impl Agent {
             .arg(files.node.library())
             .arg("--control-socket")
             .arg(&files.control)
+            // The host's own specs are none of a demonstration's business.
+            .arg("--cdi-dir")
+            .arg(files.node.dir().join("cdi"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(log.into_file()))

@@ -10,6 +10,7 @@ use model::{Entry, Snapshot, State};
 use sim::{
     Profile, Target,
     kubelet::{Capacity, Kubelet, Outcome, Pod},
+    state::Platform,
 };
 use tokio::time::Instant;
 
@@ -60,7 +61,8 @@ impl<'a> Story<'a> {
             "The GPUs and the kubelet are simulated. The agent is the real one, in a process of\n\
              its own: it finds the GPUs through the driver library, as on any node.",
         )?;
-        let devices = found(stage, &mut tell).await?;
+        let apart = !matches!(profile.platform, Platform::Wsl | Platform::Tegra);
+        let devices = found(stage, &mut tell, apart).await?;
         let resource = registered(stage, &mut tell, &devices).await?;
         let mut story = Self {
             stage,
@@ -69,6 +71,11 @@ impl<'a> Story<'a> {
             resource,
         };
         let train = story.first_pod().await?;
+        if !apart {
+            story.refused().await?;
+            story.tell.say(words::TOGETHER)?;
+            return story.end();
+        }
         let lost = story.failure(&train).await?;
         story.rest(&train, &lost).await?;
         story.recovery(&lost).await?;
@@ -284,16 +291,20 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Waits for the agent's first full look.
-async fn found(stage: &mut Stage, tell: &mut Teller) -> anyhow::Result<Snapshot> {
+/// Waits for the agent's first full look. Cards that cannot be told apart are one device, which
+/// need not measure anything.
+async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<Snapshot> {
     tell.step("The agent starts and looks for GPUs").await?;
-    let expected = stage.node.gpus()?.len() + stage.node.migs()?.len();
+    let expected = match apart {
+        true => stage.node.gpus()?.len() + stage.node.migs()?.len(),
+        false => 1,
+    };
     let all = |snapshot: &Snapshot| {
         let sampled = snapshot
             .devices
             .iter()
             .all(|entry| entry.telemetry.is_some());
-        snapshot.devices.len() == expected && sampled
+        snapshot.devices.len() == expected && (sampled || !apart)
     };
     let wanted = format!("the agent finds {expected} devices");
     let snapshot = stage.agent.until(&wanted, DEADLINE, all).await?;

@@ -1,6 +1,7 @@
 //! The commands that change a node.
 
 mod code;
+mod load;
 
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
@@ -8,7 +9,7 @@ use config::Period;
 use model::PciAddress;
 use sim::{EccKind, Effect, Error, NewGpu, Node, Target};
 
-use self::code::Code;
+use self::{code::Code, load::Load};
 
 /// One change of a node.
 #[derive(Debug, Subcommand)]
@@ -31,9 +32,9 @@ pub(super) enum Change {
         #[arg(value_name = "XID")]
         number: u64,
     },
-    /// Count a memory error on a card and let the driver report it
+    /// Count a memory error on a card or MIG device and let the driver report it
     Ecc {
-        /// The card
+        /// The card or MIG device
         target: Target,
         /// Whether the hardware could repair it
         kind: Ecc,
@@ -72,6 +73,23 @@ pub(super) enum Change {
         sensor: String,
         /// The value: degrees, milliwatts, MiB, per cent, MHz, or a count
         value: u64,
+    },
+    /// Say which processes compute on a card; without one, none does
+    Processes {
+        /// The card
+        target: Target,
+        /// A process and the MiB of memory it uses, e.g. 4711:2048
+        #[arg(value_name = "PID:MIB")]
+        processes: Vec<Load>,
+    },
+    /// Take an NVLink of a card down, or bring it up
+    Link {
+        /// The card
+        target: Target,
+        /// The number of the link
+        link: usize,
+        /// Down or up
+        way: Way,
     },
     /// Put a card in: the one that was taken out last, or a new one
     AddGpu {
@@ -124,6 +142,15 @@ pub(super) enum Ecc {
     Uncorrected,
 }
 
+/// Whether a link is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Way {
+    /// It carries data
+    Up,
+    /// It does not
+    Down,
+}
+
 /// Whether MIG mode is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Mode {
@@ -154,6 +181,8 @@ impl Change {
             | Self::Xid { target, .. }
             | Self::Ecc { target, .. }
             | Self::Set { target, .. }
+            | Self::Processes { target, .. }
+            | Self::Link { target, .. }
             | Self::RemoveGpu { target }
             | Self::Mig { target, .. }
             | Self::AddMig { target, .. }
@@ -210,6 +239,27 @@ impl Change {
             Self::RemoveGpu { target } => {
                 node.remove_gpu(&target)?;
                 format!("{device} is taken out; `ostler sim add-gpu` puts it back")
+            }
+            rest => rest.apply_to_use(node, device)?,
+        })
+    }
+
+    /// The changes of who uses a card, and how it is reached.
+    fn apply_to_use(self, node: &Node, device: &str) -> Result<String, Error> {
+        Ok(match self {
+            Self::Processes { target, processes } => {
+                let processes: Vec<_> = processes.into_iter().map(Load::process).collect();
+                node.set_processes(&target, &processes)?;
+                match processes.len() {
+                    0 => format!("no process computes on {device}"),
+                    1 => format!("one process computes on {device}"),
+                    count => format!("{count} processes compute on {device}"),
+                }
+            }
+            Self::Link { target, link, way } => {
+                node.set_link(&target, link, way == Way::Up)?;
+                let way = if way == Way::Up { "up" } else { "down" };
+                format!("NVLink {link} of {device} is {way}")
             }
             rest => rest.apply_to_driver(node, device)?,
         })

@@ -1,7 +1,9 @@
 //! Machines on which cards cannot be told apart.
 
+use model::Snapshot;
+
 use super::Plugin;
-use crate::rig::GPU;
+use crate::rig::{GPU, card};
 
 #[tokio::test]
 async fn under_wsl_all_cards_are_one_device_with_one_node() {
@@ -13,6 +15,22 @@ async fn under_wsl_all_cards_are_one_device_with_one_node() {
     let nodes = granted.response.devices.iter();
     let nodes: Vec<&str> = nodes.map(|node| node.container_path.as_str()).collect();
     assert_eq!(nodes, ["/dev/dxg"]);
+    let log = running.agent.log();
+    assert!(!log.contains("not visible"), "nothing is missed: {log}");
+}
+
+#[tokio::test]
+async fn under_wsl_measurements_and_events_are_those_of_the_one_device() {
+    let running = Plugin::default().on("wsl").await;
+    running.offers(&[(GPU, 1)]).await;
+    let measured = |seen: &Snapshot| {
+        let entry = seen.find("all");
+        entry.is_some_and(|entry| entry.telemetry.is_some())
+    };
+    running.agent.shows("a sample", measured).await;
+    running.rig.listening().await;
+    running.rig.node.xid(&card(0), 79).unwrap();
+    running.sick(GPU, &["all"]).await;
 }
 
 /// Without NVML, and told to end where the driver does not start: on a Tegra board it has started.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use sim::kubelet::Devices;
+
 use super::Plugin;
-use crate::rig::{DGX, GPU, Running};
+use crate::rig::{DGX, GPU, LONG, Running, unhealthy};
 
 /// A server with four cards.
 const FOUR: &str = "l40s-pcie";
@@ -136,4 +138,33 @@ async fn an_edited_file_is_taken_over_in_place() {
     assert_eq!(running.kubelet.registrations().len(), 1);
     let status = running.agent.status().await.unwrap();
     assert_eq!(status["pid"], running.agent.pid());
+}
+
+#[tokio::test]
+async fn shares_of_mps_wait_for_their_daemon() {
+    let file = "version: v1
+flags: {mpsRoot: /run/nvidia/mps}
+sharing:
+  mps:
+    resources: [{name: nvidia.com/gpu, replicas: 2}]
+";
+    let running = Plugin::file(file).on(FOUR).await;
+    let all = |devices: &Devices| unhealthy(devices).len() == 8;
+    running.kubelet.wait(GPU, all, LONG).await.unwrap();
+    let status = running.agent.status().await.unwrap();
+    assert_eq!(status["notes"][0]["kind"], "mps-daemon", "{status}");
+    let log = running.agent.log();
+    let line = log.lines().find(|line| line.contains("is not handed out"));
+    assert!(line.is_some_and(|line| line.contains("WARN")), "{log}");
+
+    let started = running.rig.path("mps/nvidia.com/gpu/.started");
+    fs_err::create_dir_all(started.parent().unwrap()).unwrap();
+    fs_err::write(&started, "").unwrap();
+    running.offers(&[(GPU, 8)]).await;
+    let granted = running.admit(GPU, 1).await.unwrap();
+    let pipe = "/mps/nvidia.com/gpu/pipe";
+    assert_eq!(granted.response.envs["CUDA_MPS_PIPE_DIRECTORY"], pipe);
+
+    fs_err::remove_file(started).unwrap();
+    running.kubelet.wait(GPU, all, LONG).await.unwrap();
 }

@@ -1,9 +1,10 @@
 //! One call that hangs, and everything that must go on meanwhile.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use model::{Phase, Snapshot, State, StuckCall};
-use sim::{Effect, Target};
+use sim::{Effect, Target, kubelet::Granted};
+use tokio::time::sleep;
 
 use crate::{
     process::is_probe,
@@ -107,7 +108,7 @@ impl Play {
             _ => "nvidia.com/mig-1g.5gb",
         };
         let victim = running.rig.uuid(VICTIM);
-        let snapshot = running.agent.devices().await.unwrap();
+        let snapshot = running.agent.shows("its devices", |_| true).await;
         let of_victim = snapshot.devices.iter().filter(|entry| {
             case.on_card && !case.only_links() && entry.device.card().as_str() == victim
         });
@@ -138,9 +139,26 @@ impl Play {
         let mut got = BTreeSet::new();
         for pod in 0..pods {
             let size = [1, 4][pod % 2];
-            got.extend(self.running.borrow(self.resource, size).await);
+            let granted = self.admit(size).await;
+            got.extend(granted.devices[self.resource].clone());
         }
         got
+    }
+
+    /// Admits a pod. One that meets the very moment in which a card is taken out, when the kubelet
+    /// has not been told yet, comes again.
+    async fn admit(&self, size: usize) -> Granted {
+        let mut tries = 0;
+        loop {
+            match self.running.admit(self.resource, size).await {
+                Ok(granted) => return granted,
+                Err(error) if tries < 3 && error.to_string().contains("unhealthy devices") => {
+                    tries += 1;
+                    sleep(Duration::from_millis(500)).await;
+                }
+                Err(error) => panic!("{}: {error}", self.case),
+            }
+        }
     }
 
     /// The call, and the card it was made for, are named to whoever asks and in the log.

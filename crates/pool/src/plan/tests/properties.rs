@@ -115,6 +115,7 @@ fn some_pools() -> impl Strategy<Value = Pools> {
             include,
             exclude,
             pools,
+            ..Pools::default()
         }
     })
 }

@@ -19,6 +19,11 @@ To play on:
   ostler demo --profile a100-mig     GPUs in parts; `ostler sim profiles` lists more machines
   ostler sim create /tmp/node        a simulated node for the agent or any program that uses NVML";
 
+/// Why the story is short on some machines.
+pub(super) const TOGETHER: &str = "
+On this machine a container gets all GPUs or none, so that for Kubernetes they are one device. On
+others the story goes on: a GPU fails under a pod, and comes back.";
+
 /// A device as the story calls it.
 pub(in crate::cli::demo) fn name(entry: &Entry) -> String {
     let device = &entry.device;
@@ -79,7 +84,12 @@ pub(super) fn driver(snapshot: &Snapshot) -> String {
     let Some(driver) = driver else {
         return format!("It finds {found}:");
     };
-    let library = driver.library.as_deref().unwrap_or("libnvidia-ml.so.1");
+    let Some(library) = &driver.library else {
+        let release = &driver.version;
+        return format!(
+            "There is no driver library. By the system's files (release {release}) it finds {found}:"
+        );
+    };
     let cuda = driver.cuda.as_deref().unwrap_or("-");
     format!(
         "It loads {library}\n(driver {}, CUDA {cuda}) and finds {found}:",

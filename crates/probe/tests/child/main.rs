@@ -1,10 +1,12 @@
 //! The probe process as the agent runs it: a process of its own, spoken to over its streams.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
-#[path = "rig/node.rs"]
+mod checks;
+#[path = "../rig/node.rs"]
 mod node;
-#[path = "rig/process.rs"]
+#[path = "../rig/process.rs"]
 mod process;
+mod release;
 
 use std::{thread, time::Duration};
 

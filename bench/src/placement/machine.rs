@@ -1,0 +1,59 @@
+//! Simulated machines as the probe sees them, and what a pool offers of them.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+use config::{Pool, Pools};
+use jiff::Timestamp;
+use model::{Entry, Snapshot, Verdict};
+use pool::Offer;
+use probe::{
+    child::Backend as _,
+    nvidia::{Nvidia, Settings},
+};
+
+use crate::peer::Site;
+
+/// What the probe sees of a simulated machine.
+pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
+    let site = Site::make(profile)?;
+    // A library that is loaded twice from one file would show the first machine again.
+    site.node.own_library()?;
+    let settings = Settings {
+        host_root: site.node.root(),
+        nvml_library: Some(site.node.library()),
+        ..Settings::default()
+    };
+    let mut probe = Nvidia::new(settings, Arc::default());
+    let mut report = probe.survey();
+    probe.links(&mut report, true);
+    ensure!(
+        report.devices.len() == site.node.gpus()?.len(),
+        "the probe does not see all cards of {profile}"
+    );
+    let mut snapshot = Snapshot::empty(Timestamp::UNIX_EPOCH);
+    snapshot.devices = report.devices.into_iter().map(entry).collect();
+    snapshot
+        .devices
+        .sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    Ok(Arc::new(snapshot))
+}
+
+/// What a pool offers of it.
+pub(super) fn offer(snapshot: &Arc<Snapshot>, pool: Pool) -> anyhow::Result<Arc<Offer>> {
+    let pools = Pools {
+        pools: vec![pool],
+        ..Pools::default()
+    };
+    let offers = pool::plan(&pools, snapshot).offers;
+    let offer = offers.iter().next().context("the pool offers nothing")?;
+    Ok(Arc::clone(offer))
+}
+
+fn entry(device: model::Device) -> Entry {
+    Entry {
+        device,
+        verdict: Verdict::default(),
+        telemetry: None,
+    }
+}

@@ -1,0 +1,245 @@
+//! How verdicts are made: what is checked how often, what weighs how much, and how a device comes
+//! back.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{Period, Thresholds, period::PeriodOrOff};
+
+/// How verdicts are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// How long a card that does not answer is Unknown before it is Unhealthy.
+    pub unanswered_grace: Duration,
+    /// How long a card that is gone stays listed as Unhealthy.
+    pub gone_grace: Duration,
+    /// What the kubelet is told of a device that cannot be judged.
+    pub unknown: UnknownAs,
+    /// What becomes of the devices of a probe that does not run.
+    pub on_monitor_loss: MonitorLoss,
+    /// How long a probe may be down before [`MonitorLoss::Drain`] takes its devices out.
+    pub monitor_loss_grace: Duration,
+    /// Over what time a check has to pass before its cause ends.
+    pub hold_down: Duration,
+    /// The longest that a cause that keeps coming back is held.
+    pub hold_down_limit: Duration,
+    /// Trouble that did not begin for this long is forgotten: the hold-down is the first again.
+    pub hold_down_memory: Duration,
+    /// How often in a row a check has to pass before its cause ends.
+    pub passes: u32,
+    /// How long a device is withheld that was not clean when a container was about to start.
+    pub residue_hold: Duration,
+    /// How often each tier is checked; `None` is never. The tier *present* is the probe's period.
+    pub periods: Periods,
+    /// What a finding of each tier does.
+    pub weights: TierWeights,
+    /// Where a value becomes a finding.
+    pub thresholds: Thresholds,
+    /// The command of the tier *deep*, with its arguments; none at all: the tier is off.
+    pub deep_command: Vec<String>,
+    /// What single XIDs mean, where that is not what the table says.
+    pub xids: BTreeMap<u32, XidAction>,
+    /// What an XID means that the table does not have.
+    pub unknown_xids: XidAction,
+    /// Where verdicts are kept over a restart; `None`: nowhere.
+    pub state_file: Option<PathBuf>,
+}
+
+/// How often each tier is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// Does it work.
+    pub working: Option<Duration>,
+    /// Does it work as well as it could.
+    pub performing: Option<Duration>,
+    /// Is it getting worse.
+    pub trend: Option<Duration>,
+    /// What the user's command says.
+    pub deep: Option<Duration>,
+}
+
+/// What a finding of each tier does. One of the tier *present* always takes the device out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TierWeights {
+    /// Of *working*.
+    pub working: Weight,
+    /// Of *performing*.
+    pub performing: Weight,
+    /// Of *trend*.
+    pub trend: Weight,
+    /// Of *deep*.
+    pub deep: Weight,
+}
+
+/// What a finding does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It takes the device out.
+    Out,
+    /// It is told.
+    Warn,
+    /// It is left out of account.
+    Off,
+}
+
+/// What an XID means for its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum XidAction {
+    /// Nothing.
+    Ignore,
+    /// A program failed; the device is fine.
+    Application,
+    /// The device is out until it was reset.
+    Reset,
+    /// The device is out until its work has ended and it was reset.
+    Drain,
+    /// The device is out until an operator takes it back.
+    Permanent,
+}
+
+/// What becomes of the devices of a probe that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MonitorLoss {
+    /// They stay Unknown.
+    Keep,
+    /// They are taken out after a grace.
+    Drain,
+}
+
+/// What the kubelet is told of a device that cannot be judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownAs {
+    /// Healthy.
+    #[default]
+    Healthy,
+    /// Unhealthy.
+    Unhealthy,
+}
+
+// === impl Health ===
+
+impl Health {
+    /// The name of the state file in the kubelet's device plugin folder.
+    pub const STATE_FILE: &str = "ostler-state.json";
+
+    /// In the shape of `ostler.yaml`.
+    pub(crate) fn to_value(&self) -> Value {
+        let time = |length| Period::from(length).to_string();
+        let every = |length| PeriodOrOff(length).to_string();
+        let state_file = self.state_file.clone().unwrap_or_else(|| "off".into());
+        json!({
+            "unansweredGrace": time(self.unanswered_grace),
+            "goneGrace": time(self.gone_grace),
+            "unknown": self.unknown,
+            "onMonitorLoss": self.on_monitor_loss,
+            "monitorLossGrace": time(self.monitor_loss_grace),
+            "holdDown": time(self.hold_down),
+            "holdDownLimit": time(self.hold_down_limit),
+            "holdDownMemory": time(self.hold_down_memory),
+            "passes": self.passes,
+            "residueHold": time(self.residue_hold),
+            "working": every(self.periods.working),
+            "performing": every(self.periods.performing),
+            "trend": every(self.periods.trend),
+            "deep": every(self.periods.deep),
+            "deepCommand": self.deep_command,
+            "weights": self.weights,
+            "thresholds": self.thresholds.to_value(),
+            "xids": self.xids,
+            "unknownXids": self.unknown_xids,
+            "stateFile": state_file,
+        })
+    }
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            unanswered_grace: seconds(30),
+            gone_grace: seconds(300),
+            unknown: UnknownAs::Healthy,
+            on_monitor_loss: MonitorLoss::Keep,
+            monitor_loss_grace: seconds(120),
+            hold_down: seconds(20),
+            hold_down_limit: seconds(900),
+            hold_down_memory: seconds(3600),
+            passes: 3,
+            residue_hold: seconds(30),
+            periods: Periods::default(),
+            weights: TierWeights::default(),
+            thresholds: Thresholds::default(),
+            deep_command: Vec::new(),
+            xids: BTreeMap::new(),
+            unknown_xids: XidAction::Reset,
+            state_file: Some(PathBuf::from(crate::Config::KUBELET_DIR).join(Self::STATE_FILE)),
+        }
+    }
+}
+
+// === impl Periods ===
+
+impl Default for Periods {
+    fn default() -> Self {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        Self {
+            working: seconds(60),
+            performing: seconds(300),
+            trend: seconds(900),
+            deep: seconds(3600),
+        }
+    }
+}
+
+// === impl TierWeights ===
+
+impl Default for TierWeights {
+    fn default() -> Self {
+        Self {
+            working: Weight::Out,
+            performing: Weight::Warn,
+            trend: Weight::Warn,
+            deep: Weight::Warn,
+        }
+    }
+}
+
+// === impl Weight ===
+
+impl Weight {
+    pub(crate) const WORDS: [(&'static str, Self); 3] =
+        [("out", Self::Out), ("warn", Self::Warn), ("off", Self::Off)];
+}
+
+// === impl XidAction ===
+
+impl XidAction {
+    pub(crate) const WORDS: [(&'static str, Self); 5] = [
+        ("ignore", Self::Ignore),
+        ("application", Self::Application),
+        ("reset", Self::Reset),
+        ("drain", Self::Drain),
+        ("permanent", Self::Permanent),
+    ];
+}
+
+// === impl MonitorLoss ===
+
+impl MonitorLoss {
+    pub(crate) const WORDS: [(&'static str, Self); 2] =
+        [("keep", Self::Keep), ("drain", Self::Drain)];
+}
+
+// === impl UnknownAs ===
+
+impl UnknownAs {
+    pub(crate) const WORDS: [(&'static str, Self); 2] =
+        [("healthy", Self::Healthy), ("unhealthy", Self::Unhealthy)];
+}

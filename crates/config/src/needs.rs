@@ -1,0 +1,29 @@
+//! What must be there before units are handed out.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::Config;
+
+/// What must be there before units are handed out. Until it is, they are listed and Unhealthy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Needs {
+    /// The folder of the MPS daemons, as the agent sees it. Where it is known, a resource that is
+    /// shared through MPS waits for its daemon.
+    pub mps_path: Option<PathBuf>,
+    /// Whether the IMEX channels of a pool must be there.
+    pub imex: bool,
+}
+
+// === impl Needs ===
+
+impl Needs {
+    /// What a config asks for.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            mps_path: config.probe.mps_path.clone(),
+            imex: config.imex_required,
+        }
+    }
+}

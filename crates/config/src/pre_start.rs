@@ -1,0 +1,68 @@
+//! What is done with exclusive devices between their allocation and the start of a container.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is done with a device before a container starts on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PreStart {
+    /// What.
+    pub mode: PreStartMode,
+    /// The command to run, with its arguments.
+    pub command: Vec<String>,
+    /// How long it may take in all; the kubelet waits for 30 s.
+    pub limit: Duration,
+}
+
+/// What can be done with a device before a container starts on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PreStartMode {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A device that somebody else uses is refused.
+    Check,
+    /// The start waits until nobody else uses the device.
+    Wait,
+    /// A command of the user's resets the device.
+    Reset,
+    /// A command of the user's prepares the device.
+    Exec,
+}
+
+// === impl PreStart ===
+
+impl PreStart {
+    /// The longest limit: the kubelet gives up after 30 s.
+    pub const MOST: Duration = Duration::from_secs(25);
+}
+
+impl Default for PreStart {
+    fn default() -> Self {
+        Self {
+            mode: PreStartMode::Off,
+            command: Vec::new(),
+            limit: Self::MOST,
+        }
+    }
+}
+
+// === impl PreStartMode ===
+
+impl PreStartMode {
+    pub(crate) const WORDS: [(&'static str, Self); 5] = [
+        ("off", Self::Off),
+        ("check", Self::Check),
+        ("wait", Self::Wait),
+        ("reset", Self::Reset),
+        ("exec", Self::Exec),
+    ];
+
+    /// Whether the user's command is run.
+    pub fn runs(self) -> bool {
+        matches!(self, Self::Reset | Self::Exec)
+    }
+}

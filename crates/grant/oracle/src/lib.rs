@@ -1,0 +1,1 @@
+//! Nothing but tests: what the published CDI crate makes of our specs.

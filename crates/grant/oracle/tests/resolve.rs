@@ -1,0 +1,223 @@
+//! Specs of every simulated node, read and applied by the published CDI crate.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use container_device_interface::{
+    cache::{Cache, new_cache},
+    spec::{parse_spec, read_spec, validate_spec},
+    spec_dirs::with_spec_dirs,
+};
+use oci_spec::runtime;
+use serde_json::{Value, json};
+
+/// A device node that every machine has.
+const NODE: &str = "/dev/null";
+
+fn ostler(args: &[&str]) -> String {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/debug/ostler");
+    let program = std::env::var("OSTLER").unwrap_or_else(|_| default.to_owned());
+    let output = Command::new(&program).args(args).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; build it first"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ostler {args:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The names of the simulator's profiles: one for each file, but for boards without nodes.
+fn profiles() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/profiles");
+    let files = std::fs::read_dir(folder).unwrap();
+    let names = files.map(|file| file.unwrap().path());
+    let names = names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    names
+        .filter(|name| name != "tegra" && name != "models")
+        .collect()
+}
+
+/// Specs of a profile, in a folder; the program for hooks is there or not.
+fn generate(profile: &str, folder: &Path, hooks: bool) -> Vec<PathBuf> {
+    let (node, dir) = (folder.join("node"), folder.join("cdi"));
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    ostler(&["sim", "create", &path(&node), "--profile", profile]);
+    let root = root(&node);
+    if !hooks {
+        for name in ["nvidia-ctk", "nvidia-cdi-hook"] {
+            let _ = std::fs::remove_file(root.join("usr/bin").join(name));
+        }
+    }
+    let library = library(&node);
+    let files = ostler(&[
+        "cdi",
+        "generate",
+        "-o",
+        &path(&dir),
+        "--host-root",
+        &path(&root),
+        "--nvml-library",
+        &path(&library),
+    ]);
+    files.lines().map(PathBuf::from).collect()
+}
+
+/// Where the simulated host is in a node's folder.
+fn root(node: &Path) -> PathBuf {
+    node.join("root")
+}
+
+/// The simulated driver in a node's folder.
+fn library(node: &Path) -> PathBuf {
+    node.join("libnvidia-ml.so.1")
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// The values at a key of the edits of a device and of the whole spec.
+fn edits<'a>(spec: &'a Value, device: &'a Value, key: &str) -> Vec<&'a Value> {
+    let both = [&spec["containerEdits"][key], &device["containerEdits"][key]];
+    let lists = both.into_iter().filter_map(Value::as_array);
+    lists.flatten().collect()
+}
+
+fn texts<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
+    values.into_iter().map(Value::to_string).collect()
+}
+
+/// What is left of a value with only these keys.
+fn only(value: &Value, keys: &[&str]) -> Value {
+    let pairs = keys.iter().filter(|key| !value[**key].is_null());
+    pairs
+        .map(|key| ((*key).to_owned(), value[*key].clone()))
+        .collect()
+}
+
+/// Gives every node a file of the host that is there, so that the crate can look at it.
+fn ground(spec: &mut Value) {
+    fn nodes(edits: &mut Value) {
+        let nodes = edits.get_mut("deviceNodes").and_then(Value::as_array_mut);
+        for node in nodes.into_iter().flatten() {
+            node["hostPath"] = json!(NODE);
+        }
+    }
+    spec["cdiVersion"] = json!("0.7.0");
+    if let Some(edits) = spec.get_mut("containerEdits") {
+        nodes(edits);
+    }
+    for device in spec["devices"].as_array_mut().unwrap() {
+        nodes(&mut device["containerEdits"]);
+    }
+}
+
+/// A container with one device, as the crate makes it.
+fn container(cache: &mut Cache, name: &str) -> Value {
+    let mut spec = runtime::Spec::default();
+    spec.set_mounts(Some(Vec::new()))
+        .set_linux(None)
+        .set_hooks(None);
+    cache
+        .inject_devices(Some(&mut spec), vec![name.to_owned()])
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    serde_json::to_value(spec).unwrap()
+}
+
+/// A container with a device has what the spec has for it, and nothing else.
+fn compare(spec: &Value, device: &Value, container: &Value) {
+    let list = |pointer: &str| {
+        let found = container.pointer(pointer).and_then(Value::as_array);
+        found.into_iter().flatten().collect::<Vec<_>>()
+    };
+    let env = texts(list("/process/env"));
+    let default = serde_json::to_value(runtime::Spec::default()).unwrap();
+    let own = texts(default["process"]["env"].as_array().unwrap());
+    let given: BTreeSet<String> = env.difference(&own).cloned().collect();
+    assert_eq!(given, texts(edits(spec, device, "env")));
+
+    let paths = |nodes: Vec<&Value>| texts(nodes.iter().map(|node| &node["path"]));
+    assert_eq!(
+        paths(list("/linux/devices")),
+        paths(edits(spec, device, "deviceNodes"))
+    );
+
+    let mounts = list("/mounts").into_iter().map(|mount| {
+        json!({"hostPath": mount["source"], "containerPath": mount["destination"], "options": mount["options"]})
+    });
+    let mounts: Vec<Value> = mounts.collect();
+    let meant = edits(spec, device, "mounts").into_iter();
+    let meant: Vec<Value> = meant
+        .map(|mount| only(mount, &["hostPath", "containerPath", "options"]))
+        .collect();
+    assert_eq!(texts(&mounts), texts(&meant));
+
+    let keys = ["path", "args", "env"];
+    let hooks = list("/hooks/createContainer").into_iter();
+    let hooks: Vec<Value> = hooks.map(|hook| only(hook, &keys)).collect();
+    let meant = edits(spec, device, "hooks").into_iter();
+    let meant: Vec<Value> = meant.map(|hook| only(hook, &keys)).collect();
+    assert_eq!(hooks, meant, "in this order");
+
+    let groups = texts(list("/process/user/additionalGids"));
+    assert_eq!(groups, texts(edits(spec, device, "additionalGids")));
+}
+
+/// Everything that holds for the specs of a profile.
+fn judge(profile: &str, hooks: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = generate(profile, folder.path(), hooks);
+    let mut names = BTreeSet::new();
+    for file in &files {
+        let raw = parse_spec(file).unwrap_or_else(|error| panic!("{profile}: {error:?}"));
+        validate_spec(&raw).unwrap_or_else(|error| panic!("{profile}: {error:?}"));
+        read_spec(file, 0).unwrap_or_else(|error| panic!("{profile}: {error:?}"));
+        let mut spec = json(file);
+        let kind = spec["kind"].as_str().unwrap().to_owned();
+        for device in spec["devices"].as_array().unwrap() {
+            names.insert(format!("{kind}={}", device["name"].as_str().unwrap()));
+        }
+        ground(&mut spec);
+        std::fs::write(file, spec.to_string()).unwrap();
+    }
+    let dir = folder.path().join("cdi");
+    let cache = new_cache(vec![with_spec_dirs(&[dir.to_str().unwrap()])]);
+    let mut cache = cache.lock().unwrap();
+    let listed: BTreeSet<String> = cache.list_devices().into_iter().collect();
+    assert_eq!(listed, names, "{profile}");
+    for file in &files {
+        let spec = json(file);
+        let kind = spec["kind"].as_str().unwrap();
+        for device in spec["devices"].as_array().unwrap() {
+            let name = format!("{kind}={}", device["name"].as_str().unwrap());
+            compare(&spec, device, &container(&mut cache, &name));
+        }
+    }
+    assert!(!names.is_empty(), "{profile}");
+}
+
+#[test]
+fn every_spec_of_every_profile_is_taken_and_means_what_we_meant() {
+    for profile in profiles() {
+        judge(&profile, true);
+    }
+}
+
+#[test]
+fn specs_without_hooks_are_taken_too() {
+    judge("dgx-a100", false);
+}
+
+#[test]
+fn a_name_that_is_in_no_spec_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    generate("t4", folder.path(), true);
+    let dir = folder.path().join("cdi");
+    let cache = new_cache(vec![with_spec_dirs(&[dir.to_str().unwrap()])]);
+    let name = "k8s.device-plugin.nvidia.com/gpu=GPU-none".to_owned();
+    let mut spec = runtime::Spec::default();
+    let mut cache = cache.lock().unwrap();
+    let error = cache.inject_devices(Some(&mut spec), vec![name.clone()]);
+    assert!(error.unwrap_err().to_string().contains(&name));
+}

@@ -1,0 +1,91 @@
+//! The driver's libraries: in which folders they are, and by which links they are found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{DriverFile, DriverFiles, FileKind, FileLink};
+
+use super::mount::inside;
+
+/// Links that programs need, whether the host has them or not: the beginning of the library's
+/// name, the link beside it, and what the link says; empty for the library itself.
+const NEEDED: [(&str, &str, &str); 6] = [
+    ("libcuda.so.", "libcuda.so.1", ""),
+    ("libcuda.so.", "libcuda.so", "libcuda.so.1"),
+    ("libnvidia-ml.so.", "libnvidia-ml.so.1", ""),
+    (
+        "libnvidia-opticalflow.so.",
+        "libnvidia-opticalflow.so",
+        "libnvidia-opticalflow.so.1",
+    ),
+    ("libGLX_nvidia.so.", "libGLX_indirect.so.0", ""),
+    (
+        "libnvidia-allocator.so.",
+        "gbm/nvidia-drm_gbm.so",
+        "../libnvidia-allocator.so.1",
+    ),
+];
+
+/// A link, and the file that it leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linked<'a> {
+    /// The file.
+    pub(super) file: &'a DriverFile,
+    /// What the link says.
+    pub(super) target: &'a str,
+}
+
+/// The folders of the libraries in a container, sorted.
+pub(super) fn folders(files: &DriverFiles) -> BTreeSet<&str> {
+    libraries(files)
+        .filter_map(|file| Some(inside(file).rsplit_once('/')?.0))
+        // Plug-ins are found by whoever loads them, and not by the loader.
+        .filter(|folder| !folder.ends_with("/gbm") && !folder.contains("/xorg"))
+        .collect()
+}
+
+/// The folders that have CUDA's library, sorted.
+pub(super) fn cuda_folders(files: &DriverFiles) -> BTreeSet<&str> {
+    libraries(files)
+        .filter_map(|file| inside(file).rsplit_once('/'))
+        .filter(|(_, name)| name.starts_with("libcuda.so."))
+        .map(|(folder, _)| folder)
+        .collect()
+}
+
+/// Every link to a file that a container is to have, by its path: those of the host, and those
+/// that programs need besides.
+pub(super) fn links(files: &DriverFiles) -> BTreeMap<String, Linked<'_>> {
+    let mut links = BTreeMap::new();
+    for file in &files.files {
+        for FileLink { path, target } in &file.links {
+            links.insert(path.clone(), Linked { file, target });
+        }
+    }
+    let there: BTreeSet<&str> = files.files.iter().map(inside).collect();
+    for file in libraries(files) {
+        for (link, target) in needed(file) {
+            if !there.contains(link.as_str()) {
+                links.entry(link).or_insert(Linked { file, target });
+            }
+        }
+    }
+    links
+}
+
+fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
+    let (folder, name) = inside(file).rsplit_once('/').unwrap_or_default();
+    let links = NEEDED.iter().filter(move |(begin, ..)| {
+        // Only the library itself: a name with a version of the driver, and not its soname.
+        name.strip_prefix(begin)
+            .is_some_and(|rest| rest.contains('.'))
+    });
+    links.map(move |(_, link, target)| {
+        let target = if target.is_empty() { name } else { *target };
+        (format!("{folder}/{link}"), target)
+    })
+}
+
+fn libraries(files: &DriverFiles) -> impl Iterator<Item = &DriverFile> {
+    let files = files.files.iter();
+    files.filter(|file| file.kind == FileKind::Library)
+}

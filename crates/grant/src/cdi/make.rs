@@ -1,0 +1,376 @@
+//! Facts → specs. Only what was found is in them; what containers will miss is said.
+
+use std::path::Path;
+
+use config::{Cdi, IdStrategy};
+use model::{Backend, Device as Card, DriverFiles, FileKind, Kind, NodeRole, Snapshot};
+
+use super::{
+    ALL, ContainerEdits, Device, GDRCOPY, GDS, GPU, IMEX, MOFED, Spec, VENDOR, Wish,
+    hook::{Hooks, LDCACHE, NAMES, SYMLINKS},
+    is_device, layout,
+    mount::{at, mount},
+    node::Nodes,
+};
+use crate::{grant::VENDOR as NVIDIA, names::name};
+
+/// The variable of NVIDIA's runtime, with the word that keeps it from doing what CDI does.
+const VOID: &str = "NVIDIA_VISIBLE_DEVICES=void";
+/// The kind of the spec for management containers.
+const MANAGEMENT: &str = "management.nvidia.com/gpu";
+
+/// The switches that change something here.
+const NO_IPC: &str = "disable-ipc-discoverer";
+const NO_GROUPS: &str = "no-additional-gids-for-device-nodes";
+/// Switches of NVIDIA's that are about how it finds things, and change nothing here.
+const WITHOUT_EFFECT: [&str; 4] = [
+    "disable-nvsandboxutils",
+    "disable-nvsandbox-utils",
+    "disable-multiple-csv-devices",
+    "enable-explicit-driver-libraries",
+];
+
+/// What was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// At most one spec for each class.
+    pub specs: Vec<Spec>,
+    /// What containers will miss, and what else a person should know.
+    pub notes: Vec<String>,
+}
+
+/// One round of making.
+struct Maker<'a> {
+    snapshot: &'a Snapshot,
+    backend: &'a Backend,
+    files: &'a DriverFiles,
+    cdi: &'a Cdi,
+    wish: &'a Wish,
+    hooks: Hooks<'a>,
+    nodes: Nodes<'a>,
+    notes: Vec<String>,
+}
+
+/// The specs of a node, by class. A device that the snapshot still has, but of which no node is to
+/// be seen, keeps the edits that it has in `previous`, so that its name stays a name.
+pub fn specs(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi, previous: &[Spec]) -> Made {
+    let nothing = DriverFiles::default();
+    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+        return Made::default();
+    };
+    let mut specs: Vec<Spec> = maker.gpus(previous).into_iter().collect();
+    specs.extend(maker.channels());
+    let extras = &maker.backend.extras;
+    let others = [
+        (GDRCOPY, wish.gdrcopy, &extras.gdrcopy),
+        (GDS, wish.gds, &extras.gds),
+        (MOFED, wish.mofed, &extras.mofed),
+    ];
+    for (class, wanted, nodes) in others {
+        if wanted && !nodes.is_empty() {
+            specs.push(maker.whole(class, nodes));
+        }
+    }
+    maker.note();
+    Made {
+        specs,
+        notes: maker.notes,
+    }
+}
+
+/// The spec for containers that look after the node: the one name `all`, with every node of the
+/// driver and its files.
+pub fn management(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Made {
+    let nothing = DriverFiles::default();
+    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+        return Made::default();
+    };
+    let cards = maker.cards();
+    let own = cards.iter().flat_map(|card| &card.nodes);
+    let own = own.map(|node| node.path.as_str());
+    let every = maker.files.nodes.keys().map(String::as_str);
+    let every = every.filter(|path| path.starts_with("/dev/nvidia"));
+    let paths: Vec<&str> = own.chain(every).collect();
+    let edits = maker.nodes.edits(paths);
+    let mut specs = Vec::new();
+    match edits.is_empty() {
+        true => maker
+            .notes
+            .push("there is no device node of the driver".to_owned()),
+        false => specs.push(maker.spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
+    }
+    maker.note();
+    Made {
+        specs,
+        notes: maker.notes,
+    }
+}
+
+// === impl Maker ===
+
+impl<'a> Maker<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        wish: &'a Wish,
+        cdi: &'a Cdi,
+        nothing: &'a DriverFiles,
+    ) -> Option<Self> {
+        let mut backends = snapshot.backends.iter();
+        let backend = backends.find(|backend| backend.name == NVIDIA)?;
+        let files = backend.extras.files.as_deref().unwrap_or(nothing);
+        Some(Self {
+            snapshot,
+            backend,
+            files,
+            cdi,
+            wish,
+            hooks: Hooks::new(cdi, files),
+            nodes: Nodes {
+                root: &wish.dev_root,
+                stats: &files.nodes,
+                groups: !has(cdi, NO_GROUPS),
+            },
+            notes: Vec::new(),
+        })
+    }
+
+    /// Cards, MIG devices and all of them; nothing where there is no device.
+    fn gpus(&mut self, previous: &[Spec]) -> Option<Spec> {
+        let before = previous.iter().find(|spec| spec.class() == GPU);
+        let mut devices: Vec<Device> = Vec::new();
+        let mut all = ContainerEdits::default();
+        for card in self.cards() {
+            let edits = self.edits(card);
+            all.add(edits.clone());
+            for name in self.names(card) {
+                if !is_device(name) {
+                    self.notes.push(format!(
+                        "{name} cannot be named in CDI, and has no entry in the spec"
+                    ));
+                } else if !edits.is_empty() {
+                    devices.push(device(name, edits.clone()));
+                } else if let Some(kept) = before.and_then(|spec| spec.device(name)) {
+                    devices.push(kept.clone());
+                } else {
+                    self.notes.push(format!(
+                        "no device node of {name} is visible, so it has no entry in the spec"
+                    ));
+                }
+            }
+        }
+        if devices.is_empty() {
+            return None;
+        }
+        if !all.is_empty() && !devices.iter().any(|device| device.name == ALL) {
+            devices.push(device(ALL, all));
+        }
+        let kind = format!("{VENDOR}/{GPU}");
+        Some(self.spec(&kind, devices, self.driver()))
+    }
+
+    fn channels(&self) -> Option<Spec> {
+        let there = &self.backend.extras.imex_channels;
+        let channels = self.wish.imex.iter().filter(|n| there.contains(n));
+        let devices: Vec<Device> = channels
+            .map(|n| {
+                let path = format!("/dev/nvidia-caps-imex-channels/channel{n}");
+                device(&n.to_string(), self.nodes.edits([path]))
+            })
+            .collect();
+        let kind = format!("{VENDOR}/{IMEX}");
+        (!devices.is_empty()).then(|| self.spec(&kind, devices, void()))
+    }
+
+    /// The spec of a class with the one device `all`.
+    fn whole(&self, class: &str, nodes: &[String]) -> Spec {
+        let mut edits = self.nodes.edits(nodes);
+        if class == GDS {
+            let files = self.files.files.iter();
+            let files = files.filter(|file| file.kind == FileKind::Gds);
+            edits
+                .mounts
+                .extend(files.map(|file| mount(&self.cdi.driver_root, file)));
+        }
+        let kind = format!("{VENDOR}/{class}");
+        self.spec(&kind, vec![device(ALL, edits)], void())
+    }
+
+    fn spec(&self, kind: &str, devices: Vec<Device>, common: ContainerEdits) -> Spec {
+        let spec = Spec {
+            kind: kind.to_owned(),
+            devices,
+            container_edits: common,
+            ..Spec::default()
+        };
+        spec.tidy()
+    }
+
+    /// What every container has that has any device.
+    fn driver(&self) -> ContainerEdits {
+        let shared = self.cards().into_iter().flat_map(|card| &card.nodes);
+        let shared = shared.filter(|node| node.role == NodeRole::Control);
+        let mut edits = self.nodes.edits(shared.map(|node| &node.path));
+        edits.add(void());
+        let folders: Vec<&str> = layout::cuda_folders(self.files).into_iter().collect();
+        if !folders.is_empty() {
+            let folders = folders.join(":");
+            edits.env.push(format!("NVIDIA_CTK_LIBCUDA_DIR={folders}"));
+        }
+        let root = &self.cdi.driver_root;
+        let ipc = !has(self.cdi, NO_IPC);
+        let files = self.files.files.iter().filter(|file| match file.kind {
+            FileKind::Gds => false,
+            FileKind::Ipc => ipc,
+            _ => true,
+        });
+        edits.mounts.extend(files.map(|file| mount(root, file)));
+        if !self.hooks.has(SYMLINKS) {
+            // Nobody makes the links, so the files are there under the links' names.
+            let links = layout::links(self.files);
+            let links = links.iter().map(|(path, link)| at(root, link.file, path));
+            edits.mounts.extend(links);
+        }
+        let driver = self.backend.driver.as_ref();
+        let version = driver.map(|driver| driver.version.as_str());
+        edits.hooks = self.hooks.common(self.files, version);
+        edits
+    }
+
+    /// What a container has for one device alone.
+    fn edits(&self, card: &Card) -> ContainerEdits {
+        let own = |card: &'a Card| {
+            let nodes = card.nodes.iter();
+            nodes.filter(|node| node.role != NodeRole::Control)
+        };
+        let parts = self.cards().into_iter().filter(|part| {
+            // Who has the whole card has its parts.
+            matches!(card.kind, Kind::Card { partitioned: true })
+                && matches!(&part.kind, Kind::Partition { parent, .. } if *parent == card.id)
+        });
+        let nodes = card.nodes.iter();
+        let nodes = nodes.filter(|node| node.role != NodeRole::Control);
+        let nodes = nodes.chain(parts.flat_map(own)).map(|node| &node.path);
+        let mut edits = self.nodes.edits(nodes);
+        if !edits.is_empty() && draws(card) {
+            self.drm(card, &mut edits);
+        }
+        edits
+    }
+
+    /// The nodes for graphics, and the links by which they are found.
+    fn drm(&self, card: &Card, edits: &mut ContainerEdits) {
+        let Some((pci, nodes)) = card
+            .pci
+            .and_then(|pci| Some((pci, self.files.drm.get(&pci)?)))
+        else {
+            return;
+        };
+        edits.add(self.nodes.edits(nodes));
+        let links = nodes.iter().filter_map(|path| {
+            let name = path.rsplit('/').next()?;
+            let what = match name {
+                _ if name.starts_with("card") => "card",
+                _ if name.starts_with("renderD") => "render",
+                _ => return None,
+            };
+            Some(format!("../{name}::/dev/dri/by-path/pci-{pci}-{what}"))
+        });
+        edits.hooks.extend(self.hooks.links(links.collect()));
+    }
+
+    /// The devices of NVIDIA's.
+    fn cards(&self) -> Vec<&'a Card> {
+        let entries = self.snapshot.devices.iter();
+        let cards = entries.map(|entry| &entry.device);
+        cards.filter(|card| card.vendor == NVIDIA).collect()
+    }
+
+    /// The names of a device, each once.
+    fn names(&self, card: &'a Card) -> Vec<&'a str> {
+        let ids: &[IdStrategy] = match &self.wish.ids[..] {
+            [] => &[IdStrategy::Uuid],
+            ids => ids,
+        };
+        let mut names: Vec<&str> = ids.iter().map(|ids| name(card, *ids)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// What a person should know of all of it.
+    fn note(&mut self) {
+        self.notes.extend(self.wish.conflicts.iter().cloned());
+        let known = [NO_IPC, NO_GROUPS].into_iter().chain(WITHOUT_EFFECT);
+        let known: Vec<&str> = known.collect();
+        for flag in &self.cdi.feature_flags {
+            if !known.contains(&flag.as_str()) {
+                self.notes
+                    .push(format!("the CDI feature flag `{flag}` has no effect"));
+            }
+        }
+        for hook in &self.cdi.disable_hooks {
+            if !NAMES.contains(&hook.as_str()) {
+                self.notes.push(format!(
+                    "`{hook}` is no hook that could be left out; there are {}",
+                    NAMES.join(", ")
+                ));
+            }
+        }
+        self.notes.extend(self.files.problems.iter().cloned());
+        if self.files.files.is_empty() {
+            self.notes.push(format!(
+                "no file of the driver was found: containers get device nodes, and no library; let \
+                 the agent see the driver's files (driverPath), which are under {} on the host",
+                self.cdi.driver_root.display()
+            ));
+        } else if !self.hooks.possible() {
+            self.notes.push(self.missed());
+        }
+    }
+
+    /// What containers miss without a program for hooks.
+    fn missed(&self) -> String {
+        let folders: Vec<&str> = layout::folders(self.files).into_iter().collect();
+        let root = &self.cdi.driver_root;
+        let place = match root == Path::new("/") {
+            true => "on the host".to_owned(),
+            false => format!("under {}", root.display()),
+        };
+        format!(
+            "neither nvidia-ctk nor nvidia-cdi-hook was found {place}, so the specs have no hooks. \
+             Containers have the libraries under all of their names, but: their loader is not told \
+             of {} ({LDCACHE}), a newer CUDA in the image cannot replace the driver's \
+             (enable-cuda-compat), and the driver may make device nodes \
+             (disable-device-node-modification). Install nvidia-container-toolkit on the host, or \
+             set cdi.hookPath",
+            folders.join(", ")
+        )
+    }
+}
+
+fn device(name: &str, edits: ContainerEdits) -> Device {
+    Device {
+        name: name.to_owned(),
+        container_edits: edits,
+        ..Device::default()
+    }
+}
+
+fn void() -> ContainerEdits {
+    ContainerEdits {
+        env: vec![VOID.to_owned()],
+        ..ContainerEdits::default()
+    }
+}
+
+fn has(cdi: &Cdi, flag: &str) -> bool {
+    cdi.feature_flags.iter().any(|own| own == flag)
+}
+
+/// Whether a device may draw: of MIG devices only those whose profile says so.
+fn draws(card: &Card) -> bool {
+    match &card.kind {
+        Kind::Card { .. } => true,
+        Kind::Partition { profile, .. } => profile.contains("gfx"),
+    }
+}

@@ -1,0 +1,64 @@
+//! Device nodes of a spec, with what their file system says of them.
+
+use std::{collections::BTreeMap, path::Path};
+
+use model::NodeStat;
+
+use super::{ContainerEdits, DeviceNode};
+use crate::edits::under;
+
+/// The bits by which everybody may read and write.
+const WORLD: u32 = 0o006;
+
+/// How nodes become part of a spec.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nodes<'a> {
+    /// The folder on the host under which they are.
+    pub(super) root: &'a Path,
+    /// What is known of them.
+    pub(super) stats: &'a BTreeMap<String, NodeStat>,
+    /// Whether containers are put into the groups of nodes that not everybody may use.
+    pub(super) groups: bool,
+}
+
+// === impl Nodes ===
+
+impl Nodes<'_> {
+    /// The edits that give a container these nodes.
+    pub(super) fn edits(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> ContainerEdits {
+        let mut edits = ContainerEdits::default();
+        for path in paths {
+            let path = path.as_ref();
+            let stat = self.stats.get(path);
+            edits.additional_gids.extend(self.group(stat));
+            edits.device_nodes.push(self.node(path, stat));
+        }
+        edits
+    }
+
+    fn node(&self, path: &str, stat: Option<&NodeStat>) -> DeviceNode {
+        let host_path = under(self.root, path);
+        let plain = DeviceNode {
+            path: path.to_owned(),
+            host_path: (host_path != path).then_some(host_path),
+            ..DeviceNode::default()
+        };
+        let Some(stat) = stat else {
+            return plain;
+        };
+        // Without a type a runtime looks at the node itself, and says so where it is gone.
+        DeviceNode {
+            major: Some(stat.major),
+            minor: Some(stat.minor),
+            file_mode: Some(stat.mode & 0o7777),
+            permissions: Some("rwm".to_owned()),
+            gid: (stat.gid != 0).then_some(stat.gid),
+            ..plain
+        }
+    }
+
+    fn group(&self, stat: Option<&NodeStat>) -> Option<u32> {
+        let stat = stat.filter(|_| self.groups)?;
+        (stat.gid != 0 && stat.mode & WORLD != WORLD).then_some(stat.gid)
+    }
+}

@@ -1,0 +1,215 @@
+//! The checks: each thing that can be found wrong with a device, and found to be right again.
+
+use std::fmt;
+
+use model::{CauseKind, Tier};
+
+/// One thing that is looked at. A check ends the trouble that it found, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// The driver lets it be read.
+    Lost,
+    /// The driver lists it.
+    Gone,
+    /// The driver answers.
+    NotAnswering,
+    /// Somebody looks.
+    MonitorDown,
+    /// Volatile uncorrectable memory errors.
+    Ecc,
+    /// Rows that wait to be remapped.
+    RemapPending,
+    /// Rows that could not be remapped.
+    RemapFailed,
+    /// Pages that wait to be retired.
+    RetirementPending,
+    /// The fabric refused it.
+    Fabric,
+    /// The fabric has not been joined yet.
+    FabricJoining,
+    /// The driver asks for an action.
+    Recovery,
+    /// The hardware slows itself down.
+    Throttled,
+    /// Lanes of the PCIe link.
+    PcieWidth,
+    /// Generation of the PCIe link.
+    PcieGeneration,
+    /// NVLink errors.
+    NvLinkErrors,
+    /// NVLinks that are down.
+    NvLinksDown,
+    /// Temperature against its limit.
+    Temperature,
+    /// The rate of repaired memory errors.
+    EccCorrectedRate,
+    /// The rate of remapped rows.
+    RemapRate,
+    /// The rate of PCIe replays.
+    ReplayRate,
+    /// The mean power.
+    Power,
+    /// The user's command.
+    Deep,
+}
+
+// === impl Check ===
+
+impl Check {
+    /// Every check, in the order in which causes are listed.
+    pub const ALL: [Self; 22] = [
+        Self::Lost,
+        Self::Gone,
+        Self::NotAnswering,
+        Self::MonitorDown,
+        Self::Ecc,
+        Self::RemapPending,
+        Self::RemapFailed,
+        Self::RetirementPending,
+        Self::Fabric,
+        Self::FabricJoining,
+        Self::Recovery,
+        Self::Throttled,
+        Self::PcieWidth,
+        Self::PcieGeneration,
+        Self::NvLinkErrors,
+        Self::NvLinksDown,
+        Self::Temperature,
+        Self::EccCorrectedRate,
+        Self::RemapRate,
+        Self::ReplayRate,
+        Self::Power,
+        Self::Deep,
+    ];
+
+    /// The kind of the cause that it finds.
+    pub fn kind(self) -> CauseKind {
+        match self {
+            Self::Lost => CauseKind::Lost,
+            Self::Gone => CauseKind::Gone,
+            Self::NotAnswering => CauseKind::NotAnswering,
+            Self::MonitorDown => CauseKind::MonitorDown,
+            Self::Ecc => CauseKind::Ecc,
+            Self::RemapPending | Self::RemapFailed => CauseKind::RowRemap,
+            Self::RetirementPending => CauseKind::PageRetirement,
+            Self::Fabric | Self::FabricJoining => CauseKind::Fabric,
+            Self::Recovery => CauseKind::RecoveryAction,
+            Self::Throttled => CauseKind::Throttled,
+            Self::PcieWidth | Self::PcieGeneration => CauseKind::Pcie,
+            Self::NvLinkErrors | Self::NvLinksDown => CauseKind::NvLink,
+            Self::Temperature => CauseKind::Temperature,
+            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate | Self::Power => {
+                CauseKind::Trend
+            }
+            Self::Deep => CauseKind::Deep,
+        }
+    }
+
+    /// The tier that it belongs to.
+    pub fn tier(self) -> Tier {
+        match self {
+            Self::Lost | Self::Gone | Self::NotAnswering | Self::MonitorDown => Tier::Present,
+            Self::Ecc
+            | Self::RemapPending
+            | Self::RemapFailed
+            | Self::RetirementPending
+            | Self::Fabric
+            | Self::FabricJoining
+            | Self::Recovery => Tier::Working,
+            Self::Throttled
+            | Self::PcieWidth
+            | Self::PcieGeneration
+            | Self::NvLinkErrors
+            | Self::NvLinksDown
+            | Self::Temperature => Tier::Performing,
+            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate | Self::Power => {
+                Tier::Trend
+            }
+            Self::Deep => Tier::Deep,
+        }
+    }
+
+    /// Its name in files that are kept.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Gone => "gone",
+            Self::NotAnswering => "not-answering",
+            Self::MonitorDown => "monitor-down",
+            Self::Ecc => "ecc",
+            Self::RemapPending => "remap-pending",
+            Self::RemapFailed => "remap-failed",
+            Self::RetirementPending => "retirement-pending",
+            Self::Fabric => "fabric",
+            Self::FabricJoining => "fabric-joining",
+            Self::Recovery => "recovery",
+            Self::Throttled => "throttled",
+            Self::PcieWidth => "pcie-width",
+            Self::PcieGeneration => "pcie-generation",
+            Self::NvLinkErrors => "nvlink-errors",
+            Self::NvLinksDown => "nvlinks-down",
+            Self::Temperature => "temperature",
+            Self::EccCorrectedRate => "ecc-corrected-rate",
+            Self::RemapRate => "remap-rate",
+            Self::ReplayRate => "replay-rate",
+            Self::Power => "power",
+            Self::Deep => "deep",
+        }
+    }
+
+    /// The check of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.name() == name)
+    }
+
+    /// What ends the trouble that it found, for a person.
+    pub(crate) fn ends_when(self) -> &'static str {
+        match self {
+            Self::Lost => "the driver reads the device again",
+            Self::Gone => "the driver lists the device again",
+            Self::NotAnswering => "the driver answers again",
+            Self::MonitorDown => "the probe reports again",
+            Self::Ecc => "the counter reads 0 after a reset or a reload of the driver",
+            Self::RemapPending => "a reset remapped the rows",
+            Self::RemapFailed => "the driver does not report it any more; the card wants replacing",
+            Self::RetirementPending => "a reset or a reload of the driver retired the pages",
+            Self::Fabric | Self::FabricJoining => "the fabric was joined",
+            Self::Recovery => "the driver asks for nothing any more",
+            Self::Throttled => "the hardware does not slow itself down any more",
+            Self::PcieWidth => "the link has all its lanes again",
+            Self::PcieGeneration => "the link is at its highest generation again",
+            Self::NvLinkErrors => "a reading finds no new errors",
+            Self::NvLinksDown => "all links are up again",
+            Self::Temperature => "the temperature is below the margin again",
+            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate => {
+                "the growth within an hour is below its limit again"
+            }
+            Self::Power => "the mean power is below its limit again",
+            Self::Deep => "the command passes",
+        }
+    }
+
+    /// Whether it means that the device is not there.
+    pub(crate) fn is_absence(self) -> bool {
+        matches!(self, Self::Lost | Self::Gone)
+    }
+
+    /// Whether a reset of the device, or a new loading of its driver, ends what it found.
+    pub(crate) fn ends_with_reset(self) -> bool {
+        matches!(
+            self,
+            Self::Ecc
+                | Self::RemapPending
+                | Self::RetirementPending
+                | Self::Fabric
+                | Self::FabricJoining
+                | Self::Recovery
+        )
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,104 @@
+//! Changes of verdicts: what counts as one, and the last of them.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use model::{Cause, CauseKind, DeviceId, Transition, Verdict};
+
+/// The changes of one device that are kept at most.
+const OF_ONE: usize = 64;
+/// The changes of all devices that are kept at most.
+const OF_ALL: usize = 512;
+
+/// The last changes, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    entries: VecDeque<Transition>,
+}
+
+/// What changed from one verdict to the next, if anything did. A cause that stands is the same
+/// cause even where a number in its evidence changed; a device that is new was healthy.
+pub fn compare(
+    before: Option<&Verdict>,
+    after: &Verdict,
+    device: &DeviceId,
+    at: Timestamp,
+) -> Option<Transition> {
+    let healthy = Verdict::default();
+    let before = before.unwrap_or(&healthy);
+    let transition = Transition {
+        at,
+        device: device.clone(),
+        from: before.state,
+        to: after.state,
+        began: missing(after, before),
+        ended: missing(before, after),
+    };
+    let same = transition.from == transition.to
+        && transition.began.is_empty()
+        && transition.ended.is_empty();
+    (!same).then_some(transition)
+}
+
+// === impl History ===
+
+impl History {
+    /// A history from kept entries, the oldest first.
+    pub fn from_entries(entries: impl IntoIterator<Item = Transition>) -> Self {
+        let mut history = Self::default();
+        for entry in entries {
+            history.push(entry);
+        }
+        history
+    }
+
+    /// Adds a change, and forgets the oldest of its device, or of all, if there are too many.
+    pub fn push(&mut self, entry: Transition) {
+        let of_one = |old: &&Transition| old.device == entry.device;
+        if self.entries.iter().filter(of_one).count() >= OF_ONE {
+            let oldest = self
+                .entries
+                .iter()
+                .position(|old| old.device == entry.device);
+            oldest.and_then(|at| self.entries.remove(at));
+        }
+        if self.entries.len() >= OF_ALL {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// Every change that is kept, the oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Transition> {
+        self.entries.iter()
+    }
+
+    /// The changes of one device, the oldest first.
+    pub fn of(&self, device: &DeviceId) -> impl DoubleEndedIterator<Item = &Transition> {
+        self.iter().filter(move |entry| entry.device == *device)
+    }
+}
+
+/// The causes and warnings of one verdict that the other does not have.
+fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
+    let mut others: Vec<&Cause> = other.causes.iter().chain(&other.warnings).collect();
+    let mut missing = Vec::new();
+    for cause in of.causes.iter().chain(&of.warnings) {
+        match others.iter().position(|other| is_same(cause, other)) {
+            Some(at) => drop(others.swap_remove(at)),
+            None => missing.push(cause.clone()),
+        }
+    }
+    missing
+}
+
+/// Trouble of a kind keeps its beginning for as long as it stands; of events there are several
+/// kinds in one, which their evidence tells apart.
+fn is_same(one: &Cause, other: &Cause) -> bool {
+    one.kind == other.kind
+        && one.since == other.since
+        && (one.kind != CauseKind::Event || one.evidence == other.evidence)
+}
+
+#[cfg(test)]
+mod tests;

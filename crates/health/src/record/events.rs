@@ -1,0 +1,175 @@
+//! What the driver told of a device by itself, and what ends it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::{Cause, CauseKind};
+
+use super::{Moment, Record};
+use crate::{
+    Event, Now, Policy, Weight,
+    xid::{self, Action},
+};
+
+/// At most this many different events are kept.
+const MOST: usize = 64;
+
+/// An event that is held against the device, or a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Happened {
+    /// The first time.
+    pub(super) since: Timestamp,
+    /// The last time.
+    pub(super) last: Moment,
+    /// Whether the driver asked for an action since.
+    pub(super) asked: bool,
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Keeps an event, if it means anything. Returns whether it takes the device out.
+    pub(super) fn note(&mut self, event: Event, policy: &Policy, now: Now) -> bool {
+        let action = action(event, policy);
+        if action == Action::Ignore {
+            return false;
+        }
+        let room = self.events.len() < MOST || self.events.contains_key(&event);
+        if room {
+            let asked = self.asked;
+            let happened = self.events.entry(event).or_insert(Happened {
+                since: now.wall,
+                last: Moment::new(now),
+                asked,
+            });
+            happened.last = Moment::new(now);
+            happened.asked |= asked;
+        }
+        weight(event, action, policy) == Weight::Out
+    }
+
+    /// The device was reset: what that ends has ended.
+    pub(super) fn reset(&mut self, policy: &Policy) {
+        self.events
+            .retain(|event, _| action(*event, policy) == Action::Permanent);
+    }
+
+    /// The driver asks for an action, or for none. What it asked an action for ends with that.
+    pub(super) fn ask(&mut self, asks: bool, policy: &Policy) {
+        self.asked = asks;
+        if asks {
+            self.events
+                .values_mut()
+                .for_each(|event| event.asked = true);
+            return;
+        }
+        self.events.retain(|event, happened| {
+            !happened.asked || action(*event, policy) == Action::Permanent
+        });
+    }
+
+    /// The memory errors were counted, and are not any more.
+    pub(super) fn forget_ecc(&mut self) {
+        self.events.remove(&Event::EccUncorrected);
+    }
+
+    /// Drops what ended by time alone.
+    pub(super) fn settle(&mut self, policy: &Policy, now: Now) {
+        self.events
+            .retain(|event, happened| !is_over(*event, happened, policy, now));
+        if self.residue_left(policy, now).is_none() {
+            self.residue = None;
+        }
+        if self
+            .release
+            .is_some_and(|release| now.wall >= release.until)
+        {
+            self.release = None;
+        }
+    }
+
+    /// The events that count now, each with what it does.
+    pub(super) fn told(&self, policy: &Policy, now: Now) -> Vec<(Weight, Cause)> {
+        let mut told = Vec::new();
+        for (event, happened) in &self.events {
+            let action = action(*event, policy);
+            let weight = weight(*event, action, policy);
+            let silent = action == Action::Ignore || weight == Weight::Off;
+            if silent || is_over(*event, happened, policy, now) {
+                continue;
+            }
+            let cause = Cause {
+                kind: kind(*event),
+                evidence: evidence(*event),
+                since: happened.since,
+                ends_when: ends_when(action, policy),
+            };
+            told.push((weight, cause));
+        }
+        told
+    }
+
+    /// In how much time the first of the warnings ends.
+    pub(super) fn warning_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
+        let application = |event: &Event| action(*event, policy) == Action::Application;
+        let events = self.events.iter().filter(|(event, _)| application(event));
+        let left = |happened: &Happened| policy.xid.warn_for.checked_sub(happened.last.ago(now));
+        events.filter_map(|(_, happened)| left(happened)).min()
+    }
+}
+
+/// What is to be done about an event.
+pub(super) fn action(event: Event, policy: &Policy) -> Action {
+    match event {
+        Event::Xid(number) => policy.xid.action(number),
+        Event::EccUncorrected => Action::Reset,
+        Event::EccCorrected => Action::Ignore,
+    }
+}
+
+fn is_over(event: Event, happened: &Happened, policy: &Policy, now: Now) -> bool {
+    action(event, policy) == Action::Application && happened.last.ago(now) >= policy.xid.warn_for
+}
+
+fn weight(event: Event, action: Action, policy: &Policy) -> Weight {
+    let kinds = &policy.weights.kinds;
+    match event {
+        _ if !action.takes_out() => Weight::Warn,
+        Event::Xid(_) => Weight::Out,
+        _ => kinds.get(&kind(event)).copied().unwrap_or(Weight::Out),
+    }
+}
+
+fn kind(event: Event) -> CauseKind {
+    match event {
+        Event::Xid(_) => CauseKind::Event,
+        Event::EccUncorrected | Event::EccCorrected => CauseKind::Ecc,
+    }
+}
+
+fn evidence(event: Event) -> String {
+    match event {
+        Event::Xid(number) => xid::describe(number),
+        Event::EccUncorrected => "the driver told of a memory error that was not repaired".into(),
+        Event::EccCorrected => "the driver told of a memory error that was repaired".into(),
+    }
+}
+
+fn ends_when(action: Action, policy: &Policy) -> String {
+    let ends = match action {
+        Action::Ignore | Action::Application => {
+            let seconds = policy.xid.warn_for.as_secs();
+            return format!("it is not told again for {seconds} s");
+        }
+        Action::Reset => {
+            "the card was reset: it left the driver and came back, its recovery action was \
+             cleared, or the driver was loaded anew"
+        }
+        Action::Drain => {
+            "its work has ended and the card was reset: it left the driver and came back, its \
+             recovery action was cleared, or the driver was loaded anew"
+        }
+        Action::Permanent => "an operator uncordons the card, or it was replaced by another",
+    };
+    ends.to_owned()
+}

@@ -1,0 +1,167 @@
+//! A record over a restart of the agent: it neither heals nor breaks a device.
+
+use std::time::Duration;
+
+use super::{
+    Begun, Cordon, Flap, Moment, Record, Release, Residue,
+    events::Happened,
+    readings::Counters,
+    standing::{Passing, Standing},
+};
+use crate::{
+    Check, Continuity, Event, Now, Policy, Saved,
+    saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
+};
+
+/// How [`Flap::Residue`] is called in a file.
+const RESIDUE: &str = "residue";
+
+// === impl Record ===
+
+impl Record {
+    /// What is to be kept. Whether somebody looks is not: that is of the agent that ran.
+    pub fn save(&self, now: Now) -> Saved {
+        let ago = |then: Moment| then.ago(now).as_secs();
+        let events = self.events.iter().map(|(event, happened)| SavedEvent {
+            xid: match event {
+                Event::Xid(number) => Some(*number),
+                _ => None,
+            },
+            since: happened.since,
+            ago: ago(happened.last),
+            asked: happened.asked,
+        });
+        let standing = self.standing.iter();
+        let standing = standing.filter(|(check, _)| **check != Check::MonitorDown);
+        let begun = self.begun.iter().map(|(flap, begun)| SavedBegun {
+            what: flap.name().to_owned(),
+            times: begun.times,
+            last: begun.last,
+        });
+        Saved {
+            backend: String::new(),
+            events: events.collect(),
+            standing: standing.map(|(c, s)| save_standing(*c, s, now)).collect(),
+            begun: begun.collect(),
+            away: self.away,
+            asked: self.asked,
+            nvlink_errors: self.counters.nvlink,
+            cordon: self.cordon.as_ref().map(|cordon| SavedCordon {
+                reason: cordon.reason.clone(),
+                since: cordon.since,
+            }),
+            release: self
+                .release
+                .map(|Release { since, until }| SavedRelease { since, until }),
+            residue: self.residue.as_ref().map(|residue| SavedResidue {
+                evidence: residue.evidence.clone(),
+                since: residue.since,
+                ago: ago(residue.found),
+            }),
+        }
+    }
+
+    /// The record of a device that an agent knew before this one. Trouble stands until its own
+    /// check passes; what a reset ends has ended if the node or the driver was started anew.
+    pub fn restore(saved: Saved, continuity: Continuity, policy: &Policy, now: Now) -> Self {
+        let begun = saved.begun.into_iter().filter_map(|saved| {
+            let SavedBegun { what, times, last } = saved;
+            Some((Flap::named(&what)?, Begun { times, last }))
+        });
+        let events = saved
+            .events
+            .into_iter()
+            .map(|saved| restore_event(&saved, now));
+        let mut record = Self {
+            events: events.collect(),
+            standing: saved
+                .standing
+                .into_iter()
+                .filter_map(|s| restore_standing(s, now))
+                .collect(),
+            begun: begun.collect(),
+            away: saved.away,
+            asked: saved.asked,
+            counters: Counters::since(saved.nvlink_errors),
+            cordon: saved
+                .cordon
+                .map(|SavedCordon { reason, since }| Cordon { reason, since }),
+            release: saved
+                .release
+                .map(|SavedRelease { since, until }| Release { since, until }),
+            residue: saved.residue.map(|residue| Residue {
+                found: earlier(residue.ago, now),
+                evidence: residue.evidence,
+                since: residue.since,
+            }),
+            ..Self::default()
+        };
+        if !continuity.same_boot || !continuity.same_driver {
+            record.reloaded(policy);
+        }
+        record
+    }
+}
+
+// === impl Flap ===
+
+impl Flap {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Check(check) => check.name(),
+            Self::Residue => RESIDUE,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            RESIDUE => Some(Self::Residue),
+            name => Check::named(name).map(Self::Check),
+        }
+    }
+}
+
+fn save_standing(check: Check, standing: &Standing, now: Now) -> SavedStanding {
+    SavedStanding {
+        check: check.name().to_owned(),
+        evidence: standing.evidence.clone(),
+        since: standing.since,
+        lasted: standing.began.ago(now).as_secs(),
+        unread: standing.unread,
+        well: standing.passing.map(|passing| passing.since),
+    }
+}
+
+/// What a check of this build found; another's is left out.
+fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)> {
+    let passing = |since| Passing {
+        count: 0,
+        after: Duration::from_secs(saved.lasted),
+        first: Moment::new(now),
+        since,
+    };
+    let standing = Standing {
+        evidence: saved.evidence,
+        since: saved.since,
+        began: earlier(saved.lasted, now),
+        passing: saved.well.map(passing),
+        unread: saved.unread,
+    };
+    Some((Check::named(&saved.check)?, standing))
+}
+
+fn restore_event(saved: &SavedEvent, now: Now) -> (Event, Happened) {
+    let happened = Happened {
+        since: saved.since,
+        last: earlier(saved.ago, now),
+        asked: saved.asked,
+    };
+    (
+        saved.xid.map_or(Event::EccUncorrected, Event::Xid),
+        happened,
+    )
+}
+
+fn earlier(seconds: u64, now: Now) -> Moment {
+    Moment::earlier(Duration::from_secs(seconds), now)
+}

@@ -1,0 +1,151 @@
+//! Counters of which the growth counts.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::Trend;
+
+use super::Finding;
+use crate::{Check, Now, Thresholds};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Over less time a mean power says nothing.
+const SHORTEST: Duration = Duration::from_secs(60);
+
+/// At most this many values of a counter are kept.
+const MOST: usize = 64;
+
+/// What the last readings counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::record) struct Counters {
+    /// NVLink errors.
+    pub(in crate::record) nvlink: Option<u64>,
+    /// The values of the last hour, the oldest first.
+    trends: BTreeMap<Check, Vec<(Duration, u64)>>,
+}
+
+/// How much a counter grew, and in which time.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    by: u64,
+    over: Duration,
+}
+
+// === impl Counters ===
+
+impl Counters {
+    /// Of an agent before this one, only the NVLink errors are known.
+    pub(in crate::record) fn since(nvlink: Option<u64>) -> Self {
+        Self {
+            nvlink,
+            trends: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn nvlink(&mut self, errors: Option<u64>, thresholds: &Thresholds) -> Finding {
+        let Some(errors) = errors else {
+            return Finding::Unread;
+        };
+        match self.nvlink.replace(errors) {
+            None => Finding::Open,
+            Some(before) if errors.saturating_sub(before) > thresholds.nvlink_errors => {
+                let new = errors - before;
+                Finding::Bad(format!("NVLink errors since the reading before: {new}"))
+            }
+            Some(_) => Finding::Good,
+        }
+    }
+
+    pub(super) fn findings(
+        &mut self,
+        values: &Trend,
+        thresholds: &Thresholds,
+        now: Now,
+    ) -> Vec<(Check, Finding)> {
+        let mut rate = |check, value, limit, what: &str| {
+            let growth = self.growth(check, value, now);
+            (check, grown(value, growth, limit, what))
+        };
+        let limits = thresholds;
+        let mut findings = vec![
+            rate(
+                Check::EccCorrectedRate,
+                values.ecc_corrected,
+                limits.ecc_corrected_per_hour,
+                "repaired memory errors",
+            ),
+            rate(
+                Check::RemapRate,
+                values.remapped_rows,
+                limits.remapped_rows_per_hour,
+                "remapped rows",
+            ),
+            rate(
+                Check::ReplayRate,
+                values.pcie_replays,
+                limits.pcie_replays_per_hour,
+                "PCIe replays",
+            ),
+        ];
+        let energy = values.energy_millijoules;
+        let growth = self.growth(Check::Power, energy, now);
+        findings.push((Check::Power, power(energy, growth, limits.mean_watts)));
+        findings
+    }
+
+    /// How much a counter grew in the last hour, as far as it was read.
+    fn growth(&mut self, check: Check, value: Option<u64>, now: Now) -> Option<Growth> {
+        let value = value?;
+        let values = self.trends.entry(check).or_default();
+        // A counter that fell was set back: what it said before does not count.
+        if values.last().is_some_and(|(_, last)| value < *last) {
+            values.clear();
+        }
+        values.retain(|(at, _)| now.uptime.saturating_sub(*at) <= HOUR);
+        if values.len() == MOST {
+            values.remove(1);
+        }
+        values.push((now.uptime, value));
+        match values.as_slice() {
+            [(at, first), .., (_, last)] => Some(Growth {
+                by: last - first,
+                over: now.uptime.saturating_sub(*at),
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u64>, what: &str) -> Finding {
+    match (value, limit, growth) {
+        (_, None, _) => Finding::Good,
+        (None, ..) => Finding::Unread,
+        (_, _, None) => Finding::Open,
+        (_, Some(limit), Some(Growth { by, over })) if by > limit => {
+            let minutes = over.as_secs().div_ceil(60);
+            Finding::Bad(format!(
+                "{what}: {by} in {minutes} min, and the limit is {limit} in an hour"
+            ))
+        }
+        _ => Finding::Good,
+    }
+}
+
+fn power(value: Option<u64>, growth: Option<Growth>, limit: Option<u64>) -> Finding {
+    let Some(limit) = limit else {
+        return Finding::Good;
+    };
+    if value.is_none() {
+        return Finding::Unread;
+    }
+    let Some(growth) = growth.filter(|growth| growth.over >= SHORTEST) else {
+        return Finding::Open;
+    };
+    let watts = growth.by / 1000 / growth.over.as_secs();
+    match watts > limit {
+        true => Finding::Bad(format!(
+            "a mean power of {watts} W, and the limit is {limit} W"
+        )),
+        false => Finding::Good,
+    }
+}

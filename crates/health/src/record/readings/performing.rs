@@ -1,0 +1,87 @@
+//! Does the device work as well as it could.
+
+use model::Performing;
+
+use super::{Counters, Finding};
+use crate::{Check, Thresholds};
+
+pub(super) fn findings(
+    values: &Performing,
+    counters: &mut Counters,
+    thresholds: &Thresholds,
+) -> Vec<(Check, Finding)> {
+    let errors = counters.nvlink(values.nvlink_errors, thresholds);
+    vec![
+        (Check::Throttled, throttled(values.throttled.as_deref())),
+        (Check::PcieWidth, width(values)),
+        (Check::PcieGeneration, generation(values, thresholds)),
+        (Check::NvLinkErrors, errors),
+        (Check::NvLinksDown, links(values.nvlinks_down)),
+        (Check::Temperature, temperature(values, thresholds)),
+    ]
+}
+
+/// A power cap that software set is how the device is meant to work.
+fn throttled(reasons: Option<&[String]>) -> Finding {
+    let Some(reasons) = reasons else {
+        return Finding::Unread;
+    };
+    let counts = |reason: &&String| {
+        let letters = reason.chars().filter(|c| c.is_ascii_alphanumeric());
+        let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+        ["hwslowdown", "thermal", "powerbrake"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    let reasons: Vec<&str> = reasons.iter().filter(counts).map(String::as_str).collect();
+    match reasons.as_slice() {
+        [] => Finding::Good,
+        reasons => Finding::Bad(format!(
+            "the hardware holds the clocks down: {}",
+            reasons.join(", ")
+        )),
+    }
+}
+
+fn width(values: &Performing) -> Finding {
+    match (values.pcie_width, values.pcie_width_max) {
+        (Some(width), Some(max)) if width < max => {
+            Finding::Bad(format!("the PCIe link has {width} of {max} lanes"))
+        }
+        (Some(_), Some(_)) => Finding::Good,
+        _ => Finding::Unread,
+    }
+}
+
+/// An idle device lowers the generation by itself.
+fn generation(values: &Performing, thresholds: &Thresholds) -> Finding {
+    let busy = values.utilization_percent.unwrap_or(0) >= thresholds.busy_percent;
+    match (values.pcie_generation, values.pcie_generation_max) {
+        (Some(now), Some(max)) if now >= max => Finding::Good,
+        (Some(now), Some(max)) if busy => Finding::Bad(format!(
+            "the PCIe link is at generation {now} of {max} while the device is busy"
+        )),
+        (Some(_), Some(_)) => Finding::Open,
+        _ => Finding::Unread,
+    }
+}
+
+fn links(down: Option<u32>) -> Finding {
+    match down {
+        Some(0) => Finding::Good,
+        Some(1) => Finding::Bad("1 NVLink is down".to_owned()),
+        Some(down) => Finding::Bad(format!("{down} NVLinks are down")),
+        None => Finding::Unread,
+    }
+}
+
+fn temperature(values: &Performing, thresholds: &Thresholds) -> Finding {
+    let limit = values.slowdown_celsius.or(values.shutdown_celsius);
+    let (Some(now), Some(limit)) = (values.temperature_celsius, limit) else {
+        return Finding::Unread;
+    };
+    if now < limit.saturating_sub(thresholds.temperature_margin) {
+        return Finding::Good;
+    }
+    Finding::Bad(format!("{now} °C, and the limit is {limit} °C"))
+}

@@ -1,0 +1,81 @@
+//! Does the device work.
+
+use model::{FabricState, RecoveryAction, Working};
+
+use super::Finding;
+use crate::{Check, Thresholds};
+
+pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check, Finding)> {
+    let remap_failed = "memory rows could not be remapped";
+    let remap_pending = "memory rows wait to be remapped at the next reset";
+    let retirement = "memory pages wait to be retired at the next reset";
+    vec![
+        (Check::Ecc, ecc(values.ecc_uncorrected, thresholds)),
+        (
+            Check::RemapPending,
+            Finding::flag(values.remap_pending, remap_pending),
+        ),
+        (
+            Check::RemapFailed,
+            Finding::flag(values.remap_failed, remap_failed),
+        ),
+        (
+            Check::RetirementPending,
+            Finding::flag(values.retirement_pending, retirement),
+        ),
+        (Check::Fabric, fabric(values.fabric.as_ref())),
+        (Check::FabricJoining, joining(values.fabric.as_ref())),
+        (Check::Recovery, recovery(values.recovery)),
+    ]
+}
+
+/// Any error counts, not only a new one: the counter is of this loading of the driver, and what it
+/// counted is not undone before a reset.
+fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
+    match errors {
+        Some(errors) if errors > thresholds.ecc_uncorrected => Finding::Bad(format!(
+            "memory errors that were not repaired since the driver was loaded: {errors}"
+        )),
+        Some(_) => Finding::Good,
+        None => Finding::Unread,
+    }
+}
+
+fn fabric(state: Option<&FabricState>) -> Finding {
+    match state {
+        Some(FabricState::Failed(code)) => {
+            Finding::Bad(format!("the NVLink fabric refused the device: {code}"))
+        }
+        Some(FabricState::None | FabricState::Joined) => Finding::Good,
+        Some(FabricState::NotStarted | FabricState::InProgress) => Finding::Open,
+        None => Finding::Unread,
+    }
+}
+
+fn joining(state: Option<&FabricState>) -> Finding {
+    match state {
+        Some(FabricState::NotStarted) => {
+            Finding::Bad("joining the NVLink fabric has not begun".to_owned())
+        }
+        Some(FabricState::InProgress) => {
+            Finding::Bad("joining the NVLink fabric has not ended".to_owned())
+        }
+        Some(_) => Finding::Good,
+        None => Finding::Unread,
+    }
+}
+
+fn recovery(action: Option<RecoveryAction>) -> Finding {
+    let asks = match action {
+        None => return Finding::Unread,
+        Some(RecoveryAction::None) => return Finding::Good,
+        Some(RecoveryAction::Reset) => "a reset of the device".to_owned(),
+        Some(RecoveryAction::Reboot) => "a reboot of the node".to_owned(),
+        Some(RecoveryAction::DrainP2p) => {
+            "an end of all work that uses other devices, then a reset".to_owned()
+        }
+        Some(RecoveryAction::DrainAndReset) => "an end of all work, then a reset".to_owned(),
+        Some(RecoveryAction::Other(code)) => format!("recovery action {code}"),
+    };
+    Finding::Bad(format!("the driver asks for {asks}"))
+}

@@ -1,0 +1,238 @@
+//! Events, and what an operator does.
+
+use model::{RecoveryAction, Working};
+
+use super::*;
+use crate::xid::Numbers;
+
+fn asks(recovery: RecoveryAction) -> Values {
+    Values::Working(Working {
+        recovery: Some(recovery),
+        ..Working::default()
+    })
+}
+
+#[test]
+fn an_xid_that_wants_a_reset_stays_until_the_card_went_and_came_back() {
+    let mut bench = Bench::new();
+    assert!(bench.xid(48));
+    bench.wait(1).well().wait(100_000).well();
+    assert_eq!(bench.kinds(), [CauseKind::Event]);
+    bench.see(Sight::Missing("not listed")).wait(1);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn an_xid_of_a_card_that_is_away_ends_with_its_return() {
+    let mut bench = Bench::new();
+    bench.lose().xid(79);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn an_xid_that_follows_the_return_counts_anew() {
+    let mut bench = Bench::new();
+    bench.lose().wait(1).well().xid(79);
+    for _ in 0..10 {
+        bench.wait(10).well();
+    }
+    assert_eq!(bench.kinds(), [CauseKind::Event]);
+}
+
+#[test]
+fn a_driver_that_comes_and_goes_is_no_reset_and_one_that_was_loaded_anew_is() {
+    let mut bench = Bench::new();
+    bench.xid(48);
+    bench.see(Sight::NoDriver("no library")).wait(1);
+    for _ in 0..10 {
+        bench.wait(10).well();
+    }
+    assert_eq!(bench.kinds(), [CauseKind::Event]);
+    bench.record.reloaded(&bench.policy);
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn an_xid_ends_when_the_action_that_the_driver_asked_for_was_taken() {
+    let mut bench = Bench::new();
+    bench.xid(95);
+    bench.read(asks(RecoveryAction::None));
+    assert_eq!(bench.kinds(), [CauseKind::Event], "nothing was asked for");
+    bench.wait(60).read(asks(RecoveryAction::Reset));
+    assert_eq!(bench.kinds(), [CauseKind::Event, CauseKind::RecoveryAction]);
+    bench.wait(60).read(asks(RecoveryAction::None));
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn an_xid_that_comes_while_the_driver_asks_ends_with_that_too() {
+    let mut bench = Bench::new();
+    bench.read(asks(RecoveryAction::Reboot)).xid(79);
+    bench.wait(60).read(asks(RecoveryAction::None));
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn the_same_xid_is_listed_once_with_its_first_time() {
+    let mut bench = Bench::new();
+    bench.wait(1).xid(79);
+    bench.wait(8).xid(79);
+    let causes = bench.verdict().causes;
+    assert_eq!(causes.len(), 1);
+    assert_eq!(causes[0].since, at(1).wall);
+    assert_eq!(causes[0].evidence, "XID 79 (GPU has fallen off the bus)");
+}
+
+#[test]
+fn a_program_s_fault_is_a_warning_that_ends_by_itself() {
+    let mut bench = Bench::new();
+    assert!(!bench.xid(94));
+    bench.wait(299);
+    assert_eq!(bench.state(), State::Healthy);
+    assert_eq!(bench.warnings(), [CauseKind::Event]);
+    let left = bench.record.next_change(&bench.policy, bench.now());
+    assert_eq!(left, Some(Duration::from_secs(1)));
+    assert_eq!(bench.wait(1).verdict(), Verdict::default());
+    bench.well();
+    assert_eq!(bench.record, Record::default(), "and is forgotten");
+}
+
+#[test]
+fn an_xid_that_is_ignored_leaves_nothing() {
+    let mut bench = Bench::new();
+    assert!(!bench.xid(43));
+    assert_eq!(bench.record, Record::default());
+}
+
+#[test]
+fn a_new_policy_counts_for_what_was_told_before() {
+    let mut bench = Bench::new();
+    bench.xid(79);
+    bench.policy.xid.ignore = Numbers::All;
+    assert_eq!(bench.verdict(), Verdict::default());
+    bench.policy.xid = XidPolicy::default();
+    bench.policy.xid.overrides = [(79, Action::Application)].into();
+    assert_eq!(bench.warnings(), [CauseKind::Event]);
+}
+
+#[test]
+fn a_permanent_xid_ends_with_the_word_of_an_operator_only() {
+    let mut bench = Bench::new();
+    bench.xid(54);
+    bench.lose().wait(1);
+    for _ in 0..10 {
+        bench.wait(10).well();
+    }
+    bench.record.reloaded(&bench.policy);
+    assert_eq!(bench.state(), State::Unhealthy);
+    let ends_when = &bench.verdict().causes[0].ends_when;
+    assert_eq!(
+        ends_when,
+        "an operator uncordons the card, or it was replaced by another"
+    );
+    bench.record.uncordon();
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn an_unrepaired_memory_error_ends_with_a_reset_or_when_its_counter_is_back() {
+    let counted = |errors| {
+        Values::Working(Working {
+            ecc_uncorrected: Some(errors),
+            ..Working::default()
+        })
+    };
+    let mut bench = Bench::new();
+    let tell = |bench: &mut Bench, event| bench.record.happen(event, &bench.policy, at(0));
+    assert!(!tell(&mut bench, Event::EccCorrected));
+    assert_eq!(bench.record, Record::default());
+    assert!(tell(&mut bench, Event::EccUncorrected));
+    bench.read(counted(0));
+    assert_eq!(bench.kinds(), [CauseKind::Ecc], "it was not counted yet");
+    bench.wait(60).read(counted(1)).wait(60).read(counted(0));
+    assert_eq!(bench.verdict(), Verdict::default());
+    tell(&mut bench, Event::EccUncorrected);
+    bench.lose().wait(1);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn an_endless_number_of_different_xids_takes_no_endless_room() {
+    let mut bench = Bench::new();
+    for number in 1000..2000 {
+        bench.xid(number);
+    }
+    assert_eq!(bench.verdict().causes.len(), 64);
+}
+
+#[test]
+fn a_cordoned_card_is_in_maintenance_with_its_reason_until_it_is_uncordoned() {
+    let mut bench = Bench::new();
+    bench.record.cordon("fan is loud", at(1));
+    bench.record.cordon("fan was changed", at(2));
+    let verdict = bench.well().verdict();
+    assert_eq!(verdict.state, State::Maintenance);
+    assert_eq!(verdict.reason(), "an operator cordoned it: fan was changed");
+    assert_eq!(verdict.causes[0].since, at(1).wall);
+    bench.lose();
+    assert_eq!(bench.kinds(), [CauseKind::Cordoned, CauseKind::Lost]);
+    assert_eq!(bench.state(), State::Maintenance);
+    bench.record.uncordon();
+    assert_eq!(bench.state(), State::Unhealthy, "a check still fails");
+}
+
+#[test]
+fn the_word_of_an_operator_ends_flapping_and_what_is_not_read_any_more() {
+    let mut bench = Bench::new();
+    for _ in 0..5 {
+        bench.lose().wait(1).well().wait(1);
+    }
+    let pending = |pending| {
+        Values::Working(Working {
+            remap_pending: pending,
+            ..Working::default()
+        })
+    };
+    bench.read(pending(Some(true))).read(pending(None));
+    bench.record.uncordon();
+    assert_eq!(bench.kinds(), [CauseKind::Lost]);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn a_released_card_is_in_maintenance_until_the_time_is_up_or_the_operator_is_done() {
+    let mut bench = Bench::new();
+    bench.record.release(at(600).wall, at(0));
+    bench.wait(599);
+    assert_eq!(bench.kinds(), [CauseKind::Released]);
+    assert_eq!(bench.state(), State::Maintenance);
+    assert_eq!(bench.record.released_until(bench.now()), Some(at(600).wall));
+    assert_eq!(bench.wait(1).verdict(), Verdict::default());
+    assert_eq!(bench.record.released_until(bench.now()), None);
+    bench.record.release(at(9999).wall, bench.now());
+    bench.record.resume();
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_foreign_process_withholds_the_card_for_a_while_and_for_longer_each_time() {
+    let mut bench = Bench::new();
+    let found = |bench: &mut Bench| {
+        let now = bench.now();
+        bench
+            .record
+            .residue("process 7 (python) uses 3 GiB", &bench.policy, now);
+    };
+    found(&mut bench);
+    bench.wait(29);
+    assert_eq!(bench.kinds(), [CauseKind::Residue]);
+    assert_eq!(bench.verdict().reason(), "process 7 (python) uses 3 GiB");
+    assert_eq!(bench.wait(1).verdict(), Verdict::default());
+    found(&mut bench);
+    bench.wait(59);
+    assert_eq!(bench.state(), State::Unhealthy);
+    assert_eq!(bench.wait(1).verdict(), Verdict::default());
+    found(&mut bench);
+    bench.record.clean();
+    assert_eq!(bench.verdict(), Verdict::default());
+}

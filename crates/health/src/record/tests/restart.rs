@@ -1,0 +1,209 @@
+//! A restart of the agent neither heals nor breaks.
+
+use model::{RecoveryAction, Working};
+use rstest::rstest;
+
+use super::*;
+
+const REBOOT: Continuity = Continuity {
+    same_boot: false,
+    same_driver: false,
+};
+const RELOAD: Continuity = Continuity {
+    same_boot: true,
+    same_driver: false,
+};
+
+#[test]
+fn a_healthy_card_stays_healthy() {
+    let mut bench = Bench::new();
+    assert_eq!(
+        bench.well().restart(SAME).well().verdict(),
+        Verdict::default()
+    );
+}
+
+#[test]
+fn a_lost_card_stays_lost_until_it_was_seen_well_often_enough() {
+    for continuity in [SAME, RELOAD, REBOOT] {
+        let mut bench = Bench::new();
+        bench
+            .lose()
+            .wait(10)
+            .well()
+            .wait(10)
+            .well()
+            .restart(continuity);
+        assert_eq!(bench.state(), State::Unhealthy);
+        assert_eq!(bench.back_after(), 20, "the looks are counted anew");
+    }
+}
+
+#[rstest]
+#[case(SAME, true)]
+#[case(RELOAD, false)]
+#[case(REBOOT, false)]
+fn an_xid_that_wants_a_reset_survives_unless_node_or_driver_was_started_anew(
+    #[case] continuity: Continuity,
+    #[case] stands: bool,
+) {
+    let mut bench = Bench::new();
+    bench.xid(48);
+    bench
+        .record
+        .happen(Event::EccUncorrected, &bench.policy, at(0));
+    bench.restart(continuity).well();
+    assert_eq!(bench.state() == State::Unhealthy, stands);
+}
+
+#[test]
+fn a_permanent_xid_and_a_cordon_survive_a_reboot() {
+    let mut bench = Bench::new();
+    bench.xid(54);
+    bench.record.cordon("slot 3", at(5));
+    bench.restart(REBOOT).well();
+    assert_eq!(bench.kinds(), [CauseKind::Cordoned, CauseKind::Event]);
+    assert_eq!(
+        bench.verdict().causes[0].evidence,
+        "an operator cordoned it: slot 3"
+    );
+}
+
+#[test]
+fn a_release_ends_by_the_wall_clock() {
+    let mut bench = Bench::new();
+    bench.record.release(at(600).wall, at(0));
+    bench.wait(500).restart(SAME);
+    assert_eq!(bench.state(), State::Maintenance);
+    assert_eq!(bench.wait(100).state(), State::Healthy);
+}
+
+#[test]
+fn flapping_is_remembered() {
+    let mut bench = Bench::new();
+    bench
+        .lose()
+        .wait(1)
+        .well()
+        .wait(1)
+        .lose()
+        .restart(SAME)
+        .wait(1);
+    assert_eq!(bench.back_after(), 40);
+}
+
+#[test]
+fn a_card_that_was_well_for_a_moment_before_the_restart_flaps_when_it_is_lost_after_it() {
+    let mut bench = Bench::new();
+    bench.lose().wait(1).well().restart(SAME).wait(1).lose();
+    assert_eq!(bench.back_after(), 40);
+}
+
+#[test]
+fn a_card_that_did_not_answer_does_not_get_another_grace() {
+    let mut bench = Bench::new();
+    bench.see(Sight::Stuck(&hung())).wait(40);
+    assert_eq!(bench.state(), State::Unhealthy);
+    bench.restart(SAME);
+    assert_eq!(bench.state(), State::Unhealthy);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn a_clock_that_starts_at_zero_loses_no_time() {
+    let mut bench = Bench::new();
+    bench.see(Sight::Stuck(&hung())).wait(20).xid(13);
+    let saved = bench.record.save(bench.now());
+    let started = |uptime| Now {
+        uptime: Duration::from_secs(uptime),
+        ..at(21)
+    };
+    let record = Record::restore(saved, SAME, &bench.policy, started(0));
+    let state = |uptime| record.verdict(&bench.policy, started(uptime)).state;
+    assert_eq!([state(9), state(10)], [State::Unknown, State::Unhealthy]);
+    let warns = |uptime| {
+        record
+            .verdict(&bench.policy, started(uptime))
+            .warnings
+            .len()
+    };
+    assert_eq!([warns(299), warns(300)], [1, 0]);
+}
+
+#[test]
+fn an_event_ends_when_the_card_comes_back_though_the_agent_was_away() {
+    let mut bench = Bench::new();
+    bench.xid(79);
+    bench.lose().restart(SAME);
+    assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn what_was_asked_for_before_is_known_after() {
+    let asks = |recovery| {
+        Values::Working(Working {
+            recovery: Some(recovery),
+            ..Working::default()
+        })
+    };
+    let mut bench = Bench::new();
+    bench.xid(95);
+    bench.read(asks(RecoveryAction::Reset)).restart(SAME);
+    assert_eq!(bench.state(), State::Unhealthy);
+    bench.read(asks(RecoveryAction::None));
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn what_checks_found_stands_until_they_pass_and_what_a_reset_ends_is_gone_after_one() {
+    let broken = Values::Working(Working {
+        ecc_uncorrected: Some(1),
+        remap_pending: Some(true),
+        remap_failed: Some(true),
+        ..Working::default()
+    });
+    let mut bench = Bench::new();
+    bench.read(broken).restart(SAME);
+    assert_eq!(bench.verdict().causes.len(), 3);
+    bench.restart(REBOOT);
+    assert_eq!(
+        bench.verdict().reason(),
+        "memory rows could not be remapped"
+    );
+}
+
+#[test]
+fn whether_somebody_looked_is_not_kept() {
+    let mut bench = Bench::new();
+    bench.see(Sight::Unwatched("down")).restart(SAME);
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_verdict_reads_the_same_after_a_restart() {
+    let mut bench = Bench::new();
+    bench.xid(48);
+    bench.wait(3).lose();
+    bench.record.residue("process 7", &bench.policy, at(3));
+    bench.record.cordon("", at(4));
+    let before = bench.verdict();
+    assert_eq!(bench.restart(SAME).verdict(), before);
+}
+
+#[test]
+fn what_another_version_wrote_and_this_one_does_not_know_is_left_out() {
+    let text = r#"{
+        "standing": [
+            {"check": "quantum", "evidence": "odd", "since": "2026-01-01T00:00:00Z"},
+            {"check": 7},
+            {"check": "lost", "evidence": "x", "since": "2026-01-01T00:00:00Z", "colour": "red"}
+        ],
+        "events": [{"xid": 48, "since": "2026-01-01T00:00:00Z"}, "new"],
+        "begun": [{"what": "quantum", "times": 2, "last": "2026-01-01T00:00:00Z"}],
+        "mood": "calm"
+    }"#;
+    let saved: Saved = serde_json::from_str(text).unwrap();
+    let mut bench = Bench::new();
+    bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
+    assert_eq!(bench.kinds(), [CauseKind::Event, CauseKind::Lost]);
+}

@@ -1,0 +1,162 @@
+//! From what is held against a device to its verdict at a moment.
+
+use std::time::Duration;
+
+use model::{Cause, CauseKind, State, Tier, Verdict};
+
+use super::{Flap, Record, standing::Standing};
+use crate::{Check, Now, OnLoss, Policy, Weight};
+
+// === impl Record ===
+
+impl Record {
+    /// The verdict at this moment.
+    pub fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut add = |state: Option<State>, cause: Cause| match state {
+            Some(state) => {
+                verdict.state = verdict.state.max(state);
+                verdict.causes.push(cause);
+            }
+            None => verdict.warnings.push(cause),
+        };
+        for cause in self.in_hand(now) {
+            add(Some(State::Maintenance), cause);
+        }
+        for (weight, cause) in self.told(policy, now) {
+            add((weight == Weight::Out).then_some(State::Unhealthy), cause);
+        }
+        for (check, standing) in &self.standing {
+            if let Some(state) = weigh(*check, standing, policy, now) {
+                add(state, self.cause(*check, standing, policy, now));
+            }
+        }
+        if let Some(cause) = self.withheld(policy, now) {
+            add(Some(State::Unhealthy), cause);
+        }
+        verdict
+    }
+
+    /// In how much time the verdict changes if nothing else happens.
+    pub fn next_change(&self, policy: &Policy, now: Now) -> Option<Duration> {
+        let lasting = |(check, standing): (&Check, &Standing)| {
+            let limit = match check {
+                Check::NotAnswering => policy.unanswered,
+                Check::FabricJoining => policy.thresholds.fabric_join,
+                Check::MonitorDown if policy.monitor_loss.then == OnLoss::Drain => {
+                    policy.monitor_loss.after
+                }
+                _ => return None,
+            };
+            limit.checked_sub(standing.began.ago(now))
+        };
+        let release = self
+            .release
+            .and_then(|release| Duration::try_from(release.until.duration_since(now.wall)).ok());
+        let ends = [
+            self.warning_left(policy, now),
+            self.residue_left(policy, now),
+            release,
+        ];
+        let ends = ends.into_iter().flatten();
+        let lasting = self.standing.iter().filter_map(lasting);
+        ends.chain(lasting).filter(|left| !left.is_zero()).min()
+    }
+
+    /// In how much time a device on which a foreign process was is given back.
+    pub(super) fn residue_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
+        let found = self.residue.as_ref()?.found;
+        let left = self.residue_hold(policy).checked_sub(found.ago(now))?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn residue_hold(&self, policy: &Policy) -> Duration {
+        let times = self.times(Flap::Residue);
+        policy.hold_down.doubled(policy.residue, times)
+    }
+
+    /// What an operator does with the device.
+    fn in_hand(&self, now: Now) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if let Some(cordon) = &self.cordon {
+            causes.push(Cause {
+                kind: CauseKind::Cordoned,
+                evidence: match cordon.reason.trim() {
+                    "" => "an operator cordoned it".to_owned(),
+                    reason => format!("an operator cordoned it: {reason}"),
+                },
+                since: cordon.since,
+                ends_when: "an operator uncordons it".to_owned(),
+            });
+        }
+        if let Some(release) = self.release.filter(|release| now.wall < release.until) {
+            causes.push(Cause {
+                kind: CauseKind::Released,
+                evidence: "an operator has it; nobody looks at it".to_owned(),
+                since: release.since,
+                ends_when: format!("the operator is done, or it is {:.0}", release.until),
+            });
+        }
+        causes
+    }
+
+    fn withheld(&self, policy: &Policy, now: Now) -> Option<Cause> {
+        let residue = self.residue.as_ref()?;
+        self.residue_left(policy, now)?;
+        let seconds = self.residue_hold(policy).as_secs_f64();
+        Some(Cause {
+            kind: CauseKind::Residue,
+            evidence: residue.evidence.clone(),
+            since: residue.since,
+            ends_when: format!("nobody is on it any more, or {seconds} s after it was found"),
+        })
+    }
+
+    fn cause(&self, check: Check, standing: &Standing, policy: &Policy, now: Now) -> Cause {
+        let mut evidence = standing.evidence.clone();
+        if let Some(unread) = standing.unread {
+            evidence.push_str(&format!(" (not read any more since {unread:.0})"));
+        }
+        let mut ends_when = check.ends_when().to_owned();
+        let (passes, hold) = self.needs(check, policy, now);
+        match check.tier() {
+            Tier::Present if passes > 1 || !hold.is_zero() => {
+                let seconds = hold.as_secs_f64();
+                ends_when.push_str(&format!(", at {passes} looks in a row over {seconds} s"));
+            }
+            _ if !hold.is_zero() => {
+                let seconds = hold.as_secs_f64();
+                ends_when.push_str(&format!(", for {seconds} s"));
+            }
+            _ => {}
+        }
+        if let Some(passing) = standing.passing {
+            ends_when.push_str(&format!("; it has been well since {:.0}", passing.since));
+        }
+        Cause {
+            kind: check.kind(),
+            evidence,
+            since: standing.since,
+            ends_when,
+        }
+    }
+}
+
+/// What trouble does now: nothing yet, a warning, or a state.
+fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
+    let lasted = standing.began.ago(now);
+    let loss = policy.monitor_loss;
+    match check {
+        Check::MonitorDown if loss.then == OnLoss::Drain && lasted >= loss.after => {
+            Some(Some(State::Unhealthy))
+        }
+        Check::MonitorDown => Some(Some(State::Unknown)),
+        Check::NotAnswering if lasted < policy.unanswered => Some(Some(State::Unknown)),
+        Check::FabricJoining if lasted < policy.thresholds.fabric_join => None,
+        _ => match policy.weights.of(check) {
+            Weight::Out => Some(Some(State::Unhealthy)),
+            Weight::Warn => Some(None),
+            Weight::Off => None,
+        },
+    }
+}

@@ -1,0 +1,204 @@
+//! What is kept of a record over a restart of the agent: plain data for a file. What another
+//! version wrote, and this one does not know, is left out and not an error.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::{DeviceId, Transition};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+
+/// The version that this build writes.
+const VERSION: u32 = 1;
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SavedFile {
+    /// The version of its format.
+    pub version: u32,
+    /// When it was written.
+    pub written: Option<Timestamp>,
+    /// The kernel's id of the boot in which it was written.
+    pub boot_id: String,
+    /// The loading of each backend's driver, by the backend's name.
+    pub drivers: BTreeMap<String, String>,
+    /// What is kept of each device.
+    #[serde(deserialize_with = "known_values")]
+    pub devices: BTreeMap<DeviceId, Saved>,
+    /// The last changes, the oldest first.
+    #[serde(deserialize_with = "known_items")]
+    pub history: Vec<Transition>,
+}
+
+/// What is kept of one device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Saved {
+    /// The backend whose device it is, for the one who reads the file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub backend: String,
+    #[serde(
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub(crate) events: Vec<SavedEvent>,
+    #[serde(
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub(crate) standing: Vec<SavedStanding>,
+    #[serde(
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub(crate) begun: Vec<SavedBegun>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) away: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) asked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nvlink_errors: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cordon: Option<SavedCordon>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) release: Option<SavedRelease>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) residue: Option<SavedResidue>,
+}
+
+/// What is the same as when a file was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continuity {
+    /// The node was not started anew.
+    pub same_boot: bool,
+    /// The driver was not loaded anew. Where it is not known yet, say so with `true`, and tell the
+    /// record with `reloaded` later.
+    pub same_driver: bool,
+}
+
+/// An event: `xid` with its number, or `ecc`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedEvent {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) xid: Option<u64>,
+    pub(crate) since: Timestamp,
+    /// How long ago it was last told, in seconds.
+    #[serde(default)]
+    pub(crate) ago: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) asked: bool,
+}
+
+/// Trouble that a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedStanding {
+    pub(crate) check: String,
+    pub(crate) evidence: String,
+    pub(crate) since: Timestamp,
+    /// How long it had lasted, in seconds.
+    #[serde(default)]
+    pub(crate) lasted: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unread: Option<Timestamp>,
+    /// Since when its check passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) well: Option<Timestamp>,
+}
+
+/// How often trouble began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedBegun {
+    pub(crate) what: String,
+    pub(crate) times: u32,
+    pub(crate) last: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedCordon {
+    #[serde(default)]
+    pub(crate) reason: String,
+    pub(crate) since: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedRelease {
+    pub(crate) since: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedResidue {
+    pub(crate) evidence: String,
+    pub(crate) since: Timestamp,
+    /// How long ago it was found, in seconds.
+    #[serde(default)]
+    pub(crate) ago: u64,
+}
+
+/// What this build can read, or anything else.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Lenient<T> {
+    Known(T),
+    Strange(IgnoredAny),
+}
+
+// === impl SavedFile ===
+
+impl Default for SavedFile {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            written: None,
+            boot_id: String::new(),
+            drivers: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            history: Vec::new(),
+        }
+    }
+}
+
+impl SavedFile {
+    /// What is the same now for a backend's devices. A driver whose loading is not known, then or
+    /// now, counts as the same.
+    pub fn continuity(&self, boot_id: &str, backend: &str, instance: Option<&str>) -> Continuity {
+        let then = self.drivers.get(backend).map(String::as_str);
+        let known = then.zip(instance);
+        Continuity {
+            same_boot: self.boot_id == boot_id,
+            same_driver: known.is_none_or(|(then, now)| then == now),
+        }
+    }
+}
+
+// === impl Lenient ===
+
+impl<T> Lenient<T> {
+    fn known(self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Strange(_) => None,
+        }
+    }
+}
+
+fn known_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let items = Vec::<Lenient<T>>::deserialize(deserializer)?;
+    Ok(items.into_iter().filter_map(Lenient::known).collect())
+}
+
+fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let values = BTreeMap::<DeviceId, Lenient<Saved>>::deserialize(deserializer)?;
+    let known = |(id, value): (DeviceId, Lenient<Saved>)| Some((id, value.known()?));
+    Ok(values.into_iter().filter_map(known).collect())
+}
+
+#[cfg(test)]
+mod tests;

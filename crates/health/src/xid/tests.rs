@@ -1,0 +1,157 @@
+use rstest::rstest;
+
+use super::*;
+
+/// Written from the catalogue, not from the table: what an operator expects of the XIDs that are
+/// met most.
+const EXPECTED: [(u64, Action); 27] = [
+    (8, Action::Application),
+    (13, Action::Application),
+    (31, Action::Application),
+    (32, Action::Application),
+    (39, Action::Application),
+    (43, Action::Ignore),
+    (44, Action::Ignore),
+    (45, Action::Ignore),
+    (46, Action::Reset),
+    (48, Action::Reset),
+    (54, Action::Permanent),
+    (62, Action::Reset),
+    (63, Action::Ignore),
+    (64, Action::Reset),
+    (68, Action::Application),
+    (69, Action::Application),
+    (74, Action::Reset),
+    (79, Action::Reset),
+    (92, Action::Ignore),
+    (94, Action::Application),
+    (95, Action::Reset),
+    (109, Action::Reset),
+    (119, Action::Reset),
+    (120, Action::Reset),
+    (140, Action::Reset),
+    (149, Action::Drain),
+    (154, Action::Ignore),
+];
+
+#[test]
+fn every_line_of_the_table_is_a_row() {
+    let strange: Vec<&str> = lines().filter(|line| parse(line).is_none()).collect();
+    assert_eq!(strange, Vec::<&str>::new());
+}
+
+#[test]
+fn the_table_is_sorted_has_each_number_once_and_uses_every_action() {
+    let numbers: Vec<u64> = table().iter().map(|row| row.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!(numbers.len() >= 170, "{} rows", numbers.len());
+    for action in Action::ALL {
+        let used = table().iter().any(|row| row.action == action);
+        assert!(used, "no row says {action}");
+    }
+}
+
+#[test]
+fn the_table_names_its_source_and_when_it_was_looked_up() {
+    let header: String = TABLE.lines().take_while(|l| l.starts_with('#')).collect();
+    for word in [
+        "NVIDIA XID errors catalogue",
+        "docs.nvidia.com",
+        "looked up",
+    ] {
+        assert!(header.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn the_xids_that_are_met_most_mean_what_the_catalogue_says() {
+    let policy = XidPolicy::default();
+    for (number, action) in EXPECTED {
+        assert_eq!(policy.action(number), action, "XID {number}");
+    }
+}
+
+#[test]
+fn every_row_is_found_by_its_number_and_described_by_its_name() {
+    for row in table() {
+        assert_eq!(super::row(row.number), Some(row));
+        let described = describe(row.number);
+        assert_eq!(described, format!("XID {} ({})", row.number, row.name));
+        assert_eq!(XidPolicy::default().action(row.number), row.action);
+    }
+    assert_eq!(describe(79), "XID 79 (GPU has fallen off the bus)");
+    assert_eq!(describe(4242), "XID 4242");
+}
+
+#[test]
+fn an_unknown_xid_does_what_the_policy_says() {
+    let mut policy = XidPolicy::default();
+    assert_eq!(policy.action(u64::MAX), Action::Reset);
+    policy.unknown = Action::Ignore;
+    assert_eq!(policy.action(u64::MAX), Action::Ignore);
+}
+
+#[test]
+fn an_override_beats_the_table_and_is_beaten_by_both_lists() {
+    let mut policy = XidPolicy {
+        overrides: [(13, Action::Drain), (79, Action::Permanent)].into(),
+        ..XidPolicy::default()
+    };
+    assert_eq!(policy.action(13), Action::Drain);
+    policy.ignore = Numbers::Some([13].into());
+    assert_eq!(policy.action(13), Action::Ignore);
+    policy.heed = Numbers::All;
+    assert_eq!(policy.action(13), Action::Drain);
+    assert_eq!(policy.action(79), Action::Permanent);
+    assert_eq!(policy.action(31), Action::Reset);
+}
+
+/// The table of NVIDIA's device plugin, for `DP_DISABLE_HEALTHCHECKS` and
+/// `DP_ENABLE_HEALTHCHECKS`; its last row but one as its comment promises it.
+#[rstest]
+#[case("", "", false, true)]
+#[case("all", "", false, false)]
+#[case("xids", "", false, false)]
+#[case("", "all", true, true)]
+#[case("79", "", false, false)]
+#[case("79", "79", false, true)]
+#[case("", "13", true, true)]
+#[case("all", "79", false, true)]
+#[case("all", "all", true, true)]
+fn lists_keep_the_meaning_they_have_upstream(
+    #[case] disable: &str,
+    #[case] enable: &str,
+    #[case] thirteen: bool,
+    #[case] seventy_nine: bool,
+) {
+    let policy = XidPolicy {
+        base: Base::Upstream,
+        ignore: Numbers::parse(disable).0,
+        heed: Numbers::parse(enable).0,
+        ..XidPolicy::default()
+    };
+    assert_eq!(policy.action(13).takes_out(), thirteen);
+    assert_eq!(policy.action(79).takes_out(), seventy_nine);
+}
+
+#[test]
+fn upstream_leaves_out_six_and_takes_a_card_out_for_every_other() {
+    let policy = XidPolicy {
+        base: Base::Upstream,
+        ..XidPolicy::default()
+    };
+    let out = |number: &u64| !policy.action(*number).takes_out();
+    let left: Vec<u64> = (0..1000).filter(out).collect();
+    assert_eq!(left, [13, 31, 43, 45, 68, 109]);
+}
+
+#[test]
+fn lists_are_read_as_upstream_reads_them() {
+    let some = |numbers: &[u64]| Numbers::Some(numbers.iter().copied().collect());
+    assert_eq!(Numbers::parse(" 79, ,13 "), (some(&[13, 79]), Vec::new()));
+    let strange = vec!["-1".to_owned(), "x".to_owned()];
+    assert_eq!(Numbers::parse("-1,X,48"), (some(&[48]), strange));
+    assert_eq!(Numbers::parse("13,ALL,x").0, Numbers::All);
+    let whole_token = (some(&[]), vec!["vxids".to_owned()]);
+    assert_eq!(Numbers::parse("vxids"), whole_token);
+}

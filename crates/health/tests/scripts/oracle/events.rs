@@ -1,0 +1,98 @@
+//! What the driver told by itself: an event counts until something ended it.
+
+use model::{CauseKind, RecoveryAction, State};
+
+use super::{
+    Entry, Rules, What,
+    trouble::{self, Trouble},
+};
+use crate::script::{Read, View, XIDS};
+
+/// What an event does: nothing, warn for five minutes, or take the device out until a reset or
+/// until an operator's word.
+enum Does {
+    Nothing,
+    Warns,
+    Out,
+    OutForGood,
+}
+
+pub(super) fn found(log: &[Entry], rules: &Rules, run: u64) -> Vec<(Option<State>, CauseKind)> {
+    let mut found = Vec::new();
+    for number in XIDS {
+        let told = |entry: &Entry| matches!(entry.what, What::Xid(xid) if xid == number);
+        let Some(last) = log.iter().rposition(told) else {
+            continue;
+        };
+        let later = || (last + 1..log.len()).map(|at| (&log[..at], &log[at].what));
+        let was_reset = || later().any(|(before, what)| is_reset(before, what));
+        let state = match does(number) {
+            Does::Nothing => continue,
+            Does::Warns if run - log[last].run >= 300 || was_reset() => continue,
+            Does::Warns => None,
+            Does::Out if was_reset() => continue,
+            Does::OutForGood if later().any(|(_, what)| matches!(what, What::Uncordon)) => continue,
+            Does::Out | Does::OutForGood => Some(State::Unhealthy),
+        };
+        found.push((state, CauseKind::Event));
+    }
+    if ecc(log) {
+        let state = (!rules.ecc_warns).then_some(State::Unhealthy);
+        found.push((state, CauseKind::Ecc));
+    }
+    found
+}
+
+fn does(number: u64) -> Does {
+    match number {
+        43 => Does::Nothing,
+        13 | 94 => Does::Warns,
+        54 => Does::OutForGood,
+        _ => Does::Out,
+    }
+}
+
+/// Whether a memory error that was told of stands.
+fn ecc(log: &[Entry]) -> bool {
+    let told = |entry: &Entry| matches!(entry.what, What::Ecc);
+    let Some(last) = log.iter().rposition(told) else {
+        return false;
+    };
+    (last + 1..log.len()).all(|at| {
+        let counts = |end: usize| trouble::stands(Trouble::Ecc, &log[..end]).is_some();
+        let good = matches!(log[at].what, What::Read(Read::Ecc(Some(0))));
+        let counted_no_more = good && counts(at) && !counts(at + 1);
+        !is_reset(&log[..at], &log[at].what) && !counted_no_more
+    })
+}
+
+/// Whether an entry says that the device was reset, or that an operator vouches for it.
+fn is_reset(before: &[Entry], what: &What) -> bool {
+    match what {
+        What::Reload | What::Uncordon => true,
+        What::Look(View::Well) => was_away(before),
+        What::Read(Read::Recovery(Some(RecoveryAction::None))) => was_asked(before),
+        _ => false,
+    }
+}
+
+/// Whether the device was away when it was last looked at.
+fn was_away(before: &[Entry]) -> bool {
+    let last = before.iter().rev().find_map(|entry| match entry.what {
+        What::Look(View::Lost | View::Fatal | View::Missing) => Some(true),
+        What::Read(Read::Fatal) => Some(true),
+        What::Look(View::Well) => Some(false),
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// Whether the driver asked for an action when it was last read.
+fn was_asked(before: &[Entry]) -> bool {
+    let last = before.iter().rev().find_map(|entry| match entry.what {
+        What::Read(Read::Recovery(Some(action))) => Some(action != RecoveryAction::None),
+        What::Reload => Some(false),
+        _ => None,
+    });
+    last == Some(true)
+}

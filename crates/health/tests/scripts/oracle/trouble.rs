@@ -1,0 +1,344 @@
+//! Trouble that checks find: which entry of the log is good or bad news for which of them, and
+//! whether it stands.
+
+use model::{CauseKind, FabricState, RecoveryAction, State};
+
+use super::{Entry, Rules, What, times};
+use crate::script::{Read, View};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Lost,
+    Gone,
+    Silent,
+    Blind,
+    Ecc,
+    RemapPending,
+    RemapFailed,
+    Retirement,
+    Fabric,
+    Joining,
+    Recovery,
+    Throttled,
+    Lanes,
+    Generation,
+    NvLinkErrors,
+    NvLinksDown,
+    Temperature,
+    Corrected,
+    Deep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Present,
+    Working,
+    Performing,
+    Trend,
+    Deep,
+}
+
+/// What an entry is for some trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    Bad,
+    Good,
+    /// Its check was not made.
+    Unread,
+    /// It is no question any more.
+    Over,
+    /// The looks so far do not count any more.
+    Restart,
+    /// An operator vouches for the device.
+    Word,
+}
+
+impl Trouble {
+    pub(super) const ALL: [Self; 19] = [
+        Self::Lost,
+        Self::Gone,
+        Self::Silent,
+        Self::Blind,
+        Self::Ecc,
+        Self::RemapPending,
+        Self::RemapFailed,
+        Self::Retirement,
+        Self::Fabric,
+        Self::Joining,
+        Self::Recovery,
+        Self::Throttled,
+        Self::Lanes,
+        Self::Generation,
+        Self::NvLinkErrors,
+        Self::NvLinksDown,
+        Self::Temperature,
+        Self::Corrected,
+        Self::Deep,
+    ];
+
+    pub(super) fn kind(self) -> CauseKind {
+        match self {
+            Self::Lost => CauseKind::Lost,
+            Self::Gone => CauseKind::Gone,
+            Self::Silent => CauseKind::NotAnswering,
+            Self::Blind => CauseKind::MonitorDown,
+            Self::Ecc => CauseKind::Ecc,
+            Self::RemapPending | Self::RemapFailed => CauseKind::RowRemap,
+            Self::Retirement => CauseKind::PageRetirement,
+            Self::Fabric | Self::Joining => CauseKind::Fabric,
+            Self::Recovery => CauseKind::RecoveryAction,
+            Self::Throttled => CauseKind::Throttled,
+            Self::Lanes | Self::Generation => CauseKind::Pcie,
+            Self::NvLinkErrors | Self::NvLinksDown => CauseKind::NvLink,
+            Self::Temperature => CauseKind::Temperature,
+            Self::Corrected => CauseKind::Trend,
+            Self::Deep => CauseKind::Deep,
+        }
+    }
+
+    fn tier(self) -> Tier {
+        match self {
+            Self::Lost | Self::Gone | Self::Silent | Self::Blind => Tier::Present,
+            Self::Deep => Tier::Deep,
+            Self::Corrected => Tier::Trend,
+            Self::Throttled
+            | Self::Lanes
+            | Self::Generation
+            | Self::NvLinkErrors
+            | Self::NvLinksDown
+            | Self::Temperature => Tier::Performing,
+            _ => Tier::Working,
+        }
+    }
+
+    /// What it does after so many seconds: nothing yet, a warning, or a state.
+    pub(super) fn weigh(self, lasted: u64, rules: &Rules) -> Option<Option<State>> {
+        let out = match (self, self.tier()) {
+            (Self::Silent, _) if lasted < rules.unanswered => return Some(Some(State::Unknown)),
+            (Self::Blind, _) if rules.drain_after.is_none_or(|after| lasted < after) => {
+                return Some(Some(State::Unknown));
+            }
+            (Self::Joining, _) if lasted < 600 => return None,
+            (Self::Joining, _) => false,
+            (Self::Ecc, _) => !rules.ecc_warns,
+            (_, Tier::Present | Tier::Working) => true,
+            (_, Tier::Performing) => rules.performing_out,
+            (_, Tier::Trend) => rules.trend_out,
+            (_, Tier::Deep) => rules.deep_out,
+        };
+        Some(out.then_some(State::Unhealthy))
+    }
+}
+
+/// When the trouble that stands at the end of the log began, by the time that agents ran.
+pub(super) fn stands(trouble: Trouble, log: &[Entry]) -> Option<u64> {
+    log.last()?.stands[trouble as usize]
+}
+
+/// Whether trouble stands after the last entry of the log, and since when.
+pub(super) fn judge(trouble: Trouble, log: &[Entry], rules: &Rules) -> Option<u64> {
+    let (last, before) = log.split_last()?;
+    if last.marks[trouble as usize].is_none() {
+        return stands(trouble, before);
+    }
+    let marked = |entry: &Entry| entry.marks[trouble as usize] == Some(Mark::Bad);
+    let bad = log.iter().rposition(marked)?;
+    let began = stands(trouble, &log[..bad]).unwrap_or(log[bad].run);
+    (!ends(trouble, began, log, bad, rules)).then_some(began)
+}
+
+/// Whether marks that follow a bad one end the trouble.
+fn ends(trouble: Trouble, began: u64, log: &[Entry], bad: usize, rules: &Rules) -> bool {
+    let mut goods: Vec<u64> = Vec::new();
+    let mut last = Mark::Bad;
+    for at in bad..log.len() {
+        let Some(mark) = log[at].marks[trouble as usize] else {
+            continue;
+        };
+        match mark {
+            Mark::Over => return true,
+            Mark::Word if last == Mark::Unread => return true,
+            Mark::Restart => goods.clear(),
+            Mark::Good => goods.push(log[at].run),
+            _ => {}
+        }
+        if matches!(mark, Mark::Bad | Mark::Good | Mark::Unread) {
+            last = mark;
+        }
+        let (Some(first), Mark::Good) = (goods.first(), mark) else {
+            continue;
+        };
+        let (passes, hold) = needs(trouble, *first - began, &log[..=at], rules);
+        if goods.len() >= passes && log[at].run - first >= hold {
+            return true;
+        }
+    }
+    false
+}
+
+/// How many good ones it takes, and over how much time.
+fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize, u64) {
+    let times = begun(trouble, log, rules);
+    match (trouble, trouble.tier()) {
+        (Trouble::Blind | Trouble::Joining, _) => (1, 0),
+        (Trouble::Silent, _) if lasted < rules.unanswered => (1, 0),
+        (_, Tier::Present) => (rules.passes, rules.doubled(rules.first, times)),
+        _ if times <= 1 => (1, 0),
+        _ => (1, rules.doubled(rules.first, times - 1)),
+    }
+}
+
+/// How often it began lately.
+fn begun(trouble: Trouble, log: &[Entry], rules: &Rules) -> u32 {
+    let mut bad = false;
+    let mut begun = Vec::new();
+    for (at, entry) in log.iter().enumerate() {
+        let mark = match trouble {
+            Trouble::Lost | Trouble::Gone => absence(entry),
+            _ => entry.marks[trouble as usize],
+        };
+        match mark {
+            Some(Mark::Bad) if !std::mem::replace(&mut bad, true) => begun.push(Some(entry.wall)),
+            Some(Mark::Good | Mark::Over) => bad = false,
+            Some(Mark::Word) => {
+                bad &= stands(trouble, &log[..=at]).is_some() || is_absence(trouble);
+                begun.push(None);
+            }
+            _ => {}
+        }
+    }
+    times(begun.into_iter(), rules)
+}
+
+fn is_absence(trouble: Trouble) -> bool {
+    matches!(trouble, Trouble::Lost | Trouble::Gone)
+}
+
+/// A card that is lost and one that is not listed are away all the same.
+fn absence(entry: &Entry) -> Option<Mark> {
+    match &entry.what {
+        What::Look(View::Lost | View::Fatal | View::Missing | View::NoDriver)
+        | What::Read(Read::Fatal) => Some(Mark::Bad),
+        What::Look(View::Well) => Some(Mark::Good),
+        What::Uncordon => Some(Mark::Word),
+        _ => None,
+    }
+}
+
+pub(super) fn mark(trouble: Trouble, before: &[Entry], entry: &Entry) -> Option<Mark> {
+    let present = trouble.tier() == Tier::Present;
+    match &entry.what {
+        What::Restart if trouble == Trouble::Blind => Some(Mark::Over),
+        What::Restart => Some(Mark::Restart),
+        What::Uncordon => Some(Mark::Word),
+        What::Reload if is_ended_by_reset(trouble) => Some(Mark::Over),
+        What::Look(view) if present => look(trouble, *view),
+        What::Read(Read::Fatal) if present => look(trouble, View::Lost),
+        What::Read(read) if !present => value(trouble, read, before, entry.run),
+        _ => None,
+    }
+}
+
+fn is_ended_by_reset(trouble: Trouble) -> bool {
+    trouble.tier() == Tier::Working && trouble != Trouble::RemapFailed
+}
+
+fn look(trouble: Trouble, view: View) -> Option<Mark> {
+    use Trouble::{Blind, Gone, Lost, Silent};
+    let (bad, over): (Trouble, &[Trouble]) = match view {
+        View::Well => return Some(Mark::Good),
+        View::Lost | View::Fatal => (Lost, &[Gone, Silent, Blind]),
+        View::Missing => (Gone, &[Lost, Silent, Blind]),
+        View::NoDriver => (Gone, &[Silent, Blind]),
+        View::Stuck | View::Failed | View::Untold => (Silent, &[Blind]),
+        View::Unwatched => (Blind, &[]),
+    };
+    if trouble == bad {
+        return Some(Mark::Bad);
+    }
+    over.contains(&trouble).then_some(Mark::Over)
+}
+
+/// What a reading says of trouble of its tier; what it does not tell is unread.
+fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Mark> {
+    let bad = |bad: bool| if bad { Mark::Bad } else { Mark::Good };
+    let known = |value: Option<bool>| Some(value.map_or(Mark::Unread, bad));
+    match (trouble, read) {
+        (Trouble::Ecc, Read::Ecc(errors)) => known(errors.map(|errors| errors > 0)),
+        (Trouble::RemapPending, Read::RemapPending(flag))
+        | (Trouble::RemapFailed, Read::RemapFailed(flag))
+        | (Trouble::Retirement, Read::Retirement(flag))
+        | (Trouble::Throttled, Read::Throttled(flag)) => known(*flag),
+        (Trouble::Deep, Read::Deep(passed)) => known(passed.map(|passed| !passed)),
+        (Trouble::Recovery, Read::Recovery(action)) => {
+            known(action.map(|action| action != RecoveryAction::None))
+        }
+        (Trouble::Lanes, Read::Lanes(lanes)) => known(lanes.map(|lanes| lanes < 16)),
+        (Trouble::NvLinksDown, Read::NvLinksDown(down)) => known(down.map(|down| down > 0)),
+        (Trouble::Temperature, Read::Temperature(celsius)) => known(celsius.map(|c| c >= 85)),
+        (Trouble::Joining, Read::Fabric(Some(state))) => Some(bad(is_joining(state))),
+        (Trouble::Fabric, Read::Fabric(Some(state))) => {
+            let failed = matches!(state, FabricState::Failed(_));
+            (!is_joining(state)).then(|| bad(failed))
+        }
+        (Trouble::Generation, Read::Generation(Some(generation), busy)) => {
+            let decided = *generation == 4 || *busy >= 50;
+            decided.then(|| bad(*generation < 4))
+        }
+        (Trouble::NvLinkErrors, Read::NvLinkErrors(Some(errors))) => {
+            last_errors(before).map(|last| bad(*errors > last))
+        }
+        (Trouble::Corrected, Read::Corrected(Some(errors))) => {
+            growth(*errors, before, run).map(|growth| bad(growth > 100))
+        }
+        _ => (tier(read) == trouble.tier()).then_some(Mark::Unread),
+    }
+}
+
+fn is_joining(state: &FabricState) -> bool {
+    matches!(state, FabricState::NotStarted | FabricState::InProgress)
+}
+
+fn tier(read: &Read) -> Tier {
+    match read {
+        Read::Ecc(_)
+        | Read::RemapPending(_)
+        | Read::RemapFailed(_)
+        | Read::Retirement(_)
+        | Read::Fabric(_)
+        | Read::Recovery(_) => Tier::Working,
+        Read::Corrected(_) => Tier::Trend,
+        Read::Deep(_) => Tier::Deep,
+        _ => Tier::Performing,
+    }
+}
+
+/// The NVLink errors that were read last since the driver was loaded.
+fn last_errors(before: &[Entry]) -> Option<u64> {
+    let last = before.iter().rev().find_map(|entry| match entry.what {
+        What::Read(Read::NvLinkErrors(Some(errors))) => Some(Some(errors)),
+        What::Reload => Some(None),
+        _ => None,
+    });
+    last.flatten()
+}
+
+/// How much the repaired errors grew within the last hour, as far as this agent read them.
+fn growth(errors: u64, before: &[Entry], run: u64) -> Option<u64> {
+    let (mut later, mut oldest) = (errors, None);
+    for entry in before.iter().rev() {
+        match entry.what {
+            What::Reload | What::Restart => break,
+            // It was set back in between.
+            What::Read(Read::Corrected(Some(value))) if value > later => break,
+            What::Read(Read::Corrected(Some(value))) => {
+                later = value;
+                if run - entry.run <= 3600 {
+                    oldest = Some(value);
+                }
+            }
+            _ => {}
+        }
+    }
+    oldest.map(|oldest| errors - oldest)
+}

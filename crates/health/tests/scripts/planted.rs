@@ -1,0 +1,242 @@
+//! Bugs planted on purpose: each must be caught by the scripts, or they prove nothing.
+
+use health::{Continuity, Event, Now, Policy, Record, Saved};
+use model::Verdict;
+
+use crate::{
+    SCRIPTS, run,
+    script::{Read, View},
+    subject::Subject,
+};
+
+/// A subject with a bug: everything goes to the record as it should but for what is overridden.
+macro_rules! planted {
+    ($(#[$doc:meta])* $name:ident { $($method:item)* }) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        struct $name(Record);
+
+        impl Planted for $name {
+            fn inner(&mut self) -> &mut Record {
+                &mut self.0
+            }
+
+            fn inner_ref(&self) -> &Record {
+                &self.0
+            }
+
+            $($method)*
+        }
+    };
+}
+
+/// The places where a bug can be planted.
+trait Planted: Default {
+    fn inner(&mut self) -> &mut Record;
+    fn inner_ref(&self) -> &Record;
+
+    fn policy(policy: &Policy) -> Policy {
+        policy.clone()
+    }
+
+    fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+        Subject::see(self.inner(), view, is_card, policy, now);
+    }
+
+    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        Subject::read(self.inner(), read, policy, now);
+    }
+
+    fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+        (same, saved)
+    }
+}
+
+impl<P: Planted> Subject for P {
+    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+        self.look(view, is_card, &Self::policy(policy), now);
+    }
+
+    fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
+        Subject::happen(self.inner(), event, &Self::policy(policy), now);
+    }
+
+    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        Planted::read(self, read, &Self::policy(policy), now);
+    }
+
+    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
+        let saved = serde_json::to_value(self.inner().save(stop)).expect("a record is JSON");
+        let (same, saved) = Self::kept(same, saved);
+        let saved: Saved = serde_json::from_value(saved).expect("what was kept is read");
+        *self.inner() = Record::restore(saved, same, &Self::policy(policy), start);
+    }
+
+    fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+        self.inner_ref().verdict(&Self::policy(policy), now)
+    }
+
+    fn record(&mut self) -> &mut Record {
+        self.inner()
+    }
+}
+
+fn without(mut saved: serde_json::Value, key: &str) -> serde_json::Value {
+    let saved_object = saved.as_object_mut().expect("a record is an object");
+    saved_object.remove(key);
+    saved
+}
+
+planted! {
+    /// A device is back with the first look that finds it.
+    NoHoldDown {
+        fn policy(policy: &Policy) -> Policy {
+            let mut policy = policy.clone();
+            policy.hold_down.passes = 1;
+            policy.hold_down.first = std::time::Duration::ZERO;
+            policy
+        }
+    }
+}
+
+planted! {
+    /// Flapping costs nothing.
+    NoDoubling {
+        fn policy(policy: &Policy) -> Policy {
+            let mut policy = policy.clone();
+            policy.hold_down.limit = policy.hold_down.first;
+            policy
+        }
+    }
+}
+
+planted! {
+    /// A driver that went away for a moment counts as a reset.
+    NoDriverResets {
+        fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+            Subject::see(&mut self.0, view, is_card, policy, now);
+            if view == View::NoDriver {
+                self.0.reloaded(policy);
+            }
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent heals what only a reset heals.
+    RestartResets {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (Continuity { same_driver: false, ..same }, saved)
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent forgets what an operator said.
+    RestartUncordons {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, without(saved, "cordon"))
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent heals a lost card.
+    RestartFinds {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, without(saved, "standing"))
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent forgets that a card flaps.
+    RestartForgetsFlapping {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, without(saved, "begun"))
+        }
+    }
+}
+
+planted! {
+    /// A probe that is down is taken for a look that found nothing wrong.
+    BlindIsWell {
+        fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+            let view = if view == View::Unwatched { View::Well } else { view };
+            Subject::see(&mut self.0, view, is_card, policy, now);
+        }
+    }
+}
+
+planted! {
+    /// What could not be read is taken for well.
+    UnreadIsWell {
+        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+            let read = match read {
+                Read::Ecc(None) => Read::Ecc(Some(0)),
+                Read::RemapPending(None) => Read::RemapPending(Some(false)),
+                Read::RemapFailed(None) => Read::RemapFailed(Some(false)),
+                Read::Deep(None) => Read::Deep(Some(true)),
+                other => other.clone(),
+            };
+            Subject::read(&mut self.0, &read, policy, now);
+        }
+    }
+}
+
+/// Whether the scripts tell a wrong subject from a right one.
+fn is_caught<S: Subject>() -> bool {
+    (0..SCRIPTS).any(|seed| run::<S>(seed).is_err())
+}
+
+#[test]
+fn a_forgotten_hold_down_is_caught() {
+    assert!(is_caught::<NoHoldDown>());
+}
+
+#[test]
+fn a_forgotten_doubling_is_caught() {
+    assert!(is_caught::<NoDoubling>());
+}
+
+#[test]
+fn events_that_end_without_a_reset_are_caught() {
+    assert!(is_caught::<NoDriverResets>());
+}
+
+#[test]
+fn a_restart_that_drops_events_is_caught() {
+    assert!(is_caught::<RestartResets>());
+}
+
+#[test]
+fn a_restart_that_drops_a_cordon_is_caught() {
+    assert!(is_caught::<RestartUncordons>());
+}
+
+#[test]
+fn a_restart_that_heals_a_lost_card_is_caught() {
+    assert!(is_caught::<RestartFinds>());
+}
+
+#[test]
+fn a_restart_that_forgets_flapping_is_caught() {
+    assert!(is_caught::<RestartForgetsFlapping>());
+}
+
+#[test]
+fn a_monitor_that_is_down_and_heals_is_caught() {
+    assert!(is_caught::<BlindIsWell>());
+}
+
+#[test]
+fn a_value_that_is_not_read_and_heals_is_caught() {
+    assert!(is_caught::<UnreadIsWell>());
+}
+
+/// The plainest subject is not caught, or being caught means nothing.
+#[test]
+fn a_subject_without_a_bug_is_not_caught() {
+    planted! { Right {} }
+    assert!((0..100).all(|seed| run::<Right>(seed).is_ok()));
+}

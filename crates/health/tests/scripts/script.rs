@@ -1,0 +1,245 @@
+//! Random scripts of faults: what happens to a card and its instances, step by step.
+
+use model::{FabricState, RecoveryAction};
+
+/// How the card looks in one look. Its instances look the same unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Well,
+    /// The card is well and one of its calls failed: it does not tell of its instances.
+    Untold,
+    Lost,
+    /// It is listed, and a call says that it needs a reset.
+    Fatal,
+    Missing,
+    Stuck,
+    Failed,
+    NoDriver,
+    Unwatched,
+}
+
+/// A device of the script: the card, or one of its instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Device {
+    Card,
+    Instance(u64),
+}
+
+/// What a check-up of a device read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Ecc(Option<u64>),
+    RemapPending(Option<bool>),
+    RemapFailed(Option<bool>),
+    Retirement(Option<bool>),
+    Fabric(Option<FabricState>),
+    Recovery(Option<RecoveryAction>),
+    Throttled(Option<bool>),
+    Lanes(Option<u32>),
+    /// Generation of four, and utilization.
+    Generation(Option<u32>, u32),
+    NvLinkErrors(Option<u64>),
+    NvLinksDown(Option<u32>),
+    Temperature(Option<u32>),
+    Corrected(Option<u64>),
+    Deep(Option<bool>),
+    /// A check-up whose call found the device lost.
+    Fatal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Wait(u64),
+    Look(View),
+    Xid(Device, u64),
+    Ecc(Device),
+    Read(Device, Read),
+    Create(u64),
+    Dissolve(u64),
+    /// The agent is away for so many seconds.
+    Restart(u64),
+    Reboot(u64),
+    Reload,
+    Cordon(Device),
+    Uncordon(Device),
+    Release(Device, u64),
+    Resume(Device),
+    Residue(Device),
+    Clean(Device),
+}
+
+/// XIDs of every action: ignored, a program's fault, reset, drain, permanent, unknown.
+pub(crate) const XIDS: [u64; 8] = [43, 13, 94, 48, 79, 149, 54, 9999];
+
+/// A script from a seed: the same one each time.
+pub(crate) fn write(seed: u64) -> Vec<Step> {
+    let mut dice = Dice::new(seed);
+    let length = 20 + dice.roll(60);
+    let mut steps = Vec::new();
+    let mut view = View::Well;
+    // A script reads one value more often than others, so that it meets its turns.
+    let often = dice.roll(KINDS_READ);
+    for _ in 0..length {
+        match dice.roll(20) {
+            0..=4 => {
+                view = *dice.pick(&VIEWS);
+                steps.push(Step::Look(view));
+            }
+            5..=7 => {
+                view = View::Well;
+                stay(&mut steps, view, dice.roll(6), 5 + dice.roll(15));
+            }
+            8 => stay(&mut steps, view, dice.roll(4), 10),
+            9 => {
+                for _ in 0..1 + dice.roll(4) {
+                    stay(&mut steps, View::Lost, 1, 1 + dice.roll(20));
+                    stay(&mut steps, View::Well, 1 + dice.roll(5), 10);
+                }
+                view = View::Well;
+            }
+            10..=12 => {
+                let device = device(&mut dice);
+                let what = if dice.roll(2) == 0 {
+                    often
+                } else {
+                    dice.roll(KINDS_READ)
+                };
+                let read = read(what, &mut dice);
+                steps.push(Step::Read(device, read));
+            }
+            13 => steps.push(Step::Xid(device(&mut dice), *dice.pick(&XIDS))),
+            14 => steps.push(wait(&mut dice)),
+            _ => steps.push(rare(&mut dice)),
+        }
+    }
+    steps
+}
+
+/// How many kinds of values there are to read.
+const KINDS_READ: u64 = 15;
+
+const VIEWS: [View; 9] = [
+    View::Well,
+    View::Untold,
+    View::Lost,
+    View::Fatal,
+    View::Missing,
+    View::Stuck,
+    View::Failed,
+    View::NoDriver,
+    View::Unwatched,
+];
+
+fn stay(steps: &mut Vec<Step>, view: View, times: u64, every: u64) {
+    for _ in 0..times {
+        steps.push(Step::Look(view));
+        steps.push(Step::Wait(every));
+    }
+}
+
+fn wait(dice: &mut Dice) -> Step {
+    Step::Wait(match dice.roll(6) {
+        0 => 3000 + dice.roll(2000),
+        1 | 2 => 100 + dice.roll(900),
+        _ => dice.roll(60),
+    })
+}
+
+fn rare(dice: &mut Dice) -> Step {
+    let device = device(dice);
+    match dice.roll(14) {
+        0 | 1 => Step::Create(dice.roll(3)),
+        2 => Step::Dissolve(dice.roll(3)),
+        3 | 4 => Step::Restart(dice.roll(90)),
+        5 => Step::Reboot(30 + dice.roll(200)),
+        6 => Step::Reload,
+        7 => Step::Cordon(device),
+        8 => Step::Uncordon(device),
+        9 => Step::Release(device, 30 + dice.roll(600)),
+        10 => Step::Resume(device),
+        11 => Step::Residue(device),
+        12 => Step::Clean(device),
+        _ => Step::Ecc(device),
+    }
+}
+
+fn read(what: u64, dice: &mut Dice) -> Read {
+    // Trouble is read as often as its end, so that scripts meet both.
+    let bad = dice.roll(2) == 0;
+    let told = dice.roll(6) > 0;
+    let flag = told.then_some(bad);
+    match what {
+        0 => Read::Ecc(told.then_some(u64::from(bad))),
+        1 => Read::RemapPending(flag),
+        2 => Read::RemapFailed(flag),
+        3 => Read::Retirement(flag),
+        4 => Read::Fabric(told.then(|| fabric(dice))),
+        5 | 6 => Read::Recovery(told.then(|| recovery(bad, dice))),
+        7 => Read::Throttled(flag),
+        8 => Read::Lanes(told.then_some(if bad { 8 } else { 16 })),
+        9 => Read::Generation(
+            told.then_some(if bad { 1 } else { 4 }),
+            dice.roll_u32(2) * 90,
+        ),
+        10 => Read::NvLinkErrors(told.then(|| dice.roll(3))),
+        11 => Read::NvLinksDown(told.then(|| dice.roll_u32(2))),
+        12 => Read::Temperature(told.then_some(if bad { 88 } else { 40 })),
+        13 => Read::Corrected(told.then(|| dice.roll(4) * 90)),
+        _ if dice.roll(6) == 0 => Read::Fatal,
+        _ => Read::Deep(flag),
+    }
+}
+
+fn fabric(dice: &mut Dice) -> FabricState {
+    match dice.roll(5) {
+        0 => FabricState::None,
+        1 => FabricState::NotStarted,
+        2 => FabricState::InProgress,
+        3 => FabricState::Joined,
+        _ => FabricState::Failed("7".to_owned()),
+    }
+}
+
+fn recovery(bad: bool, dice: &mut Dice) -> RecoveryAction {
+    match dice.roll(3) {
+        _ if !bad => RecoveryAction::None,
+        0 => RecoveryAction::Reset,
+        1 => RecoveryAction::Reboot,
+        _ => RecoveryAction::DrainAndReset,
+    }
+}
+
+fn device(dice: &mut Dice) -> Device {
+    match dice.roll(8) {
+        0..=3 => Device::Card,
+        4..=5 => Device::Instance(0),
+        _ => Device::Instance(dice.roll(3)),
+    }
+}
+
+/// Numbers that look random and are the same for the same seed (splitmix64).
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// From 0 to `sides` - 1.
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn roll_u32(&mut self, sides: u32) -> u32 {
+        u32::try_from(self.roll(u64::from(sides))).expect("less than its u32 sides")
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        let at = self.roll(from.len() as u64);
+        &from[usize::try_from(at).expect("less than a length")]
+    }
+}

@@ -1,0 +1,152 @@
+//! What is put to the test: a device's health as the agent drives it.
+
+use std::time::Duration;
+
+use health::{Continuity, Event, Now, Policy, Record, Sight};
+use jiff::Timestamp;
+use model::{
+    CallFailure, Deep, Performing, Reading, StuckCall, Trend, Values, Verdict, Work, Working,
+};
+
+use crate::script::{Read, View};
+
+/// The health of one device.
+pub(crate) trait Subject: Default {
+    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
+    fn happen(&mut self, event: Event, policy: &Policy, now: Now);
+    fn read(&mut self, read: &Read, policy: &Policy, now: Now);
+    /// The agent stops at one moment and starts at another.
+    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now);
+    fn verdict(&self, policy: &Policy, now: Now) -> Verdict;
+    /// For what is not worth planting a bug in.
+    fn record(&mut self) -> &mut Record;
+}
+
+impl Subject for Record {
+    fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
+        let (lost, soft) = (failure(true), failure(false));
+        let call = StuckCall {
+            call: "nvmlDeviceGetHandleByIndex_v2".to_owned(),
+            device: None,
+            since: now.wall,
+            work: Work::Survey,
+        };
+        let sight = match view {
+            View::Well => Sight::Seen(&[]),
+            View::Untold if is_card => Sight::Seen(std::slice::from_ref(&soft)),
+            View::Untold => Sight::Untold(&soft),
+            View::Lost => Sight::Unreadable(&lost),
+            View::Fatal => Sight::Seen(std::slice::from_ref(&lost)),
+            View::Missing => Sight::Missing("not listed"),
+            View::Stuck => Sight::Stuck(&call),
+            View::Failed => Sight::Failed("nvmlInit_v2: UNKNOWN"),
+            View::NoDriver => Sight::NoDriver("no library"),
+            View::Unwatched => Sight::Unwatched("the probe exited"),
+        };
+        Self::see(self, sight, policy, now);
+    }
+
+    fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
+        Self::happen(self, event, policy, now);
+    }
+
+    fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+        Self::read(self, &reading(read), policy, now);
+    }
+
+    fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
+        let text = serde_json::to_string(&self.save(stop)).expect("a record is JSON");
+        let saved = serde_json::from_str(&text).expect("what was kept is read");
+        *self = Self::restore(saved, same, policy, start);
+    }
+
+    fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
+        Self::verdict(self, policy, now)
+    }
+
+    fn record(&mut self) -> &mut Record {
+        self
+    }
+}
+
+/// The moment at these two clocks.
+pub(crate) fn moment(wall: u64, uptime: u64) -> Now {
+    Now {
+        wall: Timestamp::UNIX_EPOCH + Duration::from_secs(wall),
+        uptime: Duration::from_secs(uptime),
+    }
+}
+
+fn failure(fatal: bool) -> CallFailure {
+    CallFailure {
+        call: "nvmlDeviceGetMemoryInfo".to_owned(),
+        code: if fatal { "GPU_IS_LOST" } else { "UNKNOWN" }.to_owned(),
+        fatal,
+    }
+}
+
+fn reading(read: &Read) -> Reading {
+    let failures = match read {
+        Read::Fatal => vec![failure(true)],
+        _ => Vec::new(),
+    };
+    Reading {
+        values: values(read),
+        unsupported: Vec::new(),
+        failures,
+    }
+}
+
+/// One value of a tier; the others were not read.
+fn values(read: &Read) -> Values {
+    let mut working = Working::default();
+    let mut performing = Performing::default();
+    match read.clone() {
+        Read::Ecc(errors) => working.ecc_uncorrected = errors,
+        Read::RemapPending(flag) => working.remap_pending = flag,
+        Read::RemapFailed(flag) => working.remap_failed = flag,
+        Read::Retirement(flag) => working.retirement_pending = flag,
+        Read::Fabric(state) => working.fabric = state,
+        Read::Recovery(action) => working.recovery = action,
+        Read::Corrected(errors) => {
+            return Values::Trend(Trend {
+                ecc_corrected: errors,
+                ..Trend::default()
+            });
+        }
+        Read::Deep(passed) => {
+            let output = String::new();
+            return Values::Deep(Deep { passed, output });
+        }
+        Read::Throttled(flag) => {
+            let reason = |hot| if hot { "hw_slowdown" } else { "sw_power_cap" };
+            performing.throttled = flag.map(|hot| vec![reason(hot).to_owned()]);
+            return Values::Performing(performing);
+        }
+        Read::Lanes(lanes) => {
+            (performing.pcie_width, performing.pcie_width_max) = (lanes, Some(16));
+            return Values::Performing(performing);
+        }
+        Read::Generation(generation, busy) => {
+            performing.pcie_generation = generation;
+            performing.pcie_generation_max = Some(4);
+            performing.utilization_percent = Some(busy);
+            return Values::Performing(performing);
+        }
+        Read::NvLinkErrors(errors) => {
+            performing.nvlink_errors = errors;
+            return Values::Performing(performing);
+        }
+        Read::NvLinksDown(down) => {
+            performing.nvlinks_down = down;
+            return Values::Performing(performing);
+        }
+        Read::Temperature(celsius) => {
+            performing.temperature_celsius = celsius;
+            performing.slowdown_celsius = Some(90);
+            return Values::Performing(performing);
+        }
+        Read::Fatal => return Values::Performing(performing),
+    }
+    Values::Working(working)
+}

@@ -1,0 +1,211 @@
+//! The files themselves. A runtime reads every `*.json` of the folder at any moment, so a file is
+//! replaced whole; and a file under our name that is not ours is left alone.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use grant::cdi::{CLASSES, Spec, VENDOR};
+use serde::Serialize;
+
+use super::Evidence;
+
+/// The permissions of a spec file: for everybody to read.
+const MODE: u32 = 0o644;
+
+/// What is to become of the file of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It has this.
+    Spec(Arc<Spec>),
+    /// It is not there.
+    Nothing,
+    /// It stays as it is.
+    AsItIs,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// The qualified names that specs on the disk have.
+    pub(super) names: BTreeSet<String>,
+    /// One row for each file that is there or should be.
+    pub(super) files: Vec<FileStatus>,
+    /// What is known of the container runtime.
+    pub(super) runtime: Evidence,
+    /// Whether the disk did not answer.
+    pub(super) late: bool,
+}
+
+/// How a file is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileStatus {
+    /// The class.
+    pub class: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// How many names it has.
+    pub names: usize,
+    /// Why it is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What is at a path.
+enum Found {
+    Nothing,
+    /// A spec of our vendor's and this class.
+    Ours {
+        text: String,
+        spec: Box<Spec>,
+    },
+    /// Something else, or something that cannot be read; why it is left alone.
+    Foreign(String),
+}
+
+/// The file of a class.
+pub(super) fn file(dir: &Path, class: &str) -> PathBuf {
+    dir.join(format!("{VENDOR}-{class}.json"))
+}
+
+/// The specs of ours that are there.
+pub(super) fn read(dir: &Path) -> Vec<Spec> {
+    let found = CLASSES.iter().map(|class| find(&file(dir, class), class));
+    let ours = found.filter_map(|found| match found {
+        Found::Ours { spec, .. } => Some(*spec),
+        Found::Nothing | Found::Foreign(_) => None,
+    });
+    ours.collect()
+}
+
+/// Makes the files as wanted, in the order of the classes.
+pub(super) fn sync(dir: &Path, wanted: &[Wanted]) -> Outcome {
+    let mut outcome = Outcome::default();
+    for (class, wanted) in CLASSES.into_iter().zip(wanted) {
+        let path = file(dir, class);
+        let done = settle(&path, class, wanted);
+        let (names, problem) = match done {
+            Ok(Some(spec)) => (spec.names().collect(), None),
+            Ok(None) => continue,
+            Err(problem) => (Vec::new(), Some(problem)),
+        };
+        outcome.files.push(FileStatus {
+            class,
+            path,
+            names: names.len(),
+            problem,
+        });
+        outcome.names.extend(names);
+    }
+    outcome
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// The disk did not answer.
+    pub(super) fn late(dir: &Path, limit: Duration) -> Self {
+        let class = CLASSES[0];
+        let problem = format!(
+            "{} does not answer within {} s; the CDI specs in it are not known",
+            dir.display(),
+            limit.as_secs()
+        );
+        Self {
+            names: BTreeSet::new(),
+            files: vec![FileStatus {
+                class,
+                path: file(dir, class),
+                names: 0,
+                problem: Some(problem),
+            }],
+            runtime: Evidence::default(),
+            late: true,
+        }
+    }
+
+    /// Why the file of a class is not as it should be.
+    pub(super) fn problem(&self, class: &str) -> Option<&str> {
+        let mut files = self.files.iter();
+        let file = files.find(|file| file.class == class || self.late)?;
+        file.problem.as_deref()
+    }
+}
+
+/// Makes one file as wanted; the spec that is in it then.
+fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, String> {
+    match (wanted, find(path, class)) {
+        (Wanted::Spec(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
+            Ok(Some(Spec::clone(spec)))
+        }
+        (Wanted::Spec(spec), Found::Nothing | Found::Ours { .. }) => {
+            write(path, spec).map_err(|error| cannot("written", &error))?;
+            Ok(Some(Spec::clone(spec)))
+        }
+        (Wanted::Spec(_), Found::Foreign(why)) => Err(format!(
+            "{} is left alone, because {why}; remove it, so that the agent can write its own",
+            path.display()
+        )),
+        // In our own hand: what NVIDIA's plugin wrote may still be in its use.
+        (Wanted::Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
+            match fs_err::remove_file(path) {
+                Ok(()) => Ok(None),
+                Err(error) => Err(cannot("removed", &error)),
+            }
+        }
+        (Wanted::AsItIs, Found::Ours { spec, .. }) => Ok(Some(*spec)),
+        // What is not wanted and not ours is none of our business.
+        (Wanted::Nothing | Wanted::AsItIs, _) => Ok(None),
+    }
+}
+
+/// Looks at a file. A spec of our kind is ours, whoever wrote it: NVIDIA's plugin uses the same
+/// names, and its place is taken.
+fn find(path: &Path, class: &str) -> Found {
+    let text = match fs_err::read_to_string(path) {
+        Ok(text) => text,
+        // Without a folder there is nothing in it; who writes there says what is wrong.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Found::Nothing;
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Found::Foreign("it is no text".to_owned());
+        }
+        Err(error) => return Found::Foreign(format!("it cannot be read: {error}")),
+    };
+    let spec: Spec = match serde_json::from_str(&text) {
+        Ok(spec) => spec,
+        Err(error) => return Found::Foreign(format!("it is no CDI spec: {error}")),
+    };
+    match spec.kind == format!("{VENDOR}/{class}") {
+        true => Found::Ours {
+            text,
+            spec: Box::new(spec),
+        },
+        false => Found::Foreign(format!("it is a spec of another kind, {}", spec.kind)),
+    }
+}
+
+fn write(path: &Path, spec: &Spec) -> io::Result<()> {
+    if let Some(dir) = path.parent() {
+        fs_err::create_dir_all(dir)?;
+    }
+    host::atomic::write(path, spec.to_text().as_bytes(), MODE)
+}
+
+/// What failed; the error itself names the file.
+fn cannot(what: &str, error: &io::Error) -> String {
+    format!("the CDI spec cannot be {what}: {error}; let the agent write there, or set cdi.dir")
+}
+
+#[cfg(test)]
+mod tests;

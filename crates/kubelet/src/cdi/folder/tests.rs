@@ -1,0 +1,132 @@
+//! Real files in a temporary folder.
+
+use std::os::unix::fs::PermissionsExt;
+
+use grant::cdi::{ContainerEdits, Device, DeviceNode};
+
+use super::*;
+
+fn spec(class: &str, names: &[&str]) -> Spec {
+    let device = |name: &&str| Device {
+        name: (*name).to_owned(),
+        container_edits: ContainerEdits {
+            device_nodes: vec![DeviceNode {
+                path: format!("/dev/{name}"),
+                ..DeviceNode::default()
+            }],
+            ..ContainerEdits::default()
+        },
+        ..Device::default()
+    };
+    Spec {
+        cdi_version: "0.3.0".to_owned(),
+        kind: format!("{VENDOR}/{class}"),
+        devices: names.iter().map(device).collect(),
+        ..Spec::default()
+    }
+}
+
+/// One thing for the first class, and nothing for the others.
+fn only(first: Wanted) -> Vec<Wanted> {
+    let mut wanted = vec![Wanted::Nothing; CLASSES.len()];
+    wanted[0] = first;
+    wanted
+}
+
+fn gpus(names: &[&str]) -> Vec<Wanted> {
+    only(Wanted::Spec(Arc::new(spec("gpu", names))))
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(dir).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
+
+#[test]
+fn a_spec_is_written_for_everybody_to_read_and_nothing_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let cdi = dir.path().join("run/cdi");
+    let outcome = sync(&cdi, &gpus(&["a", "b"]));
+    let names: Vec<&str> = outcome.names.iter().map(String::as_str).collect();
+    let kind = "k8s.device-plugin.nvidia.com/gpu";
+    assert_eq!(names, [format!("{kind}=a"), format!("{kind}=b")]);
+    assert_eq!(entries(&cdi), [FILE]);
+    let mode = fs_err::metadata(cdi.join(FILE)).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o644);
+    let text = fs_err::read_to_string(cdi.join(FILE)).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Spec>(&text).unwrap(),
+        spec("gpu", &["a", "b"])
+    );
+}
+
+#[test]
+fn a_spec_that_is_right_is_not_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    sync(dir.path(), &gpus(&["a"]));
+    let file = dir.path().join(FILE);
+    let before = fs_err::metadata(&file).unwrap();
+    sync(dir.path(), &gpus(&["a"]));
+    let after = fs_err::metadata(&file).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(before.ino(), after.ino());
+    sync(dir.path(), &gpus(&["b"]));
+    assert_ne!(before.ino(), fs_err::metadata(&file).unwrap().ino());
+}
+
+#[test]
+fn a_spec_of_nvidias_plugin_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = r#"{"cdiVersion":"0.5.0","kind":"k8s.device-plugin.nvidia.com/gpu",
+        "devices":[{"name":"x","containerEdits":{"env":["A=b"]}}],"containerEdits":{}}"#;
+    fs_err::write(dir.path().join(FILE), theirs).unwrap();
+    sync(dir.path(), &only(Wanted::Nothing));
+    assert!(dir.path().join(FILE).exists(), "it may be in use");
+    let outcome = sync(dir.path(), &gpus(&["a"]));
+    assert_eq!(outcome.problem("gpu"), None);
+    let text = fs_err::read_to_string(dir.path().join(FILE)).unwrap();
+    assert_eq!(text, spec("gpu", &["a"]).to_text());
+}
+
+#[test]
+fn a_file_of_somebody_else_is_reported_and_left_alone() {
+    for text in ["not json", "{}", &spec("gds", &["all"]).to_text()] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        fs_err::write(&file, text).unwrap();
+        let outcome = sync(dir.path(), &gpus(&["a"]));
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), text);
+        let problem = outcome.problem("gpu").unwrap();
+        assert!(problem.contains(FILE), "{problem}");
+        assert!(problem.contains("left alone"), "{problem}");
+        assert!(outcome.names.is_empty());
+        sync(dir.path(), &only(Wanted::Nothing));
+        assert!(file.exists());
+    }
+}
+
+#[test]
+fn what_is_not_wanted_any_more_goes_and_what_is_not_known_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    sync(dir.path(), &gpus(&["a"]));
+    let outcome = sync(dir.path(), &only(Wanted::AsItIs));
+    assert_eq!(outcome.names.len(), 1);
+    let outcome = sync(dir.path(), &only(Wanted::Nothing));
+    assert_eq!(outcome, Outcome::default());
+    assert_eq!(entries(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    // A file where the folder should be: that stops root, too.
+    let file = dir.path().join("cdi");
+    fs_err::write(&file, "").unwrap();
+    let outcome = sync(&file.join("sub"), &gpus(&["a"]));
+    let problem = outcome.problem("gpu").unwrap();
+    assert!(problem.contains("Not a directory"), "{problem}");
+    assert!(problem.contains("cdi.dir"), "{problem}");
+}

@@ -1,0 +1,92 @@
+//! Offers that the kubelet may have: `auto` decided, and no unit that a runtime could not start a
+//! container with.
+
+use std::sync::Arc;
+
+use config::{Handover, ListStrategy, Pool};
+use grant::{Runtime, cdi_names, resolve_lists};
+use pool::{Offer, Offers, Unit};
+
+use super::{folder::Outcome, status::ListStatus};
+
+/// The offers with what is on the disk, and how the runtime is told for each of them.
+pub(super) fn gate(draft: &Offers, outcome: &Outcome) -> (Offers, Vec<ListStatus>) {
+    let mut lists = Vec::new();
+    let offers = draft.iter().map(|offer| match may_use(offer) {
+        false => Arc::clone(offer),
+        true => {
+            let (offer, status) = one(offer, outcome);
+            lists.push(status);
+            Arc::new(offer)
+        }
+    });
+    (offers.collect(), lists)
+}
+
+fn one(offer: &Offer, outcome: &Outcome) -> (Offer, ListStatus) {
+    let missing: Vec<Option<String>> = offer
+        .units
+        .iter()
+        .map(|unit| missing(offer, unit, outcome))
+        .collect();
+    let runtime = Runtime {
+        cdi_spec: missing.iter().all(Option::is_none),
+        cdi_devices: outcome.runtime.supported,
+    };
+    let found = resolve_lists(&offer.pool.handover, runtime);
+    let cdi = [ListStrategy::CdiCri, ListStrategy::CdiAnnotations];
+    let blocked = cdi.iter().any(|list| found.has(*list));
+    let status = ListStatus {
+        resource: offer.resource.clone(),
+        strategies: found.strategies.clone(),
+        reason: found.reason,
+        why: match offer.pool.handover.lists.contains(&ListStrategy::Auto) {
+            true => format!("{}: {}", found.reason, outcome.runtime.reason),
+            false => found.reason.to_string(),
+        },
+    };
+    let units = offer.units.iter().cloned().zip(missing);
+    let units = units.map(|(unit, missing)| match missing {
+        Some(reason) if blocked && unit.healthy => Unit {
+            healthy: false,
+            reason,
+            ..unit
+        },
+        _ => unit,
+    });
+    let pool = Pool {
+        handover: Handover {
+            lists: found.strategies,
+            ..offer.pool.handover.clone()
+        },
+        ..Pool::clone(&offer.pool)
+    };
+    let offer = Offer {
+        resource: offer.resource.clone(),
+        units: units.collect(),
+        snapshot: Arc::clone(&offer.snapshot),
+        pool: Arc::new(pool),
+    };
+    (offer, status)
+}
+
+/// Why a runtime could not look up what a container would be given with a unit.
+fn missing(offer: &Offer, unit: &Unit, outcome: &Outcome) -> Option<String> {
+    let device = &offer.entry(unit)?.device;
+    let names = cdi_names(offer, device);
+    let name = names.iter().find(|name| !outcome.names.contains(*name))?;
+    let class = name.split_once('/')?.1.split_once('=')?.0;
+    let why = match outcome.problem(class) {
+        Some(problem) => problem.to_owned(),
+        None => "it is not in the CDI spec, see the agent's notes on CDI".to_owned(),
+    };
+    Some(format!("the CDI name {name} cannot be looked up: {why}"))
+}
+
+fn may_use(offer: &Offer) -> bool {
+    use ListStrategy::{Auto, CdiAnnotations, CdiCri};
+    let lists = &offer.pool.handover.lists;
+    [Auto, CdiAnnotations, CdiCri]
+        .iter()
+        .any(|list| lists.contains(list))
+}

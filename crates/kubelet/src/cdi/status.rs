@@ -1,0 +1,65 @@
+//! How it goes with CDI, for a person.
+
+use std::path::PathBuf;
+
+use config::ListStrategy;
+use grant::Reason;
+use model::ResourceName;
+use serde::Serialize;
+
+use super::{Evidence, FileStatus};
+
+/// How it goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The folder of the specs.
+    pub dir: PathBuf,
+    /// The files that are there or should be.
+    pub files: Vec<FileStatus>,
+    /// What containers will miss, and the like.
+    pub notes: Vec<String>,
+    /// What is known of the container runtime.
+    pub runtime: Evidence,
+    /// How the runtime is told which devices, for each resource that may use CDI.
+    pub lists: Vec<ListStatus>,
+}
+
+/// How the runtime is told which devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListStatus {
+    /// Of which resource.
+    pub resource: ResourceName,
+    /// How.
+    pub strategies: Vec<ListStrategy>,
+    /// Why so.
+    pub reason: Reason,
+    /// The same in words.
+    pub why: String,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// One line for everything that the one before did not say.
+    pub(super) fn log(&self, old: &Self) {
+        for file in self.files.iter().filter(|file| !old.files.contains(file)) {
+            let (path, names) = (file.path.display(), file.names);
+            match &file.problem {
+                Some(problem) => tracing::error!(%path, "{problem}"),
+                None => tracing::info!(%path, names, "the CDI spec is in place"),
+            }
+        }
+        for file in &old.files {
+            if !self.files.iter().any(|new| new.class == file.class) {
+                tracing::info!(path = %file.path.display(), "the CDI spec is not needed any more");
+            }
+        }
+        for note in self.notes.iter().filter(|note| !old.notes.contains(note)) {
+            tracing::warn!("CDI: {note}");
+        }
+        for list in self.lists.iter().filter(|list| !old.lists.contains(list)) {
+            let (resource, lists) = (&list.resource, &list.strategies);
+            tracing::info!(%resource, ?lists, "{}", list.why);
+        }
+    }
+}

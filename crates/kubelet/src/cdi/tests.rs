@@ -1,0 +1,306 @@
+//! Offers in, files and offers out.
+
+use std::path::Path;
+
+use config::{Handover, ListStrategy, Pool, RuntimeSupport};
+use jiff::Timestamp;
+use model::{Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Verdict};
+use pool::{Offer, Unit, UnitId};
+use rstest::rstest;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(60);
+const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
+
+/// The stage at work, in a folder of its own.
+struct Stage {
+    drafts: watch::Sender<Offers>,
+    pools: watch::Sender<Pools>,
+    offers: watch::Receiver<Offers>,
+    status: watch::Receiver<Status>,
+    folder: TempDir,
+    /// It ends with this.
+    _task: JoinSet<()>,
+}
+
+impl Stage {
+    fn start(lists: &[ListStrategy], runtime: RuntimeSupport, prepare: impl Fn(&Path)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path());
+        let cdi = config::Cdi {
+            dir: folder.path().join("cdi"),
+            runtime,
+            ..config::Config::default().cdi
+        };
+        let settings = Settings {
+            check: Duration::from_millis(200),
+            ..Settings::new(cdi, folder.path().to_owned())
+        };
+        let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
+        let (drafts, pools) = (
+            watch::Sender::new(Offers::default()),
+            watch::Sender::new(pools(lists)),
+        );
+        let (offers, status) = (watch::Sender::default(), watch::Sender::default());
+        let (came, told) = (offers.subscribe(), status.subscribe());
+        let wires = Wires {
+            snapshots: watch::Sender::new(empty).subscribe(),
+            pools: pools.subscribe(),
+            drafts: drafts.subscribe(),
+            offers,
+            status,
+        };
+        let mut task = JoinSet::new();
+        task.spawn(run(settings, wires, CancellationToken::new()));
+        Self {
+            drafts,
+            pools,
+            offers: came,
+            status: told,
+            folder,
+            _task: task,
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("cdi").join(FILE)
+    }
+
+    /// Gives it offers of these cards, and waits until they came through.
+    async fn offer(&mut self, cards: &[&str]) -> Arc<Offer> {
+        let lists = self.pools.borrow().pools[0].handover.lists.clone();
+        let made: Offers = Arc::from([offer(&lists, cards)]);
+        self.offers.borrow_and_update();
+        self.drafts.send_replace(made);
+        let first = |offers: &Offers| offers.iter().any(|offer| offer.units.len() == cards.len());
+        let found = timeout(LONG, self.offers.wait_for(first)).await.unwrap();
+        Arc::clone(&found.unwrap()[0])
+    }
+
+    async fn until(&mut self, wanted: impl Fn(&Status) -> bool) -> Status {
+        let found = timeout(LONG, self.status.wait_for(wanted)).await.unwrap();
+        found.unwrap().clone()
+    }
+}
+
+fn pools(lists: &[ListStrategy]) -> Pools {
+    let mut pools = Pools::default();
+    for pool in &mut pools.pools {
+        pool.handover.lists = lists.to_vec();
+    }
+    pools
+}
+
+fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
+    let entry = |id: &&str| Entry {
+        device: Device {
+            nodes: vec![DeviceNode {
+                path: format!("/dev/{id}"),
+                role: NodeRole::Own,
+            }],
+            ..Device::card_of("nvidia", *id, "NVIDIA A100")
+        },
+        verdict: Verdict::default(),
+        telemetry: None,
+    };
+    let unit = |id: &&str| Unit {
+        id: UnitId::new(*id),
+        device: DeviceId::new(*id),
+        healthy: true,
+        reason: String::new(),
+        numa: None,
+    };
+    let backend = Backend {
+        name: VENDOR.to_owned(),
+        phase: Phase::Running,
+        message: String::new(),
+        driver: None,
+        stuck: Vec::new(),
+        unreadable: Vec::new(),
+        extras: Extras {
+            files: Some(Arc::new(DriverFiles::default())),
+            ..Extras::default()
+        },
+    };
+    let pool = Pool::all("gpu", "nvidia.com/gpu");
+    Arc::new(Offer {
+        resource: "nvidia.com/gpu".parse().unwrap(),
+        units: cards.iter().map(unit).collect(),
+        snapshot: Arc::new(Snapshot {
+            devices: cards.iter().map(entry).collect(),
+            backends: vec![backend],
+            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        }),
+        pool: Arc::new(Pool {
+            handover: Handover {
+                lists: lists.to_vec(),
+                ..Handover::default()
+            },
+            ..pool
+        }),
+    })
+}
+
+fn nothing(_: &Path) {}
+
+/// The folder for specs is a file: that stops root, too.
+fn blocked(folder: &Path) {
+    fs_err::write(folder.join("cdi"), "").unwrap();
+}
+
+use ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar};
+use RuntimeSupport::{Supported, Unsupported};
+
+#[tokio::test]
+async fn a_spec_is_on_the_disk_before_its_offer_is_passed_on() {
+    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
+    let file = stage.file();
+    assert!(!file.exists());
+    for cards in [&["a"][..], &["a", "b"], &["b"]] {
+        let offer = stage.offer(cards).await;
+        let spec: Spec = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+        for card in cards {
+            assert!(spec.device(card).is_some(), "{card}");
+        }
+        assert_eq!(offer.healthy(), cards.len());
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_removed_or_changed_comes_back() {
+    let mut stage = Stage::start(&[CdiAnnotations], Supported, nothing);
+    stage.offer(&["a"]).await;
+    let (file, right) = (stage.file(), fs_err::read_to_string(stage.file()).unwrap());
+    let again = || async {
+        let back = async {
+            while fs_err::read_to_string(&file).ok().as_ref() != Some(&right) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(LONG, back).await.unwrap();
+    };
+    fs_err::remove_file(&file).unwrap();
+    again().await;
+    fs_err::write(&file, right.replace("/dev/a", "/dev/b")).unwrap();
+    again().await;
+    // As after a reboot.
+    fs_err::remove_dir_all(file.parent().unwrap()).unwrap();
+    again().await;
+}
+
+#[rstest]
+#[case::cri(&[CdiCri])]
+#[case::annotations(&[CdiAnnotations])]
+#[case::beside_the_variable(&[Envvar, CdiCri])]
+#[tokio::test]
+async fn without_a_spec_units_are_unhealthy_and_say_why(#[case] lists: &[ListStrategy]) {
+    let mut stage = Stage::start(lists, Supported, blocked);
+    let offer = stage.offer(&["a"]).await;
+    assert_eq!(offer.healthy(), 0);
+    let reason = &offer.units[0].reason;
+    assert!(
+        reason.contains("k8s.device-plugin.nvidia.com/gpu=a"),
+        "{reason}"
+    );
+    assert!(reason.contains("File exists (os error 17)"), "{reason}");
+    fs_err::remove_file(stage.folder.path().join("cdi")).unwrap();
+    let healed = stage.offers.wait_for(|offers| offers[0].healthy() == 1);
+    timeout(LONG, healed).await.unwrap().unwrap();
+}
+
+#[rstest]
+#[case::all_known(Supported, nothing, CdiCri)]
+#[case::no_runtime(Unsupported, nothing, Envvar)]
+#[case::no_evidence(RuntimeSupport::Auto, nothing, Envvar)]
+#[case::no_spec(Supported, blocked, Envvar)]
+#[tokio::test]
+async fn auto_is_decided_and_never_blocks(
+    #[case] runtime: RuntimeSupport,
+    #[case] prepare: fn(&Path),
+    #[case] list: ListStrategy,
+) {
+    let mut stage = Stage::start(&[Auto], runtime, prepare);
+    let offer = stage.offer(&["a"]).await;
+    assert_eq!(offer.pool.handover.lists, [list]);
+    assert_eq!(offer.healthy(), 1);
+    let status = stage.until(|status| !status.lists.is_empty()).await;
+    assert_eq!(status.lists[0].strategies, [list]);
+    assert!(
+        status.lists[0].why.contains("auto is"),
+        "{:?}",
+        status.lists
+    );
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_reported_and_stays() {
+    let mut stage = Stage::start(&[CdiCri], Supported, |folder| {
+        fs_err::create_dir(folder.join("cdi")).unwrap();
+        fs_err::write(folder.join("cdi").join(FILE), "mine").unwrap();
+    });
+    let offer = stage.offer(&["a"]).await;
+    assert!(
+        offer.units[0].reason.contains("left alone"),
+        "{:?}",
+        offer.units
+    );
+    assert_eq!(fs_err::read_to_string(stage.file()).unwrap(), "mine");
+    let status = stage.until(|status| !status.files.is_empty()).await;
+    assert!(status.files[0].problem.is_some());
+}
+
+#[tokio::test]
+async fn a_spec_goes_when_no_pool_asks_for_it_and_offers_pass_as_they_are() {
+    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
+    stage.offer(&["a"]).await;
+    assert!(stage.file().exists());
+    stage.pools.send_replace(pools(&[Envvar]));
+    let offer = stage.offer(&["a", "b"]).await;
+    assert_eq!(offer.pool.handover.lists, [Envvar]);
+    stage.until(|status| status.files.is_empty()).await;
+    assert!(!stage.file().exists());
+}
+
+#[tokio::test]
+async fn while_the_driver_is_away_the_spec_stays_as_it_is() {
+    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
+    stage.offer(&["a"]).await;
+    let right = fs_err::read_to_string(stage.file()).unwrap();
+    let mut away = Offer::clone(&offer(&[CdiCri], &["a", "b"]));
+    let mut snapshot = Snapshot::clone(&away.snapshot);
+    snapshot.backends[0].phase = Phase::NoDriver;
+    away.snapshot = Arc::new(snapshot);
+    stage.drafts.send_replace(Arc::from([Arc::new(away)]));
+    let came = stage.offers.wait_for(|offers| offers[0].units.len() == 2);
+    let came = Arc::clone(&timeout(LONG, came).await.unwrap().unwrap()[0]);
+    assert_eq!(fs_err::read_to_string(stage.file()).unwrap(), right);
+    assert!(came.units[0].healthy, "its name is on the disk");
+    assert!(!came.units[1].healthy);
+}
+
+#[tokio::test]
+async fn a_name_outlives_its_node_and_the_agent() {
+    let mut first = Stage::start(&[CdiCri], Supported, nothing);
+    first.offer(&["a", "b"]).await;
+    let left = fs_err::read_to_string(first.file()).unwrap();
+    let mut second = Stage::start(&[CdiCri], Supported, |folder| {
+        fs_err::create_dir(folder.join("cdi")).unwrap();
+        fs_err::write(folder.join("cdi").join(FILE), &left).unwrap();
+    });
+    let mut blind = Offer::clone(&offer(&[CdiCri], &["a", "b"]));
+    let mut snapshot = Snapshot::clone(&blind.snapshot);
+    snapshot.devices[0].device.nodes.clear();
+    blind.snapshot = Arc::new(snapshot);
+    second.drafts.send_replace(Arc::from([Arc::new(blind)]));
+    let came = second.offers.wait_for(|offers| !offers.is_empty());
+    timeout(LONG, came).await.unwrap().unwrap();
+    let text = fs_err::read_to_string(second.file()).unwrap();
+    let (left, spec): (Spec, Spec) = (
+        serde_json::from_str(&left).unwrap(),
+        serde_json::from_str(&text).unwrap(),
+    );
+    assert_eq!(spec.device("a"), left.device("a"));
+}

@@ -1,0 +1,158 @@
+//! `ostler cdi generate`: one look at the hardware, and the specs for it.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use config::{Config, IdStrategy};
+use grant::cdi::{Made, Spec, Wish, management, specs};
+use model::Snapshot;
+
+use crate::cli::{block_on, place::Place, table};
+
+/// The permissions of a spec file.
+const MODE: u32 = 0o644;
+
+/// Make CDI specs of what is on this node.
+///
+/// Without a config the specs have everything that is there, under UUIDs and under indices; with
+/// one, what its pools ask for. What containers will miss is said on standard error.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder for the files; without it, the specs are printed
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// The form of the specs
+    #[arg(long, value_name = "FORM", default_value = "json")]
+    format: Form,
+
+    /// The config file of the agent
+    #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// One spec for containers that look after the node: all of the driver's device nodes
+    #[arg(long)]
+    management: bool,
+
+    /// The folder on the host under which the driver's files are [default: /]
+    #[arg(long, value_name = "DIR")]
+    driver_root: Option<PathBuf>,
+
+    /// The folder on the host under which device nodes are [default: /]
+    #[arg(long, value_name = "DIR")]
+    dev_root: Option<PathBuf>,
+
+    /// The program on the host that hooks call
+    /// [default: nvidia-ctk or nvidia-cdi-hook, where found]
+    #[arg(long, value_name = "FILE")]
+    hook_path: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The form of specs. Runtimes read both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Json,
+    Yaml,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let overrides = self.place.overrides();
+        let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
+        let snapshot = block_on(self.place.look(&["--driver-files"]))??;
+        let made = self.make(&resolved.config, &snapshot);
+        for note in &made.notes {
+            anstream::eprintln!("{note}");
+        }
+        if made.specs.is_empty() {
+            bail!("{}", why_none(&snapshot));
+        }
+        for spec in &made.specs {
+            self.put(spec)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn make(&self, config: &Config, snapshot: &Snapshot) -> Made {
+        let mut cdi = config.cdi.clone();
+        if let Some(root) = &self.driver_root {
+            cdi.driver_root.clone_from(root);
+        }
+        if let Some(path) = &self.hook_path {
+            cdi.hook_path.clone_from(path);
+        }
+        let pools = config.pools.pools.iter();
+        let asked = Wish::of(pools.map(|pool| &pool.handover));
+        let mut wish = asked.unwrap_or_else(|| everything(snapshot));
+        if let Some(root) = &self.dev_root {
+            wish.dev_root.clone_from(root);
+        }
+        match self.management {
+            true => management(snapshot, &wish, &cdi),
+            false => specs(snapshot, &wish, &cdi, &[]),
+        }
+    }
+
+    fn put(&self, spec: &Spec) -> anyhow::Result<()> {
+        let text = match self.format {
+            Form::Json => spec.to_text(),
+            Form::Yaml => format!("---\n{}", table::text(spec, true)?),
+        };
+        let mut out = std::io::stdout();
+        let Some(dir) = &self.output else {
+            return Ok(out.write_all(text.as_bytes())?);
+        };
+        let path = file(dir, &spec.kind, self.format);
+        fs_err::create_dir_all(dir)?;
+        host::atomic::write(&path, text.as_bytes(), MODE)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(writeln!(out, "{}", path.display())?)
+    }
+}
+
+/// The name under which a spec's file is looked for: the agent's own for its kinds.
+fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
+    let ending = match form {
+        Form::Json => "json",
+        Form::Yaml => "yaml",
+    };
+    dir.join(format!("{}.{ending}", kind.replace('/', "-")))
+}
+
+/// A wish for all that there is.
+fn everything(snapshot: &Snapshot) -> Wish {
+    let extras = snapshot.backends.iter().map(|backend| &backend.extras);
+    Wish {
+        ids: vec![IdStrategy::Uuid, IdStrategy::Index],
+        gds: true,
+        gdrcopy: true,
+        mofed: true,
+        imex: extras
+            .flat_map(|extras| extras.imex_channels.iter().copied())
+            .collect(),
+        ..Wish::default()
+    }
+}
+
+fn why_none(snapshot: &Snapshot) -> String {
+    let messages = snapshot.backends.iter().map(|backend| &backend.message);
+    let messages: Vec<&str> = messages
+        .map(String::as_str)
+        .filter(|message| !message.is_empty())
+        .collect();
+    match messages.is_empty() {
+        true => "there is no device that a spec could be made for".to_owned(),
+        false => format!("no spec could be made: {}", messages.join("; ")),
+    }
+}

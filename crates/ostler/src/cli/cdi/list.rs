@@ -1,0 +1,72 @@
+//! `ostler cdi list`: the names that a runtime on this host can look up.
+
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+use serde::Serialize;
+
+use super::files::{SpecFile, find, or_usual};
+use crate::cli::table::{Output, table, text};
+
+/// List the names in the CDI specs of this host.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folders and files to read [default: /etc/cdi and /var/run/cdi]
+    #[arg(value_name = "DIR")]
+    places: Vec<PathBuf>,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Output,
+}
+
+/// One name.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    version: String,
+    file: PathBuf,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let files = find(&or_usual(self.places))?;
+        for file in &files {
+            if let Err(problem) = &file.spec {
+                anstream::eprintln!("{}: {problem}", file.path.display());
+            }
+        }
+        let rows: Vec<Row> = files.iter().flat_map(rows).collect();
+        let output = match self.output {
+            Output::Table => page(&rows),
+            Output::Json => text(&rows, false)?,
+            Output::Yaml => text(&rows, true)?,
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn rows(file: &SpecFile) -> Vec<Row> {
+    let names = file.names().into_iter();
+    names
+        .map(|name| Row {
+            name,
+            version: file.version().to_owned(),
+            file: file.path.clone(),
+        })
+        .collect()
+}
+
+fn page(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "no CDI device\n".to_owned();
+    }
+    let mut page = table(&["NAME", "CDI", "FILE"]);
+    for row in rows {
+        let file = row.file.display().to_string();
+        page.add_row([&row.name, &row.version, &file]);
+    }
+    page.trim_fmt() + "\n"
+}

@@ -1,0 +1,42 @@
+//! How commands reach the agent that runs on this node.
+
+use std::{io::Write, path::PathBuf};
+
+use anyhow::Context;
+use config::Config;
+use serde::{Serialize, de::DeserializeOwned};
+use web::client;
+
+use crate::order::Done;
+
+/// Where the agent is.
+#[derive(Debug, clap::Args)]
+pub(super) struct Control {
+    /// The agent's control socket [default: /run/ostler/control.sock]
+    #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
+    control_socket: Option<PathBuf>,
+}
+
+// === impl Control ===
+
+impl Control {
+    /// A page of the agent.
+    pub(super) async fn page<T: DeserializeOwned>(&self, page: &str) -> anyhow::Result<T> {
+        let body = client::get(&self.socket(), page).await?;
+        serde_json::from_slice(&body).context("the agent's answer cannot be read")
+    }
+
+    /// Has the agent do something, and shows what it says.
+    pub(super) async fn order(&self, action: &str, order: &impl Serialize) -> anyhow::Result<()> {
+        let body = client::post(&self.socket(), action, order).await?;
+        let done: Done =
+            serde_json::from_slice(&body).context("the agent's answer cannot be read")?;
+        writeln!(std::io::stdout(), "{}", done.message)?;
+        Ok(())
+    }
+
+    fn socket(&self) -> PathBuf {
+        let socket = self.control_socket.clone();
+        socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into())
+    }
+}

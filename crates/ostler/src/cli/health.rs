@@ -1,0 +1,249 @@
+//! `ostler health`: verdicts, their causes, and how they came about.
+
+use std::{io::Write, process::ExitCode};
+
+use model::{Cause, Device, Entry, Snapshot, Transition};
+
+use super::{
+    control::Control,
+    table::{Output, table, text},
+};
+use crate::order::{self, Health, Judged};
+
+/// Show what is held of the devices, why, since when, and what ends it.
+///
+/// Of one device, its history too: the last changes that the agent and those before it saw.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// A UUID or its beginning, an index, or a PCI address; without, all devices
+    device: Option<String>,
+
+    /// The form of the output
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Output,
+
+    #[command(flatten)]
+    control: Control,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        super::block_on(self.show())??;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn show(self) -> anyhow::Result<()> {
+        let mut health: Health = self.control.page(order::HEALTH).await?;
+        if let Some(device) = &self.device {
+            narrow(&mut health, device)?;
+        }
+        let output = match self.output {
+            Output::Table if self.device.is_some() => page(&health),
+            Output::Table => overview(&health),
+            Output::Json => text(&health, false)?,
+            Output::Yaml => text(&health, true)?,
+        };
+        std::io::stdout().write_all(output.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Leaves one device.
+fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
+    let entry = |judged: &Judged| Entry {
+        device: Device {
+            index: judged.index.clone(),
+            pci: judged.pci,
+            ..Device::card_of("", judged.device.to_string(), "")
+        },
+        verdict: judged.verdict.clone(),
+        telemetry: None,
+    };
+    let snapshot = Snapshot {
+        devices: health.devices.iter().map(entry).collect(),
+        ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
+    };
+    let found = order::find(&snapshot, device)?.device.id.clone();
+    health.devices.retain(|judged| judged.device == found);
+    health.history.retain(|change| change.device == found);
+    Ok(())
+}
+
+/// A line for each cause and warning.
+fn overview(health: &Health) -> String {
+    if health.devices.is_empty() {
+        return "no devices\n".to_owned();
+    }
+    let mut rows = table(&[
+        "INDEX",
+        "ID",
+        "HEALTH",
+        "CAUSE",
+        "EVIDENCE",
+        "SINCE",
+        "ENDS WHEN",
+    ]);
+    for judged in &health.devices {
+        let index = judged.index.clone().unwrap_or_else(|| "-".to_owned());
+        let mut left = [
+            index,
+            judged.device.to_string(),
+            judged.verdict.state.to_string(),
+        ];
+        let lines = lines(judged);
+        if lines.is_empty() {
+            rows.add_row(left);
+            continue;
+        }
+        for line in lines {
+            rows.add_row(left.into_iter().chain(line));
+            left = [const { String::new() }; 3];
+        }
+    }
+    rows.trim_fmt() + "\n"
+}
+
+/// Cause, evidence, since, and what ends it.
+fn lines(judged: &Judged) -> Vec<[String; 4]> {
+    let line = |cause: &Cause, kind: String| {
+        [
+            kind,
+            cause.evidence.clone(),
+            format!("{:.0}", cause.since),
+            cause.ends_when.clone(),
+        ]
+    };
+    let verdict = &judged.verdict;
+    let causes = verdict.causes.iter();
+    let causes = causes.map(|cause| line(cause, format!("{:?}", cause.kind)));
+    let warnings = verdict.warnings.iter();
+    let warnings = warnings.map(|cause| line(cause, format!("{:?} (warning)", cause.kind)));
+    causes.chain(warnings).collect()
+}
+
+/// Everything of one device.
+fn page(health: &Health) -> String {
+    let mut page = String::new();
+    for judged in &health.devices {
+        page += &format!("{}: {}\n", judged.device, judged.verdict.state);
+        for [cause, evidence, since, ends_when] in lines(judged) {
+            page +=
+                &format!("  {cause}: {evidence}\n    since {since}\n    ends when {ends_when}\n");
+        }
+        for unsupported in &judged.unsupported {
+            let tier = format!("{:?}", unsupported.tier).to_lowercase();
+            let checks = unsupported.checks.join(", ");
+            page += &format!("  not supported, of the tier {tier}: {checks}\n");
+        }
+    }
+    page += "history:\n";
+    if health.history.is_empty() {
+        page += "  nothing has changed\n";
+    }
+    for change in &health.history {
+        page += &format!("  {}\n", story(change));
+    }
+    page
+}
+
+/// A change in one line.
+fn story(change: &Transition) -> String {
+    let evidence = |causes: &[Cause]| {
+        let all: Vec<&str> = causes.iter().map(|cause| cause.evidence.as_str()).collect();
+        all.join("; ")
+    };
+    let mut line = match change.from == change.to {
+        true => format!("{:.0} {}", change.at, change.to),
+        false => format!("{:.0} {} -> {}", change.at, change.from, change.to),
+    };
+    if !change.began.is_empty() {
+        line += &format!(": {}", evidence(&change.began));
+    }
+    if !change.ended.is_empty() {
+        line += &format!(" (ended: {})", evidence(&change.ended));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use model::{CauseKind, State, Tier, Verdict};
+
+    use super::*;
+    use crate::order::Unsupported;
+
+    fn health() -> Health {
+        let cause = |kind, evidence: &str| Cause {
+            kind,
+            evidence: evidence.to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            ends_when: "the card was reset".to_owned(),
+        };
+        let lost = cause(CauseKind::Event, "XID 79 (fell off the bus)");
+        let sick = Judged {
+            device: "GPU-1".into(),
+            index: Some("1".to_owned()),
+            pci: None,
+            verdict: Verdict {
+                state: State::Unhealthy,
+                causes: vec![lost.clone()],
+                warnings: vec![cause(CauseKind::Throttled, "it slows down")],
+            },
+            unsupported: vec![Unsupported {
+                tier: Tier::Working,
+                checks: vec!["fabric".to_owned()],
+            }],
+        };
+        let well = Judged {
+            device: "GPU-0".into(),
+            index: Some("0".to_owned()),
+            verdict: Verdict::default(),
+            unsupported: Vec::new(),
+            ..sick.clone()
+        };
+        Health {
+            devices: vec![well, sick],
+            history: vec![Transition {
+                at: Timestamp::UNIX_EPOCH,
+                device: "GPU-1".into(),
+                from: State::Healthy,
+                to: State::Unhealthy,
+                began: vec![lost],
+                ended: Vec::new(),
+            }],
+        }
+    }
+
+    #[test]
+    fn the_overview_has_a_line_for_each_cause() {
+        insta::assert_snapshot!(overview(&health()), @r"
+        INDEX  ID     HEALTH     CAUSE                EVIDENCE                   SINCE                 ENDS WHEN
+        0      GPU-0  Healthy
+        1      GPU-1  Unhealthy  Event                XID 79 (fell off the bus)  1970-01-01T00:00:00Z  the card was reset
+                                 Throttled (warning)  it slows down              1970-01-01T00:00:00Z  the card was reset
+        ");
+    }
+
+    #[test]
+    fn one_device_is_shown_with_its_history() {
+        let mut one = health();
+        narrow(&mut one, "1").unwrap();
+        insta::assert_snapshot!(page(&one), @r"
+        GPU-1: Unhealthy
+          Event: XID 79 (fell off the bus)
+            since 1970-01-01T00:00:00Z
+            ends when the card was reset
+          Throttled (warning): it slows down
+            since 1970-01-01T00:00:00Z
+            ends when the card was reset
+          not supported, of the tier working: fabric
+        history:
+          1970-01-01T00:00:00Z Healthy -> Unhealthy: XID 79 (fell off the bus)
+        ");
+        assert!(narrow(&mut health(), "7").is_err());
+    }
+}

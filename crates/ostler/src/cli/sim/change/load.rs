@@ -1,0 +1,52 @@
+//! A process on a card, as a person types it.
+
+use std::str::FromStr;
+
+use sim::state::{Process, Work};
+
+/// A process that computes, with the memory it uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pid: u32,
+    mib: u64,
+}
+
+// === impl Load ===
+
+impl Load {
+    /// The process on the whole card.
+    pub(super) fn process(self) -> Process {
+        Process {
+            pid: self.pid,
+            work: Work::Compute,
+            memory_mib: self.mib,
+            instance: None,
+        }
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (pid, mib) = text.split_once(':').unwrap_or((text, "0"));
+        match (pid.parse(), mib.parse()) {
+            (Ok(pid), Ok(mib)) => Ok(Self { pid, mib }),
+            _ => Err(format!(
+                "`{text}` is no process: give its id, or its id and MiB as 4711:2048"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_an_id_and_perhaps_its_memory() {
+        assert_eq!("7:20".parse(), Ok(Load { pid: 7, mib: 20 }));
+        assert_eq!("7".parse(), Ok(Load { pid: 7, mib: 0 }));
+        assert!("x:1".parse::<Load>().is_err() && "7:".parse::<Load>().is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! What others ask of the inventory: an operator, and who prepares devices.
+
+use std::collections::BTreeMap;
+
+use model::{DeviceId, Telemetry, Tier, Transition};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+/// A request, and whom to tell when what it changed is published.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) what: What,
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Take devices out.
+    Cordon {
+        devices: Vec<DeviceId>,
+        reason: String,
+    },
+    /// Take them back, and forget what only an operator ends.
+    Uncordon { devices: Vec<DeviceId> },
+    /// Somebody was on a device that was about to be handed over.
+    Residue { device: DeviceId, evidence: String },
+    /// Nobody is on it any more.
+    Clean { device: DeviceId },
+}
+
+/// What people ask for beyond the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Details {
+    /// The checks that a device does not support, by tier.
+    pub(crate) unsupported: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
+    /// The last changes of verdicts, the oldest first.
+    pub(crate) history: Vec<Transition>,
+}
+
+/// The newest sample of each device, and when it came.
+pub(crate) type Samples = BTreeMap<DeviceId, (Instant, Telemetry)>;
+
+/// Asks, and waits until what it changed is published.
+pub(crate) async fn ask(requests: &mpsc::Sender<Request>, what: What) {
+    let (done, told) = oneshot::channel();
+    // An inventory that is gone is being started again; nothing is changed then.
+    if requests.send(Request { what, done }).await.is_ok() {
+        let _ = told.await;
+    }
+}

@@ -1,0 +1,65 @@
+//! How a device looks in a picture of its backend.
+
+use health::Sight;
+use model::{Backend, CallFailure, Device, DeviceId, Kind, Phase};
+use probe::Sighting;
+
+/// How a device looks in a picture of its backend.
+pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Sight<'a> {
+    let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
+    if let Some(call) = stuck
+        .map(|(_, call)| call)
+        .or(sighting.driver_stuck.as_ref())
+    {
+        return Sight::Stuck(call);
+    }
+    if let Some(why) = &sighting.unwatched {
+        return Sight::Unwatched(why);
+    }
+    // A probe that was started anew has not looked yet: it says nothing of what was seen before.
+    if sighting.backend.phase == Phase::Starting {
+        return Sight::Unwatched("the probe has not reported yet");
+    }
+    // A partition is only as well as its card, and only as well known.
+    let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
+    let failed = find(device.card()).and_then(worst_failure);
+    if let Some(failure) = failed.filter(|failure| failure.fatal) {
+        return Sight::Unreadable(failure);
+    }
+    if let Some(seen) = find(&device.id) {
+        return Sight::Seen(&seen.failures);
+    }
+    let mut unreadable = sighting.backend.unreadable.iter();
+    match unreadable.find(|card| card.pci.is_some() && card.pci == device.pci) {
+        Some(card) => Sight::Unreadable(&card.failure),
+        None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
+    }
+}
+
+/// Whether a partition was taken apart: its card is well and does not have it any more.
+pub(super) fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
+    let Kind::Partition { parent, .. } = &device.kind else {
+        return false;
+    };
+    let seen = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
+    // A card that failed to answer may just not have told of its partitions.
+    let card_is_well = |card: &Device| card.failures.is_empty();
+    sighting.unwatched.is_none()
+        && sighting.driver_stuck.is_none()
+        && seen(&device.id).is_none()
+        && seen(parent).is_some_and(card_is_well)
+}
+
+/// A call that failed on a device, one that means the device is gone before any other.
+fn worst_failure(device: &Device) -> Option<&CallFailure> {
+    device.failures.iter().max_by_key(|failure| failure.fatal)
+}
+
+/// How a device looks that is not listed.
+fn missing(backend: &Backend) -> Sight<'_> {
+    match backend.phase {
+        Phase::NoDriver => Sight::NoDriver(&backend.message),
+        Phase::DriverFailed => Sight::Failed(&backend.message),
+        _ => Sight::Missing("the driver does not list the device any more"),
+    }
+}

@@ -1,0 +1,149 @@
+//! A restart of the agent neither heals nor breaks a device.
+
+use super::*;
+
+/// What the next agent starts with.
+fn restarted(inventory: &mut Inventory, boot_id: &str, now: Now) -> Inventory {
+    let state = inventory.checkpoint(now).expect("something is to be kept");
+    let text = serde_json::to_string(&state).unwrap();
+    let mut next = Inventory::new(&rules(), boot_id.to_owned());
+    next.restore(serde_json::from_str(&text).unwrap());
+    next
+}
+
+fn xid(inventory: &mut Inventory, device: Device, now: Now) {
+    let event = Event {
+        device: device.id,
+        at: now.wall,
+        event: EventKind::Xid(79),
+    };
+    inventory.take(Update::Event(event), now);
+}
+
+/// An inventory with a card that needs a reset.
+fn broken() -> Inventory {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    xid(&mut inventory, card(1), at(1));
+    let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(1)), expected);
+    inventory
+}
+
+#[test]
+fn nothing_to_keep_is_no_file() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    inventory.changed(at(0));
+    assert_eq!(inventory.checkpoint(at(0)), None);
+}
+
+#[test]
+fn a_broken_card_is_broken_from_the_first_snapshot_on() {
+    let mut next = restarted(&mut broken(), "this boot", at(2));
+    see(&mut next, sighting(vec![card(0), card(1)]), at(3));
+    let (first, changes) = next.changed(at(3)).unwrap();
+    assert_eq!(first.devices[1].verdict.state, State::Unhealthy);
+    assert_eq!(changes, [], "it is no news");
+    assert_eq!(next.history.iter().count(), 1, "the history goes on");
+}
+
+#[test]
+fn a_start_of_the_node_ends_what_needed_a_reset_and_is_told() {
+    let mut next = restarted(&mut broken(), "next boot", at(2));
+    see(&mut next, sighting(vec![card(0), card(1)]), at(3));
+    let (_, changes) = next.changed(at(3)).unwrap();
+    assert_eq!(changes.len(), 1);
+    assert_eq!(changes[0].to, State::Healthy);
+}
+
+#[test]
+fn a_cordon_outlives_a_start_of_the_node() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let cordon = What::Cordon {
+        devices: vec![card(0).id],
+        reason: String::new(),
+    };
+    inventory.obey(&cordon, at(1));
+    let mut next = restarted(&mut inventory, "next boot", at(2));
+    see(&mut next, sighting(vec![card(0)]), at(3));
+    assert_eq!(states(&mut next, at(3)), ["GPU-0 Maintenance"]);
+}
+
+#[test]
+fn what_is_known_of_a_device_that_is_not_there_is_kept_on() {
+    let mut first = inventory();
+    see(&mut first, sighting(vec![card(0), card(1)]), at(0));
+    let cordon = What::Cordon {
+        devices: vec![card(1).id],
+        reason: String::new(),
+    };
+    first.obey(&cordon, at(1));
+    first.changed(at(1));
+    let mut second = restarted(&mut first, "next boot", at(2));
+    see(&mut second, sighting(vec![card(0)]), at(3));
+    xid(&mut second, card(0), at(4));
+    assert_eq!(states(&mut second, at(4)), ["GPU-0 Unhealthy"]);
+    let mut third = restarted(&mut second, "next boot", at(5));
+    see(&mut third, sighting(vec![card(0), card(1)]), at(6));
+    let expected = ["GPU-0 Unhealthy", "GPU-1 Maintenance"];
+    assert_eq!(states(&mut third, at(6)), expected);
+}
+
+#[test]
+fn a_card_that_was_forgotten_and_comes_back_is_still_cordoned() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    let cordon = What::Cordon {
+        devices: vec![card(1).id],
+        reason: String::new(),
+    };
+    inventory.obey(&cordon, at(1));
+    see(&mut inventory, sighting(vec![card(0)]), at(2));
+    assert_eq!(states(&mut inventory, at(400)), ["GPU-0 Healthy"]);
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(401));
+    let expected = ["GPU-0 Healthy", "GPU-1 Maintenance"];
+    assert_eq!(states(&mut inventory, at(401)), expected);
+}
+
+#[test]
+fn a_lost_card_that_cannot_be_read_stays_listed() {
+    let mut inventory = inventory();
+    see(
+        &mut inventory,
+        sighting(vec![card(0), card(1), partition(1, 0)]),
+        at(0),
+    );
+    let without = || {
+        let mut without = sighting(vec![card(0)]);
+        without.backend.unreadable.push(Unreadable {
+            pci: card(1).pci,
+            index: None,
+            failure: lost(),
+        });
+        without
+    };
+    see(&mut inventory, without(), at(1));
+    inventory.changed(at(1));
+    let mut next = restarted(&mut inventory, "this boot", at(2));
+    assert_eq!(states(&mut next, at(2)), [""; 0], "nobody has looked");
+    see(&mut next, without(), at(3));
+    let expected = ["GPU-0 Healthy", "GPU-1 Unhealthy", "MIG-1-0 Unhealthy"];
+    assert_eq!(states(&mut next, at(3)), expected);
+}
+
+#[test]
+fn a_mig_device_that_was_taken_apart_meanwhile_is_not_listed() {
+    let mut inventory = inventory();
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 0)]),
+        at(0),
+    );
+    xid(&mut inventory, partition(0, 0), at(1));
+    inventory.changed(at(1));
+    let mut next = restarted(&mut inventory, "this boot", at(2));
+    see(&mut next, sighting(vec![card(0)]), at(3));
+    assert_eq!(states(&mut next, at(3)), ["GPU-0 Healthy"]);
+}

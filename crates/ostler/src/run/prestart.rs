@@ -1,0 +1,248 @@
+//! What is done with exclusive devices before a container starts on them: nobody else may be at
+//! work on them. Nothing here asks a driver; it waits for what the probe says next.
+
+mod command;
+
+use std::{sync::Arc, time::Duration};
+
+use config::PreStartMode;
+use kubelet::front::{Prepare, Preparing};
+use model::{CauseKind, Device, DeviceId, Telemetry};
+use pool::Offer;
+use probe::supervisor::Children;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until, timeout_at},
+};
+
+use self::command::Call;
+use crate::inventory::{self, Outlets, Request, Samples, What};
+
+/// Memory that a driver may have in use on a device where nobody works.
+const IDLE_BYTES: u64 = 512 << 20;
+/// How long a check waits for a new look before it decides by the last one.
+const FRESH_WITHIN: Duration = Duration::from_secs(5);
+/// The time between two looks while a start waits.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Who sees to it that devices are free.
+#[derive(Clone, Debug)]
+pub(super) struct Steward {
+    outlets: Outlets,
+    requests: mpsc::Sender<Request>,
+    children: Children,
+}
+
+/// A device that is not free, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Taken {
+    device: DeviceId,
+    why: String,
+}
+
+// === impl Steward ===
+
+impl Steward {
+    pub(super) fn new(
+        outlets: Outlets,
+        requests: mpsc::Sender<Request>,
+        children: Children,
+    ) -> Self {
+        Self {
+            outlets,
+            requests,
+            children,
+        }
+    }
+
+    async fn see_to(self, offer: Arc<Offer>, ids: Vec<DeviceId>) -> Result<(), String> {
+        let rule = &offer.pool.pre_start;
+        let deadline = Instant::now() + rule.limit;
+        let devices: Vec<&Device> = ids
+            .iter()
+            .filter_map(|id| Some(&offer.snapshot.find(id.as_str())?.device))
+            .collect();
+        let found = match self.command(&offer, &devices, deadline).await {
+            Err(taken) => Some(taken),
+            Ok(()) if rule.mode == PreStartMode::Wait => self.wait(&ids, deadline).await,
+            Ok(()) => {
+                let soon = deadline.min(Instant::now() + FRESH_WITHIN);
+                self.look(&ids, soon).await
+            }
+        };
+        match found {
+            None => {
+                self.give(&ids).await;
+                Ok(())
+            }
+            Some(Taken { device, why }) => {
+                self.withhold(&device, &why).await;
+                tracing::warn!(%device, why, resource = %offer.resource, "a start is refused");
+                Err(format!("{device} is not handed over: {why}"))
+            }
+        }
+    }
+
+    /// Runs the user's command for each device.
+    async fn command(
+        &self,
+        offer: &Offer,
+        devices: &[&Device],
+        deadline: Instant,
+    ) -> Result<(), Taken> {
+        let rule = &offer.pool.pre_start;
+        if !rule.mode.runs() {
+            return Ok(());
+        }
+        for device in devices {
+            let call = Call {
+                command: &rule.command,
+                device,
+                resource: &offer.resource,
+                deadline,
+            };
+            call.run(&self.children).await.map_err(|why| Taken {
+                device: device.id.clone(),
+                why,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody is on the devices; who still is at the deadline.
+    async fn wait(&self, ids: &[DeviceId], deadline: Instant) -> Option<Taken> {
+        loop {
+            let taken = self.look(ids, deadline).await?;
+            let next = Instant::now() + STEP;
+            if next >= deadline {
+                return Some(taken);
+            }
+            sleep_until(next).await;
+        }
+    }
+
+    /// Who is on the devices according to a look that begins now, or, if none comes until then,
+    /// according to the last one.
+    async fn look(&self, ids: &[DeviceId], until: Instant) -> Option<Taken> {
+        let asked = Instant::now();
+        let mut samples = self.outlets.samples.subscribe();
+        self.outlets.orders.refresh();
+        let is_fresh = |samples: &Samples| {
+            let newer = |id| samples.get(id).is_some_and(|(at, _)| *at > asked);
+            ids.iter().all(newer)
+        };
+        let fresh = timeout_at(until, samples.wait_for(is_fresh)).await.is_ok();
+        let samples = self.outlets.samples.borrow();
+        if !fresh {
+            tracing::warn!(
+                devices = ?ids,
+                "no new look at the devices in time; the last one decides about a start"
+            );
+        }
+        ids.iter().find_map(|id| {
+            let (_, telemetry) = samples.get(id)?;
+            let why = occupant(telemetry)?;
+            let device = id.clone();
+            Some(Taken { device, why })
+        })
+    }
+
+    /// Keeps the kubelet from handing the device to the next pod at once. Once is enough.
+    async fn withhold(&self, device: &DeviceId, why: &str) {
+        if !self.is_withheld(device) {
+            let what = What::Residue {
+                device: device.clone(),
+                evidence: why.to_owned(),
+            };
+            inventory::ask(&self.requests, what).await;
+        }
+    }
+
+    async fn give(&self, ids: &[DeviceId]) {
+        for id in ids.iter().filter(|id| self.is_withheld(id)) {
+            let what = What::Clean { device: id.clone() };
+            inventory::ask(&self.requests, what).await;
+        }
+    }
+
+    fn is_withheld(&self, device: &DeviceId) -> bool {
+        let snapshot = Arc::clone(&self.outlets.snapshots.borrow());
+        let entry = snapshot.find(device.as_str());
+        entry.is_some_and(|entry| {
+            let mut causes = entry.verdict.causes.iter();
+            causes.any(|cause| cause.kind == CauseKind::Residue)
+        })
+    }
+}
+
+impl Prepare for Steward {
+    fn prepare(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing {
+        Box::pin(self.clone().see_to(offer, devices))
+    }
+}
+
+/// Who is on a device. Before a container starts it has no processes, so whoever is there is not
+/// of it.
+fn occupant(telemetry: &Telemetry) -> Option<String> {
+    let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let processes = telemetry.processes.iter().flatten();
+    let named: Vec<String> = processes
+        .map(|process| {
+            let name = process.name.as_deref().unwrap_or("name not known");
+            let memory = process.memory_bytes.map(mebibytes);
+            let memory = memory.map_or_else(String::new, |memory| format!(" with {memory}"));
+            format!("process {} ({name}){memory}", process.pid)
+        })
+        .collect();
+    if !named.is_empty() {
+        return Some(format!("{} computes on it", named.join(", ")));
+    }
+    let used = telemetry
+        .memory_used_bytes
+        .filter(|used| *used > IDLE_BYTES)?;
+    Some(format!(
+        "{} of its memory are in use, by a process that cannot be seen",
+        mebibytes(used)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Process;
+
+    use super::*;
+
+    #[test]
+    fn an_idle_device_has_no_occupant() {
+        let idle = Telemetry {
+            memory_used_bytes: Some(IDLE_BYTES),
+            processes: Some(Vec::new()),
+            ..Telemetry::default()
+        };
+        assert_eq!(occupant(&idle), None);
+        assert_eq!(occupant(&Telemetry::default()), None, "nothing is known");
+    }
+
+    #[test]
+    fn an_occupant_is_named() {
+        let busy = Telemetry {
+            processes: Some(vec![Process {
+                pid: 4711,
+                name: Some("python3".to_owned()),
+                memory_bytes: Some(3 << 30),
+            }]),
+            ..Telemetry::default()
+        };
+        let text = occupant(&busy).unwrap();
+        assert_eq!(text, "process 4711 (python3) with 3072 MiB computes on it");
+        let unseen = Telemetry {
+            memory_used_bytes: Some(2 << 30),
+            ..Telemetry::default()
+        };
+        assert!(
+            occupant(&unseen)
+                .unwrap()
+                .starts_with("2048 MiB of its memory")
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! Every cause: a device breaks, is out, is cured and comes back, and the agent stays the same.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use model::{CauseKind, State};
+use sim::{EccKind, NewGpu, kubelet::Era};
+
+use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running, card, took, unhealthy};
+
+/// Check-ups in quick succession, each of which takes a card out.
+const STRICT: &str = "
+probe: {period: 300ms}
+health:
+  working: 300ms
+  performing: 300ms
+  trend: 300ms
+  holdDown: 300ms
+  passes: 1
+  weights: {performing: out, trend: out, deep: out}
+";
+
+/// Waits until a card is held for that cause.
+async fn held(running: &Running, index: usize, kind: CauseKind) {
+    let id = running.rig.uuid(index);
+    let what = format!("card {index} is out for {kind:?}");
+    let shows = running.agent.shows(&what, |seen| {
+        let entry = seen.find(&id);
+        entry.is_some_and(|entry| entry.verdict.causes.iter().any(|c| c.kind == kind))
+    });
+    shows.await;
+}
+
+#[tokio::test]
+async fn what_a_check_up_finds_takes_a_card_out_until_it_finds_it_no_more() {
+    /// What is set to break a card, and to cure it.
+    type Breakage = (&'static str, u64, u64, CauseKind);
+    const BREAKAGES: [Breakage; 7] = [
+        ("ecc-uncorrected", 1, 0, CauseKind::Ecc),
+        ("remap-pending", 1, 0, CauseKind::RowRemap),
+        ("remap-failed", 1, 0, CauseKind::RowRemap),
+        ("recovery-action", 1, 0, CauseKind::RecoveryAction),
+        ("clock-reasons", 0x8, 0, CauseKind::Throttled),
+        ("pcie-width", 4, 16, CauseKind::Pcie),
+        ("temperature", 120, 40, CauseKind::Temperature),
+    ];
+    let running = Running::start(DGX, STRICT).await;
+    let (node, pid) = (&running.rig.node, running.agent.pid());
+    for (index, (name, bad, _, _)) in BREAKAGES.into_iter().enumerate() {
+        node.set(&card(index), name, bad).unwrap();
+    }
+    for (index, (_, _, _, kind)) in BREAKAGES.into_iter().enumerate() {
+        held(&running, index, kind).await;
+    }
+    running.kubelet.wait_healthy(GPU, 1, LONG).await.unwrap();
+    for (index, (name, _, good, _)) in BREAKAGES.into_iter().enumerate() {
+        node.set(&card(index), name, good).unwrap();
+    }
+    running.complete(LONG).await;
+    assert_eq!(running.agent.pid(), pid);
+    assert_eq!(running.kubelet.registrations().len(), 1);
+    assert_eq!(running.breaches(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_command_of_the_user_finds_counts() {
+    let rig = Rig::new(DGX);
+    let flag = rig.path("sick");
+    let command = format!(
+        "{STRICT}  deep: 500ms\n  deepCommand: '! grep -q $OSTLER_DEVICE {}'\n",
+        flag.display()
+    );
+    fs_err::write(&flag, "").unwrap();
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let agent = rig.agent(&command);
+    let running = Running {
+        agent,
+        kubelet,
+        rig,
+    };
+    running.complete(LONG).await;
+    fs_err::write(&flag, running.rig.uuid(3)).unwrap();
+    held(&running, 3, CauseKind::Deep).await;
+    running.sick(GPU, &[&running.rig.uuid(3)]).await;
+    fs_err::write(&flag, "").unwrap();
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn a_warning_takes_no_card_out_until_its_weight_says_so() {
+    let config = |weight: &str| {
+        format!(
+            "probe: {{period: 300ms}}\nhealth: {{performing: 300ms, weights: {{performing: {weight}}}}}\n"
+        )
+    };
+    let running = Running::start(DGX, &config("warn")).await;
+    let id = running.rig.uuid(1);
+    running.rig.node.set(&card(1), "pcie-width", 4).unwrap();
+    let warned = running.agent.shows("a warning", |seen| {
+        let verdict = &seen.find(&id).unwrap().verdict;
+        verdict.warnings.iter().any(|c| c.kind == CauseKind::Pcie)
+    });
+    let seen = warned.await;
+    assert_eq!(seen.find(&id).unwrap().verdict.state, State::Healthy);
+    let probes = running.agent.probes();
+    running.rewrite(&config("out"));
+    running.sick(GPU, &[&id]).await;
+    running.rewrite(&config("off"));
+    running.complete(LONG).await;
+    assert_eq!(
+        running.agent.probes(),
+        probes,
+        "no probe was started for it"
+    );
+}
+
+#[tokio::test]
+async fn an_xid_ends_with_a_reset_and_a_memory_error_too() {
+    let running = Running::start(DGX, QUICK).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    rig.node.xid(&card(2), 79).unwrap();
+    rig.node.ecc(&card(4), EccKind::Uncorrected).unwrap();
+    let mut sick = [rig.uuid(2), rig.uuid(4)];
+    sick.sort();
+    running.sick(GPU, &[&sick[0], &sick[1]]).await;
+    for index in [2, 4] {
+        let node = rig.node.clone();
+        let reset = move || node.reset(&card(index), Duration::from_secs(2));
+        tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
+    }
+    running.complete(LONG).await;
+}
+
+/// Whether a card stays well after each XID, by NVIDIA's catalogue of XID errors; a list of its
+/// own, beside the table of the product.
+const XIDS: [(u64, bool); 25] = [
+    // Of programs, of repairs that were made, and of no consequence.
+    (8, true),
+    (13, true),
+    (31, true),
+    (32, true),
+    (39, true),
+    (43, true),
+    (45, true),
+    (63, true),
+    (68, true),
+    (69, true),
+    (92, true),
+    (94, true),
+    // The card cannot be trusted until it was reset.
+    (46, false),
+    (48, false),
+    (62, false),
+    (64, false),
+    (74, false),
+    (79, false),
+    (95, false),
+    (109, false),
+    (110, false),
+    (119, false),
+    (120, false),
+    (140, false),
+    // One that nobody has described.
+    (4242, false),
+];
+
+#[tokio::test]
+async fn twenty_five_xids_do_what_nvidias_catalogue_says() {
+    let rig = Rig::new(DGX);
+    for _ in 8..XIDS.len() {
+        rig.node.add_gpu(&NewGpu::default()).unwrap();
+    }
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let agent = rig.agent(QUICK);
+    let running = Running {
+        agent,
+        kubelet,
+        rig,
+    };
+    running.complete(LONG).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    let mut out = BTreeSet::new();
+    for (index, (xid, healthy)) in XIDS.into_iter().enumerate() {
+        rig.node.xid(&card(index), xid).unwrap();
+        if !healthy {
+            out.insert(rig.uuid(index));
+        }
+    }
+    // Events come in order, and the last one takes its card out.
+    let out: Vec<&str> = out.iter().map(String::as_str).collect();
+    running.sick(GPU, &out).await;
+    // What a program did is told all the same.
+    let id = rig.uuid(1);
+    let seen = running.agent.devices().await.unwrap();
+    let warnings = &seen.find(&id).unwrap().verdict.warnings;
+    assert!(warnings[0].evidence.contains("XID 13"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn an_xid_on_a_card_with_ten_replicas_marks_all_ten() {
+    let config = format!(
+        "{QUICK}pools: [{{name: a, resource: nvidia.com/gpu, sharing: {{replicas: 10}}}}]\n"
+    );
+    let rig = Rig::new("t4");
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let agent = rig.agent(&config);
+    kubelet.wait_healthy(GPU, 10, LONG).await.unwrap();
+    rig.listening().await;
+    rig.node.xid(&card(0), 79).unwrap();
+    kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
+    assert_eq!(unhealthy(&kubelet.devices(GPU)).len(), 10);
+    let node = rig.node.clone();
+    let reset = move || node.reset(&card(0), Duration::from_secs(2));
+    tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
+    kubelet.wait_healthy(GPU, 10, LONG).await.unwrap();
+    drop(agent);
+}
+
+#[tokio::test]
+async fn xids_can_be_given_another_meaning_while_the_agent_runs() {
+    let running = Running::start(DGX, QUICK).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    rig.node.xid(&card(1), 94).unwrap();
+    rig.node.xid(&card(2), 79).unwrap();
+    running.sick(GPU, &[&rig.uuid(2)]).await;
+    let other = "probe: {period: 500ms}\n\
+                 health: {xids: {94: drain, 79: ignore}, holdDown: 500ms, passes: 2}\n";
+    running.rewrite(other);
+    running.sick(GPU, &[&rig.uuid(1)]).await;
+}
+
+/// The bound is the product's; the deadline is generous, as always.
+#[tokio::test]
+async fn a_lost_card_is_found_by_looking_alone_and_by_its_event() {
+    let config = "probe: {period: 2s}\nhealth: {holdDown: 500ms, passes: 1}\n";
+    let running = Running::start(DGX, config).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    let since = tokio::time::Instant::now();
+    rig.node.lose(&card(6)).unwrap();
+    running.sick(GPU, &[&rig.uuid(6)]).await;
+    took("a lost card found by looking every 2 s", since);
+    rig.node.restore(&card(6)).unwrap();
+    running.complete(LONG).await;
+    let since = tokio::time::Instant::now();
+    rig.node.xid(&card(6), 79).unwrap();
+    running.sick(GPU, &[&rig.uuid(6)]).await;
+    took("a lost card found by its event", since);
+}
+
+#[tokio::test]
+async fn a_monitor_that_stays_away_drains_its_cards_where_that_is_wanted() {
+    // The driver does not start any more, and every probe dies of it.
+    let config = "probe: {period: 500ms}\n\
+                  health: {onMonitorLoss: drain, monitorLossGrace: 1s, holdDown: 500ms, passes: 1}\n";
+    let running = Running::start(DGX, config).await;
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let killing = async {
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            running.agent.kill_probes();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let watching = async {
+        running.kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    tokio::join!(killing, watching);
+    running.complete(LONG).await;
+}

@@ -1,0 +1,214 @@
+//! CDI specs: on the disk before the kubelet hears of what they name, and right at all times.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use grant::cdi::Spec;
+use rstest::rstest;
+use serde_json::Value;
+use sim::kubelet::{Devices, Era, Granted};
+
+use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Rig, Running, card, eventually};
+
+/// Devices are named by CDI and by nothing else.
+const CRI: &str = "handover: {lists: [cdi-cri]}\nprobe: {period: 500ms}\n";
+const ANNOTATIONS: &str = "handover: {lists: [cdi-annotations]}\n";
+const BOTH: &str = "handover: {lists: [envvar, cdi-annotations, cdi-cri]}\n";
+const AUTO: &str = "handover: {lists: [auto]}\n";
+
+const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
+
+fn file(rig: &Rig) -> PathBuf {
+    rig.cdi_dir().join("k8s.device-plugin.nvidia.com-gpu.json")
+}
+
+/// The spec on the disk, if it is there. It is never half there.
+fn spec(rig: &Rig) -> Option<Spec> {
+    let text = fs_err::read_to_string(file(rig)).ok()?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+fn names(rig: &Rig) -> BTreeSet<String> {
+    let spec = spec(rig);
+    spec.iter().flat_map(Spec::names).collect()
+}
+
+fn cdi(granted: &Granted) -> Vec<String> {
+    let devices = granted.response.cdi_devices.iter();
+    devices.map(|device| device.name.clone()).collect()
+}
+
+/// Starts everything and waits for the first list.
+async fn first(rig: Rig, config: &str) -> Running {
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let agent = rig.agent(config);
+    let there = |devices: &Devices| !devices.is_empty();
+    kubelet.wait(GPU, there, LONG).await.unwrap();
+    Running {
+        agent,
+        kubelet,
+        rig,
+    }
+}
+
+/// A state that says something of CDI.
+fn told(status: &Value, what: &str) -> bool {
+    status["cdi"].to_string().contains(what)
+}
+
+#[rstest]
+#[case::cri(CRI)]
+#[case::annotations(ANNOTATIONS)]
+#[case::both(BOTH)]
+#[tokio::test]
+async fn the_spec_is_there_before_the_first_list(#[case] config: &str) {
+    let running = first(Rig::new(DGX), config).await;
+    let there = names(&running.rig);
+    for id in running.ids(GPU) {
+        assert!(there.contains(&format!("{KIND}={id}")), "{id}: {there:?}");
+    }
+    running.offers(&[(GPU, 8)]).await;
+    let lists = running.kubelet.lists(GPU);
+    let healthy = |list: &sim::kubelet::List| list.devices.iter().all(|d| d.health == "Healthy");
+    assert!(lists.iter().all(healthy), "{lists:?}");
+}
+
+#[tokio::test]
+async fn what_a_container_is_given_is_in_the_spec() {
+    let running = Running::start(DGX, CRI).await;
+    for count in [1, 2] {
+        let granted = running.admit(GPU, count).await.unwrap();
+        let given = cdi(&granted);
+        assert_eq!(given.len(), count);
+        let there = names(&running.rig);
+        assert!(given.iter().all(|name| there.contains(name)), "{given:?}");
+        assert!(granted.response.devices.is_empty(), "the spec has them");
+        assert!(granted.response.envs.is_empty());
+    }
+    let spec = spec(&running.rig).unwrap();
+    let libraries = spec.container_edits.mounts.iter();
+    let cuda = libraries.filter(|mount| mount.container_path.contains("libcuda.so"));
+    assert!(cuda.count() > 0, "the driver's files are in it");
+}
+
+#[tokio::test]
+async fn partitions_that_come_and_go_come_and_go_in_the_spec() {
+    const NEW: &str = "nvidia.com/mig-1g.10gb";
+    let running = Running::start(MIG, CRI).await;
+    let made = running.rig.node.add_mig(&card(6), "1g.10gb").unwrap();
+    let listed = |devices: &Devices| !devices.is_empty();
+    running.kubelet.wait(NEW, listed, LONG).await.unwrap();
+    let name = format!("{KIND}={}", made[0]);
+    assert!(names(&running.rig).contains(&name));
+    let granted = running.admit(NEW, 1).await.unwrap();
+    assert_eq!(cdi(&granted), [name.as_str()]);
+    let target = sim::Target::Uuid(made[0].clone());
+    running.rig.node.remove_mig(&target).unwrap();
+    eventually("the name goes", || !names(&running.rig).contains(&name)).await;
+}
+
+#[tokio::test]
+async fn a_lost_card_keeps_its_name() {
+    let running = Running::start(DGX, CRI).await;
+    let (id, before) = (running.rig.uuid(2), spec(&running.rig).unwrap());
+    running.rig.node.lose(&card(2)).unwrap();
+    running.sick(GPU, &[&id]).await;
+    let after = spec(&running.rig).unwrap();
+    assert_eq!(after.device(&id), before.device(&id));
+}
+
+#[tokio::test]
+async fn a_spec_that_is_removed_comes_back_and_outlives_the_agent() {
+    let running = Running::start(DGX, CRI).await;
+    let right = fs_err::read_to_string(file(&running.rig)).unwrap();
+    fs_err::remove_file(file(&running.rig)).unwrap();
+    let is_right = |rig: &Rig| fs_err::read_to_string(file(rig)).is_ok_and(|text| text == right);
+    eventually("the spec is back", || is_right(&running.rig)).await;
+    let Running {
+        agent,
+        kubelet,
+        rig,
+    } = running;
+    drop(agent);
+    assert!(is_right(&rig), "containers restart without an agent");
+    // A reboot empties the folder.
+    fs_err::remove_dir_all(rig.cdi_dir()).unwrap();
+    let agent = rig.agent(CRI);
+    eventually("the spec is back", || is_right(&rig)).await;
+    drop((agent, kubelet));
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_reported_and_its_devices_are_not_handed_out() {
+    let rig = Rig::new(DGX);
+    fs_err::create_dir(rig.cdi_dir()).unwrap();
+    fs_err::write(file(&rig), "somebody's").unwrap();
+    let running = first(rig, CRI).await;
+    let all = running.ids(GPU);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    running.sick(GPU, &all).await;
+    running
+        .agent
+        .says("the file is named", |s| told(s, "left alone"))
+        .await;
+    assert_eq!(
+        fs_err::read_to_string(file(&running.rig)).unwrap(),
+        "somebody's"
+    );
+    fs_err::remove_file(file(&running.rig)).unwrap();
+    running.offers(&[(GPU, 8)]).await;
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_named() {
+    let rig = Rig::new(DGX);
+    // A file where the folder should be: that stops root, too.
+    fs_err::write(rig.cdi_dir(), "").unwrap();
+    let running = first(rig, CRI).await;
+    let all = running.ids(GPU);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    running.sick(GPU, &all).await;
+    let dir = running.rig.cdi_dir().display().to_string();
+    running.agent.says("the folder", |s| told(s, &dir)).await;
+    running
+        .agent
+        .says("the reason", |s| told(s, "os error 17"))
+        .await;
+}
+
+#[rstest]
+#[case::containerd_2("version = 3\n", true)]
+#[case::containerd_1("version = 2\n", false)]
+#[tokio::test]
+async fn auto_goes_by_the_runtimes_config(#[case] config: &str, #[case] by_cdi: bool) {
+    let rig = Rig::new(DGX);
+    let folder = rig.node.root().join("etc/containerd");
+    fs_err::create_dir_all(&folder).unwrap();
+    let specs = format!(
+        "{config}cdi_spec_dirs = [\"{}\"]\n",
+        rig.cdi_dir().display()
+    );
+    fs_err::write(folder.join("config.toml"), specs).unwrap();
+    let running = first(rig, AUTO).await;
+    running.offers(&[(GPU, 8)]).await;
+    let granted = running.admit(GPU, 1).await.unwrap();
+    assert_eq!(cdi(&granted).is_empty(), !by_cdi);
+    let variable = "NVIDIA_VISIBLE_DEVICES";
+    assert_eq!(granted.response.envs.contains_key(variable), !by_cdi);
+    assert_eq!(granted.response.devices.is_empty(), by_cdi);
+    running.agent.says("why", |s| told(s, "config.toml")).await;
+}
+
+#[tokio::test]
+async fn a_reload_brings_the_spec_and_takes_it_away() {
+    let running = Running::start(DGX, QUICK).await;
+    assert!(!running.rig.cdi_dir().exists());
+    running.rewrite(CRI);
+    eventually("the spec comes", || file(&running.rig).exists()).await;
+    running.offers(&[(GPU, 8)]).await;
+    let granted = running.admit(GPU, 1).await.unwrap();
+    assert_eq!(cdi(&granted).len(), 1);
+    running.rewrite(QUICK);
+    eventually("the spec goes", || !file(&running.rig).exists()).await;
+    running.offers(&[(GPU, 8)]).await;
+    assert_eq!(running.breaches(), [""; 0]);
+}

@@ -1,0 +1,147 @@
+//! A restart of the agent neither heals nor breaks a card.
+
+use sim::kubelet::Era;
+
+use crate::{
+    process::Agent,
+    rig::{DGX, GPU, LONG, QUICK, Rig, Running, card, eventually, unhealthy},
+};
+
+const FILE: &str = "kubelet/ostler-state.json";
+
+/// A node with an agent that holds an XID against card 2, and that knows it is kept.
+async fn broken() -> Running {
+    let running = Running::start(DGX, QUICK).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    rig.node.xid(&card(2), 79).unwrap();
+    running.sick(GPU, &[&rig.uuid(2)]).await;
+    kept(rig, &rig.uuid(2)).await;
+    running
+}
+
+/// Waits until the file tells of a device.
+async fn kept(rig: &Rig, device: &str) {
+    let file = rig.path(FILE);
+    eventually("the state file has it", || {
+        fs_err::read_to_string(&file).is_ok_and(|text| text.contains(device))
+    })
+    .await;
+}
+
+/// Starts the next agent, and waits until the kubelet has its list.
+async fn restart(running: &mut Running, between: impl FnOnce(&Rig)) {
+    running.agent.stop().await;
+    between(&running.rig);
+    let registered = running.kubelet.registrations().len();
+    running.agent = Agent::start(&running.rig, "ostler");
+    let again = |kubelet: &sim::kubelet::Kubelet| {
+        kubelet.registrations().len() > registered && !kubelet.devices(GPU).is_empty()
+    };
+    let wait = running.kubelet.wait_until("the next agent", again, LONG);
+    wait.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_broken_card_is_unhealthy_from_the_first_list_on() {
+    let mut running = broken().await;
+    let lists = running.kubelet.lists(GPU).len();
+    restart(&mut running, |_| {}).await;
+    let sick = running.rig.uuid(2);
+    running.sick(GPU, &[&sick]).await;
+    for list in &running.kubelet.lists(GPU)[lists..] {
+        let mut devices = list.devices.iter();
+        let healthy = devices.any(|d| d.id == sick && d.health == "Healthy");
+        assert!(!healthy, "{list:?}");
+    }
+    let log = running.agent.log();
+    let told = log.matches("a device is not healthy").count();
+    assert_eq!(told, 1, "what was known is no news: {log}");
+}
+
+#[tokio::test]
+async fn a_card_that_was_healed_before_is_not_held() {
+    let mut running = broken().await;
+    let node = running.rig.node.clone();
+    let reset = move || node.reset(&card(2), std::time::Duration::from_secs(2));
+    tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
+    running.complete(LONG).await;
+    let lists = running.kubelet.lists(GPU).len();
+    restart(&mut running, |_| {}).await;
+    running.complete(LONG).await;
+    for list in &running.kubelet.lists(GPU)[lists..] {
+        assert!(list.devices.iter().all(|d| d.health == "Healthy"));
+    }
+}
+
+#[tokio::test]
+async fn a_start_of_the_node_or_of_the_driver_heals_what_needed_a_reset() {
+    let mut running = broken().await;
+    restart(&mut running, |rig| rig.node.reboot().unwrap()).await;
+    running.complete(LONG).await;
+
+    running.rig.listening().await;
+    running.rig.node.xid(&card(3), 79).unwrap();
+    running.sick(GPU, &[&running.rig.uuid(3)]).await;
+    kept(&running.rig, &running.rig.uuid(3)).await;
+    restart(&mut running, |rig| rig.node.reload_driver().unwrap()).await;
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn a_driver_that_is_loaded_anew_meanwhile_heals_too() {
+    let running = broken().await;
+    running.rig.node.reload_driver().unwrap();
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn a_lost_card_is_lost_after_a_restart_too() {
+    let running = Running::start(DGX, QUICK).await;
+    running.rig.node.lose(&card(5)).unwrap();
+    running.sick(GPU, &[&running.rig.uuid(5)]).await;
+    kept(&running.rig, &running.rig.uuid(5)).await;
+    let mut running = running;
+    // It answers again while nobody looks: it has to show that for a while.
+    let lists = running.kubelet.lists(GPU).len();
+    restart(&mut running, |rig| rig.node.restore(&card(5)).unwrap()).await;
+    running.complete(LONG).await;
+    let lists = &running.kubelet.lists(GPU)[lists..];
+    let first = lists.iter().find(|list| list.devices.len() == 8).unwrap();
+    let well = first.devices.iter().filter(|d| d.health == "Healthy");
+    assert_eq!(well.count(), 7, "not at once");
+}
+
+#[tokio::test]
+async fn garbage_is_reported_and_hinders_nothing() {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    fs_err::write(rig.path(FILE), [0xff; 5000]).unwrap();
+    let agent = rig.agent(QUICK);
+    kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    assert!(agent.log().contains("the state file is of no use"));
+    assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_file_can_be_elsewhere_or_nowhere() {
+    let rig = Rig::new(DGX);
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    let config = |file: &str| {
+        format!("probe: {{period: 500ms}}\nhealth: {{stateFile: {file}, passes: 1}}\n")
+    };
+    let agent = rig.agent(&config("off"));
+    kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+    rig.listening().await;
+    rig.node.xid(&card(1), 79).unwrap();
+    kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
+    let other = rig.path("elsewhere.json");
+    let running = Running {
+        agent,
+        kubelet,
+        rig,
+    };
+    running.rewrite(&config(&other.display().to_string()));
+    eventually("the file is there", || other.exists()).await;
+    assert!(!running.rig.path(FILE).exists());
+}

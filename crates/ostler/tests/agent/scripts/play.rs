@@ -1,0 +1,287 @@
+//! A script at work on a node of its own.
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use kubelet::api::HEALTHY;
+use rustix::process::Signal;
+use sim::{Effect, Node, Target, kubelet::Era};
+use tokio::time::{Instant, sleep};
+use web::client;
+
+use super::model::{CUT, Dice, Model, Step};
+use crate::{
+    process::Agent,
+    rig::{LONG, MIG, Rig, Running, card},
+};
+
+/// A call that every look makes on every card.
+const CALL: &str = "nvmlDeviceGetTemperature";
+
+/// An error that wants a reset.
+const XID: u64 = 79;
+
+/// What a card is cut into.
+const PART: &str = "1g.5gb";
+
+/// Short periods, and a hold-down that does not grow.
+const CONFIG: &str = "
+probe: {period: 300ms, callLimit: 1s, retryPause: 300ms}
+health: {unansweredGrace: 500ms, holdDown: 300ms, holdDownLimit: 300ms, passes: 1}
+";
+
+/// A device, and whether it may be handed out.
+type Told = (String, bool);
+
+/// A script at work.
+pub(super) struct Play {
+    running: Running,
+    model: Model,
+    /// What was done so far, for whoever has to find out.
+    story: String,
+}
+
+// === impl Play ===
+
+impl Play {
+    /// A node on which all is well.
+    pub(super) async fn start(seed: u64, profile: &str) -> Self {
+        let rig = Rig::new(profile);
+        if profile == MIG {
+            for _ in 0..2 {
+                rig.node.add_mig(&card(CUT), PART).unwrap();
+            }
+        }
+        let kubelet = rig.kubelet(Era::V1_37).await;
+        let agent = rig.agent(CONFIG);
+        let running = Running {
+            agent,
+            kubelet,
+            rig,
+        };
+        running.complete(LONG * 2).await;
+        Self {
+            running,
+            model: Model::new(profile == MIG),
+            story: format!("script {seed}:"),
+        }
+    }
+
+    /// The next step of the script; what went wrong.
+    pub(super) async fn step(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let step = self.model.choose(dice);
+        let _ = write!(self.story, " {step:?}");
+        let (before, since) = (self.expected(), Instant::now());
+        self.carry_out(step).await;
+        self.model.take(step);
+        self.agrees().await?;
+        self.unconcerned(step, &before, since)
+    }
+
+    /// What was hung would keep its process.
+    pub(super) fn end(self) {
+        self.running.rig.node.clear_faults(None).unwrap();
+    }
+
+    async fn carry_out(&mut self, step: Step) {
+        let (node, agent) = (&self.running.rig.node, &self.running.agent);
+        match step {
+            Step::Lose(n) => {
+                node.lose(&card(n)).unwrap();
+                self.holds(n, "Lost").await;
+            }
+            Step::Return(n) => node.restore(&card(n)).unwrap(),
+            Step::ReturnUnseen(n) => self.restart(|node| node.restore(&card(n)).unwrap()).await,
+            Step::Xid(n) => self.report(&card(n), &self.running.rig.uuid(n)).await,
+            Step::XidOnPart => {
+                self.report(&Target::Mig(CUT, 0), &self.part().unwrap())
+                    .await
+            }
+            Step::Harmless(n) => node.xid(&card(n), 13).unwrap(),
+            Step::Hang(n) => {
+                let forever = Effect::Hang { millis: None };
+                node.fault(CALL, Some(&card(n)), forever).unwrap();
+            }
+            Step::Answer => drop(node.clear_faults(Some(CALL)).unwrap()),
+            Step::Flap(n) => {
+                for _ in 0..3 {
+                    node.lose(&card(n)).unwrap();
+                    sleep(Duration::from_millis(200)).await;
+                    node.restore(&card(n)).unwrap();
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+            Step::Cordon(n) => self.order("/v1/cordon", n).await,
+            Step::Uncordon(n) => self.order("/v1/uncordon", n).await,
+            Step::Release(n) => self.order("/v1/release", n).await,
+            Step::Resume(n) => self.order("/v1/resume", n).await,
+            Step::Reset(n) => {
+                node.lose(&card(n)).unwrap();
+                self.holds(n, "Lost").await;
+                node.reset(&card(n), Duration::ZERO).unwrap();
+            }
+            Step::Reload => node.reload_driver().unwrap(),
+            Step::ReloadUnseen => self.restart(|node| node.reload_driver().unwrap()).await,
+            Step::Cut => drop(node.add_mig(&card(CUT), PART).unwrap()),
+            Step::Join => {
+                let migs = node.migs().unwrap();
+                let gpu = self.running.rig.uuid(CUT);
+                let last = migs.iter().rfind(|mig| mig.gpu == gpu).unwrap();
+                node.remove_mig(&Target::Uuid(last.uuid.clone())).unwrap();
+            }
+            Step::KillProbe => agent.kill_probes(),
+            Step::RestartKubelet => self.running.kubelet.restart().await.unwrap(),
+            Step::RestartAgent => self.restart(|_| {}).await,
+        }
+    }
+
+    /// Ends the agent, changes the node, and starts an agent.
+    async fn restart(&mut self, between: impl FnOnce(&Node)) {
+        let Running { agent, rig, .. } = &mut self.running;
+        agent.signal(Signal::TERM);
+        agent.ended().await;
+        between(&rig.node);
+        *agent = Agent::start(rig, "ostler");
+    }
+
+    /// Has the driver report an XID until it is heard: a probe that just starts hears none.
+    async fn report(&self, target: &Target, id: &str) {
+        let begun = Instant::now();
+        while !self.is_held(id, "Event").await {
+            assert!(begun.elapsed() < LONG, "{}: not heard", self.story);
+            self.running.rig.node.xid(target, XID).unwrap();
+            sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Waits until the agent holds a cause against a card.
+    async fn holds(&self, n: usize, kind: &str) {
+        let begun = Instant::now();
+        let id = self.running.rig.uuid(n);
+        while !self.is_held(&id, kind).await {
+            assert!(begun.elapsed() < LONG, "{}: no {kind}", self.story);
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn is_held(&self, id: &str, kind: &str) -> bool {
+        let Some(seen) = self.running.agent.devices().await else {
+            return false;
+        };
+        let entry = seen.find(id);
+        let causes = entry.into_iter().flat_map(|entry| &entry.verdict.causes);
+        causes
+            .map(|cause| format!("{:?}", cause.kind))
+            .any(|k| k == kind)
+    }
+
+    /// Asks the agent for something as soon as it answers.
+    async fn order(&self, action: &str, n: usize) {
+        let order = serde_json::json!({ "device": self.running.rig.uuid(n) });
+        let begun = Instant::now();
+        while let Err(error) = client::post(&self.running.agent.control, action, &order).await {
+            assert!(begun.elapsed() < LONG, "{}: {error}", self.story);
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until the kubelet is told what the model says, and sees that it stays so.
+    async fn agrees(&self) -> Result<(), String> {
+        let begun = Instant::now();
+        let mut since = None;
+        loop {
+            let (expected, told) = (self.expected(), self.told());
+            match expected == told {
+                true if since.is_some_and(|s: Instant| s.elapsed() > Duration::from_secs(1)) => {
+                    return Ok(());
+                }
+                true => since = since.or(Some(Instant::now())),
+                false => since = None,
+            }
+            if begun.elapsed() > LONG * 2 {
+                let log = self.running.agent.log();
+                return Err(format!(
+                    "{}\nexpected {expected:#?}\ntold {told:#?}\n{log}",
+                    self.story
+                ));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Sees that meanwhile nothing else was told of a device that the step did not change.
+    fn unconcerned(&self, step: Step, before: &[Told], since: Instant) -> Result<(), String> {
+        let card = match step {
+            Step::Flap(n) | Step::Reset(n) => Some(self.running.rig.uuid(n)),
+            _ => None,
+        };
+        let after = self.expected();
+        let same = before.iter().filter(|told| after.contains(told));
+        let same: BTreeMap<&str, bool> = same
+            // It went and came.
+            .filter(|(id, well)| !(*well && self.card_of(id) == card))
+            .map(|(id, well)| (id.as_str(), *well))
+            .collect();
+        let kubelet = &self.running.kubelet;
+        let lists = kubelet.node().into_keys().flat_map(|r| kubelet.lists(&r));
+        for list in lists.filter(|list| list.at >= since) {
+            for device in &list.devices {
+                let told = device.health == HEALTHY;
+                if same
+                    .get(device.id.as_str())
+                    .is_some_and(|well| *well != told)
+                {
+                    let (story, id, log) = (&self.story, &device.id, self.running.agent.log());
+                    let word = &device.health;
+                    return Err(format!("{story}\n{id} was told {word} meanwhile\n{log}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The card that a device is, or is of.
+    fn card_of(&self, id: &str) -> Option<String> {
+        let migs = self.running.rig.node.migs().unwrap();
+        let mig = migs.into_iter().find(|mig| mig.uuid == id);
+        Some(mig.map_or_else(|| id.to_owned(), |mig| mig.gpu))
+    }
+
+    /// The first MIG device of the card whose MIG devices come and go.
+    fn part(&self) -> Option<String> {
+        let index = format!("{CUT}:0");
+        let migs = self.running.rig.node.migs().unwrap();
+        let part = migs.into_iter().find(|mig| mig.index == index)?;
+        Some(part.uuid)
+    }
+
+    /// Every device that there is, and whether it may be handed out.
+    fn expected(&self) -> Vec<Told> {
+        let node = &self.running.rig.node;
+        let gpus = node.gpus().unwrap();
+        let well = |uuid: &str| {
+            let index = gpus.iter().position(|gpu| gpu.uuid == uuid).unwrap();
+            self.model.is_well(index)
+        };
+        let whole = gpus.iter().filter(|gpu| !gpu.mig_enabled);
+        let whole = whole.map(|gpu| (gpu.uuid.clone(), well(&gpu.uuid)));
+        let migs = node.migs().unwrap();
+        let part = self.part().filter(|_| !self.model.is_part_well());
+        let migs = migs.iter().map(|mig| {
+            let reported = part.as_ref() == Some(&mig.uuid);
+            (mig.uuid.clone(), well(&mig.gpu) && !reported)
+        });
+        let mut all: Vec<_> = whole.chain(migs).collect();
+        all.sort();
+        all
+    }
+
+    /// The same as the kubelet has it.
+    fn told(&self) -> Vec<Told> {
+        let kubelet = &self.running.kubelet;
+        let resources = kubelet.node().into_keys();
+        let devices = resources.flat_map(|resource| kubelet.devices(&resource));
+        let mut all: Vec<_> = devices.map(|(id, device)| (id, device.healthy)).collect();
+        all.sort();
+        all
+    }
+}

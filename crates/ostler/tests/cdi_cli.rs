@@ -1,0 +1,326 @@
+//! `ostler cdi` on simulated nodes: from the driver's files through the real probe to specs.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use grant::cdi::{Severity, Spec, check};
+use rstest::rstest;
+use serde_json::{Value, json};
+use sim::{Node, Profile};
+use tempfile::TempDir;
+
+/// A node, and a folder for specs beside it.
+struct Rig {
+    node: Node,
+    folder: TempDir,
+}
+
+impl Rig {
+    fn new(profile: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = Profile::named(profile).unwrap();
+        let node = Node::create(&folder.path().join("node"), &profile).unwrap();
+        Self { node, folder }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("cdi")
+    }
+
+    /// Runs `ostler cdi` on the node.
+    fn cdi(&self, args: &[&str]) -> Output {
+        let mut command = ostler(args);
+        command.env("OSTLER_HOST_ROOT", self.node.root());
+        if args[0] == "generate" {
+            command.env("OSTLER_NVML_LIBRARY", self.node.library());
+        }
+        command.output().unwrap()
+    }
+
+    /// The specs that are made with these flags.
+    fn specs(&self, flags: &[&str]) -> Vec<Spec> {
+        let dir = self.dir();
+        let args = [&["generate", "-o", dir.to_str().unwrap()], flags].concat();
+        let output = self.cdi(&args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let files = text(&output.stdout);
+        files.lines().map(|file| read(Path::new(file))).collect()
+    }
+}
+
+fn ostler(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+    command.arg("cdi").args(args).env_clear();
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn read(file: &Path) -> Spec {
+    let value: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(check(&value), [], "{}", file.display());
+    serde_json::from_value(value).unwrap()
+}
+
+/// Every profile whose cards have nodes.
+fn profiles() -> impl Iterator<Item = &'static str> {
+    let names = sim::profile::names().into_iter();
+    names.filter(|name| *name != "tegra")
+}
+
+#[test]
+fn the_specs_of_every_profile_are_good_and_name_every_device() {
+    for profile in profiles() {
+        let rig = Rig::new(profile);
+        let specs = rig.specs(&[]);
+        let gpus = specs.iter().find(|spec| spec.class() == "gpu");
+        let gpus = gpus.unwrap_or_else(|| panic!("{profile} has no spec for gpus"));
+        let wsl = gpus.device("all").is_some() && gpus.devices.len() == 1;
+        for card in rig.node.gpus().unwrap().iter().filter(|_| !wsl) {
+            assert!(
+                gpus.device(&card.uuid).is_some(),
+                "{profile}: {}",
+                card.uuid
+            );
+        }
+        for part in rig.node.migs().unwrap().iter().filter(|_| !wsl) {
+            assert!(
+                gpus.device(&part.uuid).is_some(),
+                "{profile}: {}",
+                part.uuid
+            );
+        }
+        let dir = rig.dir();
+        let output = rig.cdi(&["validate", dir.to_str().unwrap(), "-o", "json"]);
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{profile}: {said}");
+        let report: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(
+            report["problems"],
+            json!([]),
+            "{profile}: every file is there"
+        );
+    }
+}
+
+#[test]
+fn a_spec_of_a_simulated_node_is_this() {
+    let rig = Rig::new("t4");
+    let specs = rig.specs(&[]);
+    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    insta::assert_snapshot!(spec.to_text());
+}
+
+/// What NVIDIA's own plugin wrote on the same simulated node.
+fn upstream(profile: &str, case: &str) -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../bench/recordings")
+        .join(profile)
+        .join(case);
+    let recording: Value = serde_json::from_str(&fs_err::read_to_string(file).unwrap()).unwrap();
+    recording["cdi"]["k8s.device-plugin.nvidia.com-gpu.json"].clone()
+}
+
+/// The values at a key of a list of edits, by one of their keys.
+fn by(edits: &Value, list: &str, key: &str) -> BTreeSet<String> {
+    let items = edits[list].as_array().into_iter().flatten();
+    let values = items.filter_map(|item| item[key].as_str());
+    values.map(ToOwned::to_owned).collect()
+}
+
+/// The words of the hooks after the program's name; links of all hooks together.
+fn hooks(edits: &Value) -> BTreeSet<String> {
+    let hooks = edits["hooks"].as_array().into_iter().flatten();
+    let words = hooks.flat_map(|hook| hook["args"].as_array().unwrap());
+    let words = words.filter_map(Value::as_str).map(ToOwned::to_owned);
+    words.collect()
+}
+
+#[rstest]
+#[case::cards("dgx-a100", "cdi-cri.json")]
+#[case::mig("a100-mig", "cdi-mixed.json")]
+#[case::graphics("l40s-pcie", "cdi-graphics.json")]
+#[case::arm("gb200-nvl", "cdi-arm.json")]
+fn what_nvidias_spec_has_ours_has(#[case] profile: &str, #[case] case: &str) {
+    let theirs = upstream(profile, case);
+    let specs = Rig::new(profile).specs(&[]);
+    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    let ours = serde_json::to_value(spec).unwrap();
+    let devices = theirs["devices"].as_array().unwrap();
+    assert!(!devices.is_empty());
+    for device in devices {
+        let name = device["name"].as_str().unwrap();
+        let own = spec.device(name).unwrap_or_else(|| panic!("no {name}"));
+        let own = serde_json::to_value(&own.container_edits).unwrap();
+        let edits = &device["containerEdits"];
+        let nodes = |edits| by(edits, "deviceNodes", "path");
+        assert_eq!(nodes(&own), nodes(edits), "{name}");
+        assert_eq!(hooks(&own), hooks(edits), "{name}");
+    }
+    let (own, edits) = (&ours["containerEdits"], &theirs["containerEdits"]);
+    assert_eq!(own["env"], edits["env"]);
+    let nodes = |edits| by(edits, "deviceNodes", "path");
+    assert_eq!(nodes(own), nodes(edits));
+    // What is there besides is in docs/nvidia.md.
+    let more = |list: fn(&Value) -> BTreeSet<String>| {
+        let (own, edits) = (list(own), list(edits));
+        assert!(edits.is_subset(&own), "{:?}", edits.difference(&own));
+        own.difference(&edits).cloned().collect::<Vec<_>>()
+    };
+    let files = more(|edits| by(edits, "mounts", "containerPath"));
+    let known = |file: &String| file.ends_with("/nvidia.icd") || file.contains("libnvidia-nvvm70");
+    assert!(files.iter().all(known), "{files:?}");
+    let words = more(hooks);
+    let known = |word: &String| word.contains("::") && word.contains("libnvidia-egl-");
+    assert!(words.iter().all(known), "{words:?}");
+}
+
+#[test]
+fn roots_and_the_program_for_hooks_are_the_hosts() {
+    let rig = Rig::new("dgx-a100");
+    let root = "/run/nvidia/driver";
+    let flags = [
+        "--driver-root",
+        root,
+        "--dev-root",
+        root,
+        "--hook-path",
+        "/opt/nvidia-ctk",
+    ];
+    let specs = rig.specs(&flags);
+    let spec = specs.iter().find(|spec| spec.class() == "gpu").unwrap();
+    let edits = spec.devices.iter().map(|device| &device.container_edits);
+    for edits in edits.chain([&spec.container_edits]) {
+        for node in &edits.device_nodes {
+            assert_eq!(
+                node.host_path.as_deref(),
+                Some(format!("{root}{}", node.path).as_str())
+            );
+        }
+        for mount in &edits.mounts {
+            assert!(mount.host_path.starts_with(root), "{mount:?}");
+            assert!(!mount.container_path.starts_with(root), "{mount:?}");
+        }
+        assert!(
+            edits
+                .hooks
+                .iter()
+                .all(|hook| hook.path == "/opt/nvidia-ctk")
+        );
+    }
+    assert!(!spec.container_edits.mounts.is_empty());
+}
+
+#[rstest]
+#[case::json("json")]
+#[case::yaml("yaml")]
+fn a_management_spec_is_printed(#[case] format: &str) {
+    let rig = Rig::new("dgx-a100");
+    let output = rig.cdi(&["generate", "--management", "--format", format]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = rig.folder.path().join(format!("spec.{format}"));
+    fs_err::write(&file, &output.stdout).unwrap();
+    let output = rig.cdi(&["list", file.to_str().unwrap(), "-o", "json"]);
+    let rows: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(rows[0]["name"], "management.nvidia.com/gpu=all");
+    let output = rig.cdi(&["validate", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_config_says_what_is_in_the_specs() {
+    let rig = Rig::new("dgx-a100");
+    let config = rig.folder.path().join("ostler.yaml");
+    fs_err::write(&config, "handover: {lists: [cdi-cri], ids: index}\n").unwrap();
+    let specs = rig.specs(&["--config", config.to_str().unwrap()]);
+    let names: Vec<String> = specs.iter().flat_map(Spec::names).collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+    assert!(names[0].ends_with("gpu=0"), "{names:?}");
+}
+
+#[test]
+fn without_a_device_there_is_no_spec_and_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = ostler(&["generate", "--host-root"])
+        .arg(folder.path())
+        .args(["--nvml-library", "/nowhere/libnvidia-ml.so.1"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(output.stdout.is_empty());
+    let said = text(&output.stderr);
+    assert!(said.contains("/nowhere/libnvidia-ml.so.1"), "{said}");
+}
+
+#[test]
+fn names_are_listed_with_their_files() {
+    let rig = Rig::new("t4");
+    rig.specs(&[]);
+    let dir = rig.dir();
+    let output = rig.cdi(&["list", dir.to_str().unwrap()]);
+    let page = text(&output.stdout).replace(dir.to_str().unwrap(), "CDI");
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn validate_shows_everything_that_is_wrong_and_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = |kind: &str, edits: Value| {
+        json!({"cdiVersion": "0.3.0", "kind": kind, "devices": [{"name": "a", "containerEdits": edits}]})
+            .to_string()
+    };
+    let files = [
+        ("a.json", spec("example.com/x", json!({"env": ["A=b"]}))),
+        (
+            "b.json",
+            spec(
+                "example.com/x",
+                json!({"mounts": [{"hostPath": "/none", "containerPath": "/x"}]}),
+            ),
+        ),
+        (
+            "c.yaml",
+            "cdiVersion: 0.3.0\nkind: x\ndevices: []\ncolour: red\n".to_owned(),
+        ),
+        ("d.json", "{".to_owned()),
+        ("ignored.txt", "{".to_owned()),
+    ];
+    for (name, text) in &files {
+        fs_err::write(folder.path().join(name), text).unwrap();
+    }
+    let here = |args: &[&str]| {
+        let mut command = ostler(args);
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    let output = here(&["validate", "."]);
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(text(&output.stdout));
+    let output = here(&["validate", ".", "-o", "json"]);
+    let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(report["files"], 4);
+    let severe = serde_json::to_value(Severity::Error).unwrap();
+    let rows = report["problems"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["severity"] == severe), "{rows:?}");
+}
+
+#[test]
+fn a_name_in_two_folders_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = r#"{"cdiVersion":"0.3.0","kind":"example.com/x","devices":[{"name":"a","containerEdits":{"env":["A=b"]}}]}"#;
+    let dirs = ["static", "dynamic"].map(|dir| folder.path().join(dir));
+    for dir in &dirs {
+        fs_err::create_dir(dir).unwrap();
+        fs_err::write(dir.join("x.json"), spec).unwrap();
+    }
+    let output = ostler(&["validate"]).args(&dirs).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let page = text(&output.stdout);
+    assert!(page.contains("the later folder wins"), "{page}");
+}

@@ -1,0 +1,160 @@
+use std::sync::Arc;
+
+use config::Handover;
+use model::{CauseKind, Entry};
+use rstest::rstest;
+
+use super::*;
+use crate::{
+    Plan, plan,
+    sample::{card, entry, lines, pools, shared, sick, snapshot},
+};
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// Everything in one pool, with these needs.
+fn with(needs: Needs, pool: Pool) -> Pools {
+    Pools {
+        needs,
+        ..pools(vec![pool])
+    }
+}
+
+fn mps() -> Needs {
+    Needs {
+        mps_path: Some("/mps".into()),
+        imex: false,
+    }
+}
+
+/// A pool whose containers get these channels.
+fn channelled(imex: &[u32]) -> Pool {
+    Pool {
+        handover: Handover {
+            imex: imex.to_vec(),
+            ..Handover::default()
+        },
+        ..Pool::all("gpu", GPU)
+    }
+}
+
+/// A snapshot with these channels.
+fn seen(devices: Vec<Entry>, channels: &[u32]) -> Arc<Snapshot> {
+    let mut seen = Arc::unwrap_or_clone(snapshot(devices, &[]));
+    seen.backends[0].extras.imex_channels = channels.to_vec();
+    Arc::new(seen)
+}
+
+fn units(plan: &Plan) -> String {
+    let units = plan.offers.iter().flat_map(|offer| &offer.units);
+    let line = |unit: &Unit| format!("{} {} {}\n", unit.id, unit.healthy, unit.reason);
+    units.map(line).collect()
+}
+
+fn kinds(plan: &Plan) -> Vec<NoteKind> {
+    plan.notes.iter().map(|note| note.kind).collect()
+}
+
+#[test]
+fn without_their_daemon_units_of_mps_are_listed_and_unhealthy() {
+    let pools = with(mps(), shared(Method::Mps, 2, Pool::all("gpu", GPU)));
+    let plan = plan(&pools, &snapshot(vec![card(0)], &["nvidia.com/other"]));
+    insta::assert_snapshot!(units(&plan), @r"
+    GPU-0::0 false no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing
+    GPU-0::1 false no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing
+    ");
+    insta::assert_snapshot!(lines(&plan), @r"
+    nvidia.com/gpu: GPU-0::0 GPU-0::1
+    (nvidia.com/gpu is not handed out: no MPS control daemon is up for it: /mps/nvidia.com/gpu/.started is not there; start the daemon, or share by time-slicing)
+    ");
+    assert!(plan.notes.iter().all(|note| note.kind.is_problem()));
+}
+
+#[rstest]
+#[case::the_daemon_is_up(mps(), Method::Mps, &[GPU])]
+#[case::nobody_knows_where_daemons_are(Needs::default(), Method::Mps, &[])]
+#[case::shared_otherwise(mps(), Method::TimeSlicing, &[])]
+#[case::auto_without_a_daemon_is_time_slicing(mps(), Method::Auto, &[])]
+fn units_are_well_where_no_daemon_is_missing(
+    #[case] needs: Needs,
+    #[case] method: Method,
+    #[case] up: &[&str],
+) {
+    let pools = with(needs, shared(method, 2, Pool::all("gpu", GPU)));
+    let plan = plan(&pools, &snapshot(vec![card(0)], up));
+    assert_eq!(plan.offers[0].healthy(), 2);
+    assert!(plan.notes.iter().all(|note| !note.kind.is_problem()));
+}
+
+#[test]
+fn the_ids_are_the_same_with_and_without_the_daemon() {
+    let pools = with(mps(), shared(Method::Mps, 3, Pool::all("gpu", GPU)));
+    let ids = |up: &[&str]| -> Vec<String> {
+        let plan = plan(&pools, &snapshot(vec![card(0), card(1)], up));
+        let units = plan.offers[0].units.iter();
+        units.map(|unit| unit.id.to_string()).collect()
+    };
+    assert_eq!(ids(&[]), ids(&[GPU]));
+}
+
+#[test]
+fn a_device_that_is_unhealthy_keeps_its_own_reason() {
+    let pools = with(mps(), shared(Method::Mps, 2, Pool::all("gpu", GPU)));
+    let devices = vec![sick(card(0), CauseKind::Event, "XID 79")];
+    let plan = plan(&pools, &snapshot(devices, &[]));
+    assert!(plan.offers[0].units[0].reason.contains("XID 79"));
+}
+
+#[rstest]
+#[case::all_there(true, &[0], &[0, 1], true)]
+#[case::one_missing(true, &[0, 5], &[0], false)]
+#[case::not_required(false, &[0], &[], true)]
+#[case::none_asked_for(true, &[], &[], true)]
+fn a_required_channel_that_is_missing_holds_units_back(
+    #[case] required: bool,
+    #[case] asked: &[u32],
+    #[case] there: &[u32],
+    #[case] healthy: bool,
+) {
+    let needs = Needs {
+        imex: required,
+        ..Needs::default()
+    };
+    let pools = with(needs, channelled(asked));
+    let snapshot = seen(vec![card(0)], there);
+    let plan = plan(&pools, &snapshot);
+    assert_eq!(plan.offers[0].units[0].healthy, healthy);
+    match healthy {
+        true => assert_eq!(kinds(&plan), []),
+        false => {
+            assert_eq!(kinds(&plan), [NoteKind::ImexChannel]);
+            insta::assert_snapshot!(plan.offers[0].units[0].reason, @"IMEX channel 5 is required and /dev/nvidia-caps-imex-channels/channel5 is not visible to the agent; have the driver make it, or do not require it (`imexRequired`, in NVIDIA's config `imex.required`)");
+        }
+    }
+    assert_eq!(missing_channels(&pools, &snapshot).is_empty(), healthy);
+}
+
+#[test]
+fn channels_are_no_matter_of_other_vendors() {
+    let needs = Needs {
+        imex: true,
+        ..Needs::default()
+    };
+    let other = entry(model::Device::card_of("amd", "amd-0", "MI300X"));
+    let plan = plan(&with(needs, channelled(&[0])), &seen(vec![other], &[]));
+    assert_eq!(plan.offers[0].healthy(), 1);
+    assert_eq!(kinds(&plan), []);
+}
+
+#[test]
+fn missing_channels_are_told_once_even_without_a_device() {
+    let needs = Needs {
+        imex: true,
+        ..Needs::default()
+    };
+    let pools = Pools {
+        needs,
+        ..pools(vec![channelled(&[3, 1]), channelled(&[1, 2])])
+    };
+    assert_eq!(missing_channels(&pools, &seen(Vec::new(), &[2])), [1, 3]);
+}

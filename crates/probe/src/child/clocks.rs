@@ -1,0 +1,115 @@
+//! When each tier of checks is due.
+
+use std::time::Duration;
+
+use model::Tier;
+use tokio::time::Instant;
+
+/// How often each tier of checks is made; zero is never.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// Does it work.
+    pub working: Duration,
+    /// Does it work as well as it could.
+    pub performing: Duration,
+    /// Is it getting worse.
+    pub trend: Duration,
+}
+
+/// The clocks of the tiers that are made of driver calls.
+#[derive(Debug)]
+pub(super) struct Clocks(Vec<Clock>);
+
+#[derive(Debug)]
+struct Clock {
+    tier: Tier,
+    period: Duration,
+    due: Instant,
+}
+
+// === impl Periods ===
+
+impl Default for Periods {
+    fn default() -> Self {
+        Self {
+            working: Duration::from_secs(60),
+            performing: Duration::from_secs(5 * 60),
+            trend: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+// === impl Clocks ===
+
+impl Clocks {
+    /// All are due at `now`, but for those that never are.
+    pub(super) fn new(periods: &Periods, now: Instant) -> Self {
+        let tiers = [
+            (Tier::Working, periods.working),
+            (Tier::Performing, periods.performing),
+            (Tier::Trend, periods.trend),
+        ];
+        let clocks = tiers.into_iter().filter(|(_, period)| !period.is_zero());
+        let due = now;
+        Self(
+            clocks
+                .map(|(tier, period)| Clock { tier, period, due })
+                .collect(),
+        )
+    }
+
+    /// The tiers that are due; they are again a period later.
+    pub(super) fn take(&mut self, now: Instant) -> Vec<Tier> {
+        let mut due = Vec::new();
+        for clock in self.0.iter_mut().filter(|clock| clock.due <= now) {
+            clock.due = now + clock.period;
+            due.push(clock.tier);
+        }
+        due
+    }
+
+    /// All are due now: what they said is of no worth any more.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        for clock in &mut self.0 {
+            clock.due = clock.due.min(now);
+        }
+    }
+
+    /// [`Clocks::hurry`] for one tier.
+    pub(super) fn hurry_tier(&mut self, tier: Tier, now: Instant) {
+        for clock in self.0.iter_mut().filter(|clock| clock.tier == tier) {
+            clock.due = clock.due.min(now);
+        }
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.iter().map(|clock| clock.due).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tier_has_its_own_clock_and_zero_is_never() {
+        let now = Instant::now();
+        let periods = Periods {
+            working: Duration::from_secs(60),
+            performing: Duration::from_secs(90),
+            trend: Duration::ZERO,
+        };
+        let mut clocks = Clocks::new(&periods, now);
+        let at = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(clocks.take(now), [Tier::Working, Tier::Performing]);
+        assert_eq!(clocks.take(at(59)), []);
+        assert_eq!(clocks.next(), Some(at(60)));
+        assert_eq!(clocks.take(at(61)), [Tier::Working]);
+        assert_eq!(clocks.take(at(95)), [Tier::Performing]);
+        clocks.hurry_tier(Tier::Working, at(96));
+        assert_eq!(clocks.take(at(96)), [Tier::Working]);
+        clocks.hurry(at(97));
+        assert_eq!(clocks.take(at(97)), [Tier::Working, Tier::Performing]);
+    }
+}

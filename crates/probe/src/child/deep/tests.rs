@@ -1,0 +1,85 @@
+use super::*;
+
+fn check(script: &str, limit: Duration) -> DeepCheck {
+    DeepCheck {
+        command: ["sh", "-c", script].map(str::to_owned).into(),
+        period: Duration::from_secs(3600),
+        limit,
+    }
+}
+
+fn cards() -> Vec<Patient> {
+    ["a", "b"]
+        .map(|id| Patient {
+            id: format!("GPU-{id}").into(),
+            at: format!("at-{id}"),
+        })
+        .into()
+}
+
+/// Runs a round to its end.
+fn round(check: DeepCheck, busy: impl Fn(&DeviceId) -> Option<String>) -> Vec<(String, Outcome)> {
+    let mut deep = Deep::new(check, Instant::now());
+    deep.begin(cards, Instant::now());
+    let mut told = Vec::new();
+    for _ in 0..1000 {
+        told.extend(deep.go_on(&busy, Instant::now()));
+        if told.len() == 2 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    deep.begin(|| panic!("the next round is an hour away"), Instant::now());
+    told.into_iter()
+        .map(|checkup| match checkup.reading.values {
+            Values::Deep(outcome) => (checkup.device.to_string(), outcome),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_command_is_told_its_card_and_its_last_words_are_kept() {
+    let script = r#"head -c 9000 /dev/zero | tr '\0' x; echo; echo "$OSTLER_DEVICE $OSTLER_CARD" >&2
+        [ "$OSTLER_DEVICE" = GPU-a ]"#;
+    let told = round(check(script, Duration::from_secs(60)), |_| None);
+    let (device, first) = &told[0];
+    assert_eq!((device.as_str(), first.passed), ("GPU-a", Some(true)));
+    assert!(first.output.ends_with("x\nGPU-a at-a"), "{}", first.output);
+    assert!(first.output.len() <= TAIL);
+    let (device, second) = &told[1];
+    assert_eq!((device.as_str(), second.passed), ("GPU-b", Some(false)));
+    assert!(
+        second.output.ends_with("GPU-b at-b\nexit status: 1"),
+        "{}",
+        second.output
+    );
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_and_has_failed() {
+    let told = round(
+        check("echo begun; exec sleep 1000", Duration::from_millis(300)),
+        |_| None,
+    );
+    assert_eq!(told[0].1.passed, Some(false));
+    assert!(told[0].1.output.contains("took longer than"), "{told:?}");
+}
+
+#[test]
+fn a_busy_card_is_left_alone_and_the_reason_told() {
+    let busy = |id: &DeviceId| (id.as_str() == "GPU-a").then(|| "process 7 is on it".to_owned());
+    let told = round(check("true", Duration::from_secs(60)), busy);
+    assert_eq!(told[0].1.passed, None);
+    assert_eq!(told[0].1.output, "not run: process 7 is on it");
+    assert_eq!(told[1].1.passed, Some(true));
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_named_and_no_verdict() {
+    let mut absent = check("", Duration::from_secs(60));
+    absent.command = vec!["/no/such/program".to_owned()];
+    let told = round(absent, |_| None);
+    assert_eq!(told[0].1.passed, None);
+    assert!(told[0].1.output.starts_with("cannot run /no/such/program:"));
+}

@@ -1,0 +1,184 @@
+//! The check-ups of a card and of the MIG devices on it: facts of how well they are. What a device
+//! does not support is named, and a device that is gone is asked nothing more.
+
+use model::{
+    CallFailure, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Work,
+    Working,
+};
+use nvml::{Calls, Code, Device, Error, Joining, Threshold};
+
+use super::card::failure;
+
+/// Asks the questions of one check-up.
+#[derive(Debug, Default)]
+struct Exam {
+    unsupported: Vec<String>,
+    failures: Vec<CallFailure>,
+}
+
+/// What a tier reads of a card; `None` for one that is not made of driver calls. A call about links
+/// that hangs is held against the links and not against the card; without `links` none is made.
+pub(super) fn card(card: Device<'_>, tier: Tier, links: Option<&Calls>) -> Option<Reading> {
+    let mut exam = Exam::default();
+    let values = match tier {
+        Tier::Working => Values::Working(working(card, &mut exam)),
+        Tier::Performing => Values::Performing(performing(card, &mut exam, links)),
+        Tier::Trend => Values::Trend(trend(card, &mut exam)),
+        Tier::Present | Tier::Deep => return None,
+    };
+    Some(exam.conclude(values))
+}
+
+/// What a tier reads of a MIG device: of all that only its own memory errors.
+pub(super) fn partition(part: Device<'_>, tier: Tier) -> Option<Reading> {
+    if tier != Tier::Working {
+        return None;
+    }
+    let mut exam = Exam::default();
+    let values = Working {
+        ecc_uncorrected: exam.ask(&["ecc_uncorrected"], || part.sram_uncorrected()),
+        ..Working::default()
+    };
+    Some(exam.conclude(Values::Working(values)))
+}
+
+/// The check-up of a device that gives no handle.
+pub(super) fn refused(error: &Error, tier: Tier) -> Option<Reading> {
+    let values = match tier {
+        Tier::Working => Values::Working(Working::default()),
+        Tier::Performing => Values::Performing(Performing::default()),
+        Tier::Trend => Values::Trend(Trend::default()),
+        Tier::Present | Tier::Deep => return None,
+    };
+    let mut exam = Exam::default();
+    exam.failures.push(failure(error));
+    Some(exam.conclude(values))
+}
+
+fn working(card: Device<'_>, exam: &mut Exam) -> Working {
+    let ecc_uncorrected = exam.ask(&["ecc_uncorrected"], || card.ecc_uncorrected());
+    let rows = exam.ask(&["remap_failed", "remap_pending"], || card.rows());
+    Working {
+        ecc_uncorrected,
+        remap_pending: rows.map(|rows| rows.pending),
+        remap_failed: rows.map(|rows| rows.failed),
+        retirement_pending: exam.ask(&["retirement_pending"], || card.retirement_pending()),
+        fabric: exam.ask(&["fabric"], || card.joining()).map(fabric),
+        recovery: exam
+            .ask(&["recovery"], || card.recovery_action())
+            .map(recovery),
+    }
+}
+
+fn performing(card: Device<'_>, exam: &mut Exam, links: Option<&Calls>) -> Performing {
+    let (nvlink_errors, nvlinks_down) = links.map_or((None, None), |calls| {
+        calls.during(Work::Links, || {
+            (
+                exam.ask(&["nvlink_errors"], || card.link_errors()),
+                exam.ask(&["nvlinks_down"], || links_down(card)),
+            )
+        })
+    });
+    let reasons = exam.ask(&["throttled"], || card.clock_reasons());
+    Performing {
+        throttled: reasons.map(|reasons| reasons.into_iter().map(str::to_owned).collect()),
+        pcie_width: exam.ask(&["pcie_width"], || card.pcie_width()),
+        pcie_width_max: exam.ask(&["pcie_width_max"], || card.max_pcie_width()),
+        pcie_generation: exam.ask(&["pcie_generation"], || card.pcie_generation()),
+        pcie_generation_max: exam.ask(&["pcie_generation_max"], || card.max_pcie_generation()),
+        utilization_percent: exam.ask(&["utilization_percent"], || card.utilization()),
+        nvlink_errors,
+        nvlinks_down,
+        temperature_celsius: exam.ask(&["temperature_celsius"], || card.temperature()),
+        slowdown_celsius: exam.ask(&["slowdown_celsius"], || {
+            card.threshold(Threshold::Slowdown)
+        }),
+        shutdown_celsius: exam.ask(&["shutdown_celsius"], || {
+            card.threshold(Threshold::Shutdown)
+        }),
+    }
+}
+
+fn trend(card: Device<'_>, exam: &mut Exam) -> Trend {
+    let rows = exam.ask(&["remapped_rows"], || card.rows());
+    Trend {
+        ecc_corrected: exam.ask(&["ecc_corrected"], || card.ecc_corrected()),
+        remapped_rows: rows.map(|rows| u64::from(rows.corrected) + u64::from(rows.uncorrected)),
+        pcie_replays: exam.ask(&["pcie_replays"], || card.pcie_replays()),
+        energy_millijoules: exam.ask(&["energy_millijoules"], || card.energy()),
+    }
+}
+
+/// How many of the card's NVLinks are down.
+fn links_down(card: Device<'_>) -> Result<u32, Error> {
+    let mut down = 0;
+    for link in 0..Device::LINKS {
+        match card.link_up(link) {
+            Ok(up) => down += u32::from(!up),
+            // There are no more, or none at all.
+            Err(error) if link > 0 && (is_unknown(&error) || error.is_not_supported()) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(down)
+}
+
+fn fabric(joining: Joining) -> FabricState {
+    match joining {
+        Joining::None => FabricState::None,
+        Joining::NotStarted => FabricState::NotStarted,
+        // A state that is not known here is at least not the end.
+        Joining::InProgress | Joining::Other(_) => FabricState::InProgress,
+        Joining::Ended(Ok(())) => FabricState::Joined,
+        Joining::Ended(Err(code)) => FabricState::Failed(code.to_string()),
+    }
+}
+
+fn recovery(number: u32) -> RecoveryAction {
+    match number {
+        0 => RecoveryAction::None,
+        1 => RecoveryAction::Reset,
+        2 => RecoveryAction::Reboot,
+        3 => RecoveryAction::DrainP2p,
+        4 => RecoveryAction::DrainAndReset,
+        other => RecoveryAction::Other(other),
+    }
+}
+
+/// Whether a driver does not know what it was asked for: our arguments are constants, so it is old.
+fn is_unknown(error: &Error) -> bool {
+    error.code() == Some(Code::INVALID_ARGUMENT)
+}
+
+// === impl Exam ===
+
+impl Exam {
+    /// The answer to the question behind `fields`; `None` where there is none.
+    fn ask<T>(
+        &mut self,
+        fields: &[&str],
+        question: impl FnOnce() -> Result<T, Error>,
+    ) -> Option<T> {
+        if self.failures.iter().any(|failure| failure.fatal) {
+            return None;
+        }
+        match question() {
+            Ok(answer) => return Some(answer),
+            Err(error) if error.is_not_supported() || is_unknown(&error) => {
+                self.unsupported
+                    .extend(fields.iter().map(|&field| field.to_owned()));
+            }
+            Err(error) => self.failures.push(failure(&error)),
+        }
+        None
+    }
+
+    fn conclude(mut self, values: Values) -> Reading {
+        self.unsupported.sort();
+        Reading {
+            values,
+            unsupported: self.unsupported,
+            failures: self.failures,
+        }
+    }
+}

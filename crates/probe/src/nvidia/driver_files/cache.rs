@@ -1,0 +1,158 @@
+//! The loader's cache, `/etc/ld.so.cache`: where the host's loader finds libraries by name. Only
+//! glibc's newer form is read, and only entries for 64 bit on x86 and ARM.
+
+/// The magic and the version of the newer form.
+const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
+
+/// The magic of the older form, which the newer one may follow.
+const OLD: &[u8] = b"ld.so-1.7.0";
+
+/// Sizes of the older form's head and entries, and of the newer one's.
+const OLD_HEAD: usize = 16;
+const OLD_ENTRY: usize = 12;
+const HEAD: usize = 48;
+const ENTRY: usize = 24;
+
+/// The newer form starts at a multiple of this.
+const ALIGNED: usize = 8;
+
+/// The mark of a file whose numbers are big-endian.
+const BIG_ENDIAN: u8 = 3;
+
+/// What an entry's flags say of its machine: x86-64 and AArch64.
+const MACHINES: [u32; 2] = [0x0300, 0x0a00];
+
+/// The longest path that is taken.
+const LONGEST: usize = 4096;
+
+/// An entry: the name a program asks for, and where the library is.
+pub(super) type Entry<'a> = (&'a str, &'a str);
+
+/// The entries for 64-bit machines. Bytes that make no sense give none, or end the list.
+pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    let table = table(bytes).filter(|table| table.get(28).is_some_and(|f| f & 3 != BIG_ENDIAN));
+    let count = table.and_then(|table| number(table, 20)).unwrap_or(0);
+    (0..count).map_while(move |n| entry(table?, n)).flatten()
+}
+
+/// The newer form's part of the file.
+fn table(bytes: &[u8]) -> Option<&[u8]> {
+    let start = match bytes.starts_with(OLD) {
+        false => 0,
+        true => {
+            let entries = number(bytes, 12)?.checked_mul(OLD_ENTRY)?;
+            entries.checked_add(OLD_HEAD)?.next_multiple_of(ALIGNED)
+        }
+    };
+    bytes.get(start..).filter(|table| table.starts_with(MAGIC))
+}
+
+/// Entry number `n`, where the table reaches that far; `Some(None)` for one that is not wanted.
+fn entry(table: &[u8], n: usize) -> Option<Option<Entry<'_>>> {
+    let at = n.checked_mul(ENTRY)?.checked_add(HEAD)?;
+    let entry = table.get(at..at.checked_add(ENTRY)?)?;
+    let flags = u32::try_from(number(entry, 0)?).ok()?;
+    if !MACHINES.contains(&(flags & 0xff00)) {
+        return Some(None);
+    }
+    let text = |at| string(table, number(entry, at)?);
+    Some(text(4).zip(text(8)))
+}
+
+/// The text at an offset, up to its end.
+fn string(table: &[u8], at: usize) -> Option<&str> {
+    let rest = table.get(at..)?;
+    let rest = rest.get(..LONGEST.min(rest.len()))?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+/// The number at an offset.
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A cache with these entries, as `ldconfig` writes it.
+    fn cache(entries: &[(u32, &str, &str)]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let mut strings = Vec::new();
+        let start = HEAD + ENTRY * entries.len();
+        let mut table = Vec::new();
+        for (flags, key, path) in entries {
+            let mut place = |text: &str| {
+                let at = u32::try_from(start + strings.len()).unwrap();
+                strings.extend_from_slice(text.as_bytes());
+                strings.push(0);
+                at
+            };
+            let (key, path) = (place(key), place(path));
+            for word in [*flags, key, path, 0, 0, 0] {
+                table.extend(word.to_le_bytes());
+            }
+        }
+        bytes.extend(u32::try_from(entries.len()).unwrap().to_le_bytes());
+        bytes.extend(u32::try_from(strings.len()).unwrap().to_le_bytes());
+        bytes.extend([2, 0, 0, 0]);
+        bytes.resize(HEAD, 0);
+        [bytes, table, strings].concat()
+    }
+
+    const ENTRIES: [(u32, &str, &str); 3] = [
+        (0x0303, "libcuda.so.1", "/usr/lib64/libcuda.so.1"),
+        (0x0003, "libcuda.so.1", "/usr/lib/libcuda.so.1"),
+        (0x0a03, "libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"),
+    ];
+
+    #[test]
+    fn lists_the_entries_of_64_bit_machines() {
+        let bytes = cache(&ENTRIES);
+        let expected = [
+            ("libcuda.so.1", "/usr/lib64/libcuda.so.1"),
+            ("libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"),
+        ];
+        assert_eq!(entries(&bytes).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn finds_the_newer_form_behind_the_older_one() {
+        let mut old = OLD.to_vec();
+        old.push(0);
+        old.extend(3_u32.to_le_bytes());
+        old.resize((OLD_HEAD + 3 * OLD_ENTRY).next_multiple_of(ALIGNED), 0);
+        let bytes = [old, cache(&ENTRIES)].concat();
+        assert_eq!(entries(&bytes).count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_or_of_another_order_ends_the_list() {
+        let bytes = cache(&ENTRIES);
+        for end in 0..bytes.len() {
+            assert!(entries(&bytes[..end]).count() <= 2);
+        }
+        let mut other = bytes.clone();
+        other[28] = BIG_ENDIAN;
+        assert_eq!(entries(&other).count(), 0);
+        assert_eq!(entries(b"ld.so-1.7.0").count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_passed_over(
+            rubbish in proptest::collection::vec(any::<u8>(), 0..300),
+            at in 0..200_usize,
+        ) {
+            let _ = entries(&rubbish).count();
+            let mut bytes = cache(&ENTRIES);
+            let places = bytes.iter_mut().skip(20 + at);
+            places.zip(&rubbish).for_each(|(to, from)| *to = *from);
+            let _ = entries(&bytes).take(100_000).count();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a driver has beside its libraries: settings, firmware, sockets, programs.
+
+use model::FileKind;
+
+use super::search::{Search, Want, join};
+
+/// Where settings are.
+const SHARES: [&str; 3] = ["/etc", "/usr/local/share", "/usr/share"];
+
+/// Settings and data for EGL, OptiX, OpenCL and the X server.
+const CONFIGS: [&str; 8] = [
+    "glvnd/egl_vendor.d/10_nvidia.json",
+    "egl/egl_external_platform.d/15_nvidia_gbm.json",
+    "egl/egl_external_platform.d/10_nvidia_wayland.json",
+    "egl/egl_external_platform.d/09_nvidia_wayland2.json",
+    "nvidia/nvoptix.bin",
+    "X11/xorg.conf.d/10-nvidia.conf",
+    "X11/xorg.conf.d/nvidia-drm-outputclass.conf",
+    "OpenCL/vendors/nvidia.icd",
+];
+
+/// Settings for Vulkan. A container wants them in its `/etc`; some drivers have them in their root.
+const VULKAN: [&str; 5] = [
+    "vulkan/icd.d/nvidia_icd.json",
+    "vulkan/icd.d/nvidia_icd.x86_64.json",
+    "vulkan/icd.d/nvidia_icd.aarch64.json",
+    "vulkan/icd.d/nvidia_layers.json",
+    "vulkan/implicit_layer.d/nvidia_layers.json",
+];
+
+/// Where the kernel looks for firmware, apart from folders for one kernel.
+const FIRMWARE: [&str; 2] = ["/lib/firmware/updates", "/lib/firmware"];
+
+/// The kernel's own setting of one more such folder, and its release.
+const FIRMWARE_PATH: &str = "/sys/module/firmware_class/parameters/path";
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// Where daemons have their sockets, and which.
+const RUNS: [&str; 2] = ["/run", "/var/run"];
+const SOCKETS: [&str; 2] = ["nvidia-persistenced/socket", "nvidia-fabricmanager/socket"];
+
+/// The folder of an MPS daemon.
+const MPS: &str = "/tmp/nvidia-mps";
+
+/// Where programs are.
+const BINS: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+const BINARIES: [&str; 7] = [
+    "nvidia-smi",
+    "nvidia-debugdump",
+    "nvidia-persistenced",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "nvidia-imex",
+    "nvidia-imex-ctl",
+];
+
+/// Programs that a container runtime runs as hooks, and where they may be besides.
+const HOOKS: [&str; 2] = ["nvidia-cdi-hook", "nvidia-ctk"];
+const TOOLKIT: [&str; 2] = ["/usr/local/nvidia/toolkit", "/usr/local/nvidia/bin"];
+
+/// Adds everything of this version.
+pub(super) fn add(search: &mut Search<'_>, version: &str) {
+    configs(search);
+    vulkan(search);
+    firmware(search, version);
+    sockets(search);
+    for name in BINARIES {
+        let places = BINS.map(|folder| join(folder, name));
+        first(search, &places, Want::Program, FileKind::Binary);
+    }
+    for (path, want) in [
+        ("/run/udev", Want::Folder),
+        ("/etc/cufile.json", Want::File),
+    ] {
+        first(search, &[path.to_owned()], want, FileKind::Gds);
+    }
+}
+
+/// The programs that can be run as hooks, where a person finds them.
+pub(super) fn hooks(search: &mut Search<'_>) -> Vec<String> {
+    let folders = || BINS.iter().chain(&TOOLKIT);
+    let mut found = Vec::new();
+    for name in HOOKS {
+        let mut places = folders().map(|folder| join(folder, name));
+        found.extend(places.find(|place| search.get(place, Want::Program).is_some()));
+    }
+    found
+}
+
+fn configs(search: &mut Search<'_>) {
+    for name in CONFIGS {
+        for share in SHARES {
+            let place = join(share, name);
+            first(search, &[place], Want::File, FileKind::Config);
+        }
+    }
+}
+
+fn vulkan(search: &mut Search<'_>) {
+    for name in VULKAN {
+        let places = SHARES.iter().chain(&["/"]).map(|share| join(share, name));
+        let mut found = places.filter_map(|place| search.get(&place, Want::File));
+        if let Some(path) = found.next() {
+            drop(found);
+            search.add(path, FileKind::Config, Some(&join("/etc", name)));
+        }
+    }
+}
+
+fn firmware(search: &mut Search<'_>, version: &str) {
+    let files = search.files();
+    let own = files.text(FIRMWARE_PATH, None);
+    let own = own.filter(|path| path.starts_with('/') && !path.contains(char::is_control));
+    let release = files.text(RELEASE, None);
+    let release = release.filter(|text| is_name(text));
+    let mut folders: Vec<String> = own.into_iter().collect();
+    for folder in FIRMWARE {
+        folders.extend(release.iter().map(|release| join(folder, release)));
+        folders.push(folder.to_owned());
+    }
+    for folder in folders {
+        let place = join(&folder, &format!("nvidia/{version}"));
+        let Some(real) = search.folder(&place) else {
+            continue;
+        };
+        for (name, _) in search.list(&real).items {
+            if name.starts_with("gsp") && name.ends_with(".bin") {
+                let file = join(&place, &name);
+                first(search, &[file], Want::File, FileKind::Firmware);
+            }
+        }
+    }
+}
+
+fn sockets(search: &mut Search<'_>) {
+    for name in SOCKETS {
+        let places = RUNS.map(|folder| join(folder, name));
+        first(search, &places, Want::Socket, FileKind::Ipc);
+    }
+    first(search, &[MPS.to_owned()], Want::Folder, FileKind::Ipc);
+}
+
+/// Adds the first of these places that has what is wanted, for the same place in a container.
+fn first(search: &mut Search<'_>, places: &[String], want: Want, kind: FileKind) {
+    for place in places {
+        if let Some(path) = search.get(place, want) {
+            search.add(path, kind, Some(place));
+            return;
+        }
+    }
+}
+
+/// Whether a text is the name of something in a folder.
+pub(super) fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+~".contains(c);
+    !text.is_empty() && !text.starts_with('.') && text.len() < 128 && text.chars().all(plain)
+}

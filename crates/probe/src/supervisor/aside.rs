@@ -1,0 +1,189 @@
+//! What is released now, whether its handles are closed, and when it counts as taken back. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{
+    orders::{Until, Which},
+    process::{Number, Role},
+};
+use crate::{
+    protocol::CardRef,
+    sighting::{Release, Released},
+};
+
+/// Every release, also one that has ended and whose card no process has looked at again yet.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    entries: BTreeMap<Which, Entry>,
+}
+
+/// What an order changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Released now and not before.
+    pub(super) released: Vec<Which>,
+    /// Taken back.
+    pub(super) resumed: Vec<Which>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    until: Timestamp,
+    /// Processes up to this one may hold handles.
+    before: Number,
+    /// It was taken back; processes after this one look at it.
+    resumed: Option<Number>,
+}
+
+// === impl Aside ===
+
+impl Aside {
+    /// Takes in what is ordered; `started` is the number of the last process.
+    pub(super) fn obey(&mut self, wanted: &BTreeMap<Which, Until>, started: Number) -> Change {
+        let mut change = Change::default();
+        for (which, until) in wanted {
+            match self.entries.get_mut(which) {
+                Some(entry) if entry.resumed.is_none() => entry.until = until.time,
+                _ => {
+                    let entry = Entry {
+                        until: until.time,
+                        before: started,
+                        resumed: None,
+                    };
+                    self.entries.insert(*which, entry);
+                    change.released.push(*which);
+                }
+            }
+        }
+        for (which, entry) in &mut self.entries {
+            if !wanted.contains_key(which) && entry.resumed.is_none() {
+                entry.resumed = Some(started);
+                change.resumed.push(*which);
+            }
+        }
+        change
+    }
+
+    /// Whether nothing may be looked at.
+    pub(super) fn holds_all(&self) -> bool {
+        self.holds(Which::All)
+    }
+
+    /// Whether `card` may not be looked at.
+    pub(super) fn holds_card(&self, card: CardRef) -> bool {
+        self.holds_all() || self.holds(Which::Card(card))
+    }
+
+    /// The cards that may not be looked at.
+    pub(super) fn cards(&self) -> impl Iterator<Item = CardRef> {
+        self.entries.keys().filter_map(|which| match which {
+            Which::Card(card) if self.holds(*which) => Some(*card),
+            _ => None,
+        })
+    }
+
+    /// The main process `number` reported: what was taken back before it started is seen again.
+    pub(super) fn reported(&mut self, number: Number) {
+        self.entries
+            .retain(|_, entry| entry.resumed.is_none_or(|last| number <= last));
+    }
+
+    /// No process reports: nothing is gained by calling released what is just not watched.
+    pub(super) fn failed(&mut self) {
+        self.entries.retain(|_, entry| entry.resumed.is_none());
+    }
+
+    /// What to tell; `live` are the processes that have not ended.
+    pub(super) fn released(&self, live: &BTreeMap<Number, Role>) -> Released {
+        let mut released = Released::default();
+        for (which, entry) in &self.entries {
+            let mut older = live.range(..=entry.before);
+            let release = Release {
+                until: entry.until,
+                closed: !older.any(|(_, role)| which.is_touched_by(*role)),
+            };
+            match which {
+                Which::All => released.all = Some(release),
+                Which::Card(card) => {
+                    released.cards.insert(*card, release);
+                }
+            }
+        }
+        released
+    }
+
+    fn holds(&self, which: Which) -> bool {
+        let entry = self.entries.get(&which);
+        entry.is_some_and(|entry| entry.resumed.is_none())
+    }
+}
+
+// === impl Which ===
+
+impl Which {
+    /// Whether a process with this role may have handles to it.
+    pub(super) fn is_touched_by(self, role: Role) -> bool {
+        match (self, role) {
+            (Self::All, _) | (Self::Card(_), Role::Main) => true,
+            (Self::Card(card), Role::Solo(tried)) => card == tried,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    fn card(index: u32) -> CardRef {
+        CardRef::Index(index)
+    }
+
+    fn wanted(which: &[Which]) -> BTreeMap<Which, Until> {
+        let until = Until {
+            time: Timestamp::UNIX_EPOCH,
+            deadline: Instant::now() + Duration::from_secs(60),
+        };
+        which.iter().map(|which| (*which, until)).collect()
+    }
+
+    #[test]
+    fn a_card_is_closed_when_every_process_that_could_touch_it_has_ended() {
+        let mut aside = Aside::default();
+        let change = aside.obey(&wanted(&[Which::Card(card(1))]), 3);
+        assert_eq!(change.released, [Which::Card(card(1))]);
+        let closed = |live: &[(Number, Role)]| {
+            let live = live.iter().copied().collect();
+            aside.released(&live).cards[&card(1)].closed
+        };
+        assert!(!closed(&[(2, Role::Main)]));
+        assert!(!closed(&[(3, Role::Solo(card(1)))]));
+        assert!(closed(&[(3, Role::Solo(card(2)))]));
+        assert!(closed(&[(4, Role::Main)]), "it started without the card");
+    }
+
+    #[test]
+    fn a_release_ends_with_the_first_report_of_a_process_that_looks_again() {
+        let mut aside = Aside::default();
+        aside.obey(&wanted(&[Which::All]), 1);
+        assert!(aside.holds_all() && aside.holds_card(card(0)));
+        let change = aside.obey(&wanted(&[]), 1);
+        assert_eq!(change.resumed, [Which::All]);
+        assert!(!aside.holds_all(), "a process may be started again");
+        aside.reported(1);
+        assert!(aside.released(&BTreeMap::new()).all.is_some());
+        aside.reported(2);
+        assert_eq!(aside.released(&BTreeMap::new()), Released::default());
+    }
+
+    #[test]
+    fn a_second_order_only_moves_the_end() {
+        let mut aside = Aside::default();
+        aside.obey(&wanted(&[Which::Card(card(0))]), 1);
+        let change = aside.obey(&wanted(&[Which::Card(card(0))]), 2);
+        assert_eq!(change, Change::default());
+    }
+}

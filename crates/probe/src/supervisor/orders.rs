@@ -1,0 +1,95 @@
+//! What the agent may tell a supervisor: to look again now, and to keep its hands off a card for a
+//! while.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use tokio::{sync::watch, time::Instant};
+
+use crate::protocol::CardRef;
+
+/// Tells a supervisor what to do. Cheap to clone, never blocks; what was ordered before the
+/// supervisor runs is obeyed before its first process starts.
+#[derive(Clone, Debug)]
+pub struct Orders(watch::Sender<Wanted>);
+
+/// What is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Which {
+    /// Every card: no process is left.
+    All,
+    /// One card: the others are looked at by a process that does not touch this one.
+    Card(CardRef),
+}
+
+/// What was ordered, all of it: a supervisor that was busy misses nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// How often a new look was ordered.
+    pub(super) refreshes: u64,
+    /// What is released.
+    pub(super) released: BTreeMap<Which, Until>,
+}
+
+/// When a release ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Until {
+    /// For people.
+    pub(super) time: Timestamp,
+    /// For us: clocks jump.
+    pub(super) deadline: Instant,
+}
+
+// === impl Orders ===
+
+impl Orders {
+    /// Asks for a new look now. The sighting that it makes is passed on even if nothing changed,
+    /// and the samples of the look follow it.
+    pub fn refresh(&self) {
+        self.0.send_modify(|wanted| wanted.refreshes += 1);
+    }
+
+    /// Gives `which` up for `time`: no probe looks at it, and every driver handle to it is closed
+    /// within two seconds, as the sighting then says. It is taken back by itself; a second order
+    /// for the same card replaces the first. Returns when it will be taken back.
+    pub fn release(&self, which: Which, time: Duration) -> Timestamp {
+        // A length that no calendar holds is for ever, as far as a process lives.
+        let time = time.min(Duration::from_hours(24 * 365));
+        let until = Until {
+            time: Timestamp::now() + time,
+            deadline: Instant::now() + time,
+        };
+        self.0.send_modify(|wanted| {
+            wanted.released.insert(which, until);
+        });
+        until.time
+    }
+
+    /// Takes `which` back now; `Which::All` takes back everything. `false` where nothing of it was
+    /// released.
+    pub fn resume(&self, which: Which) -> bool {
+        self.0.send_if_modified(|wanted| match which {
+            Which::All => !std::mem::take(&mut wanted.released).is_empty(),
+            Which::Card(_) => wanted.released.remove(&which).is_some(),
+        })
+    }
+
+    /// Takes back what was released until now.
+    pub(super) fn expire(&self, now: Instant) {
+        self.0.send_if_modified(|wanted| {
+            let before = wanted.released.len();
+            wanted.released.retain(|_, until| now < until.deadline);
+            wanted.released.len() < before
+        });
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Wanted> {
+        self.0.subscribe()
+    }
+}
+
+impl Default for Orders {
+    fn default() -> Self {
+        Self(watch::Sender::new(Wanted::default()))
+    }
+}

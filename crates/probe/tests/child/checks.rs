@@ -1,0 +1,197 @@
+//! The checks of a probe process: when they come, what they do to the survey, and the command that a
+//! user names for deep ones.
+
+use std::collections::BTreeSet;
+
+use model::{Tier, Values, Work};
+use probe::protocol::Message;
+use sim::Effect;
+
+use crate::{
+    node::{Rig, target, wait_for},
+    process::{DEEP, Kind, Process, WORKING},
+};
+
+#[test]
+fn the_first_checks_follow_the_first_report_and_its_links() {
+    let rig = Rig::new("dgx-a100");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let mut kinds = Vec::new();
+    let mut tiers = BTreeSet::new();
+    let mut cards = BTreeSet::new();
+    while tiers.len() < 3 || cards.len() < 8 {
+        match process.next() {
+            Message::Report(_) => kinds.push("report"),
+            Message::Checkup(checkup) => {
+                kinds.push("checkup");
+                tiers.insert(checkup.reading.values.tier());
+                cards.insert(checkup.device);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(kinds[..3], ["report", "report", "checkup"]);
+    assert_eq!(
+        tiers.into_iter().collect::<Vec<_>>(),
+        [Tier::Working, Tier::Performing, Tier::Trend]
+    );
+}
+
+#[test]
+fn a_tier_comes_again_with_its_period_and_the_others_do_not() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start_with(&rig, Kind::Supervised, &[(WORKING, "200")]);
+    let mut tiers = Vec::new();
+    while tiers.iter().filter(|tier| **tier == Tier::Working).count() < 4 {
+        tiers.push(process.checkup().reading.values.tier());
+    }
+    let others = tiers.iter().filter(|tier| **tier != Tier::Working);
+    assert_eq!(others.count(), 2, "{tiers:?}");
+}
+
+#[test]
+fn a_card_that_comes_is_checked_at_once() {
+    let rig = Rig::new("dgx-a100");
+    rig.node.lose(&target("5")).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    for _ in 0..3 * 7 {
+        process.checkup();
+    }
+    rig.node.restore(&target("5")).unwrap();
+    let id = rig.node.gpus().unwrap()[5].uuid.clone();
+    wait_for(|| (process.checkup().device.as_str() == id).then_some(()));
+}
+
+#[test]
+fn a_new_loading_of_the_driver_is_checked_at_once() {
+    let rig = Rig::new("t4");
+    rig.node.set(&target("0"), "ecc-uncorrected", 3).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let uncorrected = |process: &mut Process| {
+        wait_for(|| match process.checkup().reading.values {
+            Values::Working(working) => working.ecc_uncorrected,
+            _ => None,
+        })
+    };
+    assert_eq!(uncorrected(&mut process), 3);
+    rig.node.reload_driver().unwrap();
+    assert_eq!(uncorrected(&mut process), 0);
+}
+
+#[test]
+fn a_refresh_checks_whether_the_cards_work() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    for _ in 0..3 {
+        process.checkup();
+    }
+    process.command(r#"{"type":"refresh"}"#);
+    assert_eq!(process.checkup().reading.values.tier(), Tier::Working);
+}
+
+#[test]
+fn a_check_that_hangs_is_named_with_its_card_as_a_part_of_the_checks() {
+    let rig = Rig::new("dgx-a100");
+    let call = "nvmlDeviceGetRemappedRows";
+    let hang = Effect::Hang { millis: None };
+    rig.node.fault(call, Some(&target("3")), hang).unwrap();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    let stuck = process.wait(|message| match message {
+        Message::Beat(beat) => beat.calls.first().cloned(),
+        _ => None,
+    });
+    let card = rig.node.gpus().unwrap()[3].pci.to_string();
+    assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Checks));
+    assert_eq!(stuck.device, Some(card));
+}
+
+#[test]
+fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
+    let rig = Rig::new("dgx-a100");
+    let hang = Effect::Hang { millis: None };
+    rig.node
+        .fault("nvmlDeviceGetNvLinkState", None, hang)
+        .unwrap();
+    let mut without = Process::start(&rig, Kind::NoLinks);
+    let performing = wait_for(|| match without.checkup().reading.values {
+        Values::Performing(performing) => Some(performing),
+        _ => None,
+    });
+    assert_eq!(performing.nvlinks_down, None);
+    assert_eq!(performing.throttled, Some(Vec::new()));
+}
+
+#[test]
+fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
+    let rig = Rig::new("dgx1-v100");
+    rig.node.set(&target("1"), "utilization", 50).unwrap();
+    let go = rig.node.dir().join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.05; done; echo $OSTLER_CARD; [ $OSTLER_DEVICE != {} ]",
+        go.display(),
+        rig.node.gpus().unwrap()[2].uuid
+    );
+    let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
+    process.report();
+    let cards = rig.node.gpus().unwrap();
+    rig.node.lose(&target("7")).unwrap();
+    process.wait(|message| match message {
+        Message::Report(report) if !report.unreadable.is_empty() => Some(()),
+        _ => None,
+    });
+    fs_err::write(&go, "").unwrap();
+    let mut found = Vec::new();
+    while found.len() < 8 {
+        let checkup = process.checkup();
+        if let Values::Deep(deep) = checkup.reading.values {
+            found.push((checkup.device.to_string(), deep.passed, deep.output));
+        }
+    }
+    found.sort_by_key(|(id, ..)| cards.iter().position(|card| card.uuid == *id));
+    let passed: Vec<_> = found.iter().map(|(_, passed, _)| *passed).collect();
+    let yes = Some(true);
+    assert_eq!(passed, [yes, None, Some(false), yes, yes, yes, yes, None]);
+    assert_eq!(found[0].2, cards[0].pci.to_string());
+    assert!(found[1].2.starts_with("not run: "), "{found:?}");
+    assert!(found[7].2.starts_with("not run: "), "{found:?}");
+}
+
+#[test]
+fn a_deep_check_ends_with_its_probe() {
+    let rig = Rig::new("t4");
+    let mark = rig.node.dir().join("pid");
+    // The command starts another process, which must not be left behind either.
+    let script = format!(
+        "sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait",
+        mark.display()
+    );
+    let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
+    process.report();
+    let pid = wait_for(|| fs_err::read_to_string(&mark).ok());
+    let alive = format!("/proc/{}/status", pid.trim());
+    let is_there = || {
+        let status = fs_err::read_to_string(&alive).unwrap_or_default();
+        !status.is_empty() && !status.contains("State:\tZ")
+    };
+    assert!(is_there());
+    process.close();
+    process.ended();
+    wait_for(|| (!is_there()).then_some(()));
+}
+
+#[test]
+fn what_a_probe_has_open_is_closed_with_it() {
+    let rig = Rig::new("dgx-a100");
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    process.checkup();
+    let id = process.id();
+    let held = || {
+        let cards = rig.node.holders().unwrap();
+        cards.iter().filter(|card| card.pids.contains(&id)).count()
+    };
+    assert_eq!(held(), 8);
+    process.close();
+    process.ended();
+    assert_eq!(held(), 0);
+}

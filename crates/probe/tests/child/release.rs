@@ -1,0 +1,137 @@
+//! Releasing cards, with real probe processes over the simulated driver.
+
+use std::{path::PathBuf, time::Duration};
+
+use model::Phase;
+use probe::{
+    Sighting, Update,
+    protocol::CardRef,
+    supervisor::{Children, Limits, Orders, Program, Settings, Which, run},
+};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{node::Rig, process};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A supervisor over a node.
+struct Agent {
+    orders: Orders,
+    updates: mpsc::Receiver<Update>,
+    cancel: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Agent {
+    fn start(rig: &Rig) -> Self {
+        let orders = Orders::default();
+        let settings = Settings {
+            name: "nvidia".to_owned(),
+            program: Program {
+                path: "/bin/sh".into(),
+                args: vec![wrapper(rig).display().to_string()],
+            },
+            limits: Limits::default(),
+            children: Children::default(),
+            orders: orders.clone(),
+        };
+        let (sender, updates) = mpsc::channel(64);
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(run(settings, sender, cancel.clone()));
+        Self {
+            orders,
+            updates,
+            cancel,
+            tasks,
+        }
+    }
+
+    async fn until(&mut self, fits: impl Fn(&Sighting) -> bool) -> Sighting {
+        let found = timeout(DEADLINE, async {
+            loop {
+                match self.updates.recv().await.expect("it runs") {
+                    Update::Sighting(sighting) if fits(&sighting) => return *sighting,
+                    _ => {}
+                }
+            }
+        });
+        found.await.expect("no such picture came")
+    }
+
+    async fn stop(mut self) {
+        self.cancel.cancel();
+        let ended = timeout(DEADLINE, self.tasks.join_next());
+        ended.await.expect("stops by itself");
+    }
+}
+
+/// A script that starts this program as the probe, with the arguments that choose cards.
+fn wrapper(rig: &Rig) -> PathBuf {
+    let path = rig.node.dir().join("probe.sh");
+    let program = std::env::current_exe().unwrap();
+    let script = format!(
+        "export {node}={dir} PROBE_TEST_SUPERVISED=1 {cards}=\"$*\"\n\
+         exec {program} --exact probe_process --nocapture --test-threads=1\n",
+        node = process::NODE,
+        cards = process::CARDS,
+        dir = rig.node.dir().display(),
+        program = program.display(),
+    );
+    fs_err::write(&path, script).unwrap();
+    path
+}
+
+/// How many processes have each card open.
+fn open(rig: &Rig) -> Vec<usize> {
+    let cards = rig.node.holders().unwrap();
+    cards.iter().map(|card| card.pids.len()).collect()
+}
+
+#[tokio::test]
+async fn a_released_card_has_no_open_file_and_the_others_have() {
+    let rig = Rig::new("dgx-a100");
+    let mut agent = Agent::start(&rig);
+    agent.until(|s| s.devices.len() == 8).await;
+    assert_eq!(open(&rig), [1; 8]);
+
+    let card = CardRef::Pci(rig.node.gpus().unwrap()[3].pci);
+    agent.orders.release(Which::Card(card), DEADLINE * 10);
+    let closed = |s: &Sighting| s.released.cards.get(&card).is_some_and(|r| r.closed);
+    let seen = agent.until(closed).await;
+    assert_eq!(seen.devices.len(), 7);
+    assert_eq!(open(&rig)[3], 0);
+    // What resets a card finds nobody on it.
+    rig.node
+        .reset(&"3".parse().unwrap(), Duration::ZERO)
+        .unwrap();
+    rig.node.lose(&"5".parse().unwrap()).unwrap();
+    let others = agent.until(|s| s.devices.len() == 6).await;
+    assert!(closed(&others), "the others are watched meanwhile");
+    assert_eq!(open(&rig)[3], 0);
+
+    agent.orders.resume(Which::All);
+    agent
+        .until(|s| s.devices.len() == 7 && s.released.is_empty())
+        .await;
+    assert_eq!(open(&rig)[3], 1);
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn when_all_is_released_nothing_is_open() {
+    let rig = Rig::new("dgx-a100");
+    let mut agent = Agent::start(&rig);
+    agent.until(|s| s.devices.len() == 8).await;
+    agent.orders.release(Which::All, DEADLINE * 10);
+    agent
+        .until(|s| s.released.all.is_some_and(|r| r.closed))
+        .await;
+    assert_eq!(open(&rig), [0; 8]);
+    rig.node.reload_driver().unwrap();
+    agent.orders.resume(Which::All);
+    let back = agent.until(|s| s.devices.len() == 8).await;
+    assert_eq!(back.backend.phase, Phase::Running);
+    agent.stop().await;
+}

@@ -1,0 +1,195 @@
+//! The driver's installation: libraries with their links, programs, firmware and settings, where a
+//! Debian or Ubuntu machine has them. Nothing in it does anything, but `libnvidia-ml.so.1`: loading
+//! it loads the node's library.
+
+use std::path::Path;
+
+use super::Tree;
+use crate::state::{Platform, State};
+
+mod elf;
+mod loader;
+
+pub(super) use elf::Machine;
+
+/// Libraries with the driver's version: the name, the soname's number where it has one, and whether
+/// there is a link without any number.
+const LIBRARIES: [(&str, Option<u32>, bool); 31] = [
+    ("libEGL_nvidia", Some(0), false),
+    ("libGLESv1_CM_nvidia", Some(1), false),
+    ("libGLESv2_nvidia", Some(2), false),
+    ("libGLX_nvidia", Some(0), false),
+    ("libcuda", Some(1), true),
+    ("libcudadebugger", Some(1), false),
+    ("libnvcuvid", Some(1), true),
+    ("libnvidia-allocator", Some(1), true),
+    ("libnvidia-api", Some(1), false),
+    ("libnvidia-cfg", Some(1), true),
+    ("libnvidia-eglcore", None, false),
+    ("libnvidia-encode", Some(1), true),
+    ("libnvidia-fbc", Some(1), true),
+    ("libnvidia-glcore", None, false),
+    ("libnvidia-glsi", None, false),
+    ("libnvidia-glvkspirv", None, false),
+    ("libnvidia-gpucomp", None, false),
+    ("libnvidia-gtk3", None, false),
+    (NVML, Some(1), true),
+    ("libnvidia-ngx", Some(1), false),
+    ("libnvidia-nvvm", Some(4), true),
+    ("libnvidia-opencl", Some(1), false),
+    ("libnvidia-opticalflow", Some(1), true),
+    ("libnvidia-pkcs11", None, false),
+    ("libnvidia-pkcs11-openssl3", None, false),
+    ("libnvidia-ptxjitcompiler", Some(1), true),
+    ("libnvidia-rtcore", None, false),
+    ("libnvidia-tls", None, false),
+    ("libnvidia-wayland-client", None, false),
+    ("libnvoptix", Some(1), false),
+    ("vdpau/libvdpau_nvidia", Some(1), false),
+];
+
+/// The library that is more than a name.
+const NVML: &str = "libnvidia-ml";
+
+/// Libraries with versions of their own: the name, the version and the soname's number.
+const OTHERS: [(&str, &str, u32); 3] = [
+    ("libnvidia-egl-gbm", "1.1.2", 1),
+    ("libnvidia-egl-wayland", "1.1.19", 1),
+    ("libnvidia-nvvm70", "4", 4),
+];
+
+const PROGRAMS: [&str; 9] = [
+    "nvidia-cdi-hook",
+    "nvidia-ctk",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "nvidia-debugdump",
+    "nvidia-imex",
+    "nvidia-imex-ctl",
+    "nvidia-persistenced",
+    "nvidia-smi",
+];
+
+/// Settings, each with the library that it names.
+const SETTINGS: [(&str, &str); 6] = [
+    ("etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n"),
+    (
+        "etc/vulkan/icd.d/nvidia_icd.json",
+        r#"{"file_format_version": "1.0.1", "ICD": {"library_path": "libGLX_nvidia.so.0", "api_version": "1.4.312"}}"#,
+    ),
+    (
+        "usr/share/egl/egl_external_platform.d/10_nvidia_wayland.json",
+        r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "libnvidia-egl-wayland.so.1"}}"#,
+    ),
+    (
+        "usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json",
+        r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "libnvidia-egl-gbm.so.1"}}"#,
+    ),
+    (
+        "usr/share/glvnd/egl_vendor.d/10_nvidia.json",
+        r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "libEGL_nvidia.so.0"}}"#,
+    ),
+    (
+        "usr/share/X11/xorg.conf.d/nvidia-drm-outputclass.conf",
+        "Section \"OutputClass\"\n    Identifier \"nvidia\"\n    MatchDriver \"nvidia-drm\"\n    \
+         Driver \"nvidia\"\nEndSection\n",
+    ),
+];
+
+/// Adds everything; `library` is what `libnvidia-ml.so.1` stands for.
+pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
+    if !matches!(state.machine.platform, Platform::BareMetal | Platform::Vgpu)
+        || !is_name(&state.driver.version)
+    {
+        return;
+    }
+    for (old, new) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("sbin", "usr/sbin")] {
+        tree.link(old, new);
+    }
+    let version = &state.driver.version;
+    libraries(tree, Machine::of(state), version, library);
+    xorg(tree, Machine::of(state), version);
+    for name in PROGRAMS {
+        let script =
+            format!("#!/bin/sh\necho \"{name} {version}: there is no GPU, this is simulated\"\n");
+        tree.program(format!("usr/bin/{name}"), script);
+    }
+    for name in ["gsp_ga10x.bin", "gsp_tu10x.bin"] {
+        tree.file(format!("usr/lib/firmware/nvidia/{version}/{name}"), "GSP");
+    }
+    for (path, text) in SETTINGS {
+        tree.file(path, text);
+    }
+    tree.file("usr/share/nvidia/nvoptix.bin", "OptiX");
+    tree.socket("run/nvidia-persistenced/socket");
+    if state
+        .models
+        .values()
+        .any(|model| model.links_per_switch > 0)
+    {
+        tree.socket("run/nvidia-fabricmanager/socket");
+    }
+}
+
+fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
+    let folder = format!("usr/lib/{}", machine.triplet());
+    let mut cached = Vec::new();
+    for (name, number, bare) in LIBRARIES {
+        let (below, stem) = name.rsplit_once('/').unwrap_or(("", name));
+        let file = format!("{stem}.so.{version}");
+        let soname = number.map_or_else(|| file.clone(), |number| format!("{stem}.so.{number}"));
+        // The one that is really loaded has to be for the machine that it is loaded on.
+        let bytes = match stem == NVML {
+            true => elf::library(Machine::HERE, &soname, Some(nvml)),
+            false => elf::library(machine, &soname, None),
+        };
+        let at = match below {
+            "" => folder.clone(),
+            below => format!("{folder}/{below}"),
+        };
+        tree.file(format!("{at}/{file}"), bytes);
+        if soname != file {
+            tree.said_link(format!("{at}/{soname}"), &file);
+        }
+        if bare {
+            tree.said_link(format!("{at}/{stem}.so"), &soname);
+        }
+        if below.is_empty() {
+            cached.push(soname);
+        }
+    }
+    for (name, version, number) in OTHERS {
+        let (file, soname) = (
+            format!("{name}.so.{version}"),
+            format!("{name}.so.{number}"),
+        );
+        let bytes = elf::library(machine, &soname, None);
+        tree.file(format!("{folder}/{file}"), bytes);
+        if soname != file {
+            tree.said_link(format!("{folder}/{soname}"), &file);
+        }
+        cached.push(soname);
+    }
+    let gbm = format!("{folder}/gbm/nvidia-drm_gbm.so");
+    tree.said_link(gbm, "../libnvidia-allocator.so.1");
+    tree.file("etc/ld.so.cache", loader::cache(machine, &folder, &cached));
+}
+
+fn xorg(tree: &mut Tree, machine: Machine, version: &str) {
+    let modules = "usr/lib/xorg/modules";
+    let driver = elf::library(machine, "nvidia_drv.so", None);
+    tree.file(format!("{modules}/drivers/nvidia_drv.so"), driver);
+    let file = format!("libglxserver_nvidia.so.{version}");
+    let server = elf::library(machine, "libglxserver_nvidia.so", None);
+    tree.file(format!("{modules}/extensions/{file}"), server);
+    tree.said_link(
+        format!("{modules}/extensions/libglxserver_nvidia.so"),
+        &file,
+    );
+}
+
+/// A version from a hand-written file must not lead out of the tree.
+fn is_name(version: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+    version.starts_with(|c: char| c.is_ascii_digit()) && version.chars().all(plain)
+}

@@ -1,0 +1,48 @@
+//! The loader's cache, as glibc's `ldconfig` writes it.
+
+use super::Machine;
+
+const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
+const HEAD: usize = 48;
+const ENTRY: usize = 24;
+
+/// A cache with these libraries of one folder.
+pub(super) fn cache(machine: Machine, folder: &str, names: &[String]) -> Vec<u8> {
+    let flags: u32 = match machine {
+        Machine::X86 => 0x0303,
+        Machine::Arm => 0x0a03,
+    };
+    let mut names: Vec<_> = names.iter().collect();
+    // The loader searches by halves, from the end of the alphabet.
+    names.sort();
+    names.reverse();
+    let (mut table, mut strings) = (Vec::new(), Vec::new());
+    let start = HEAD + ENTRY * names.len();
+    for name in &names {
+        let mut place = |text: &str| {
+            let at = small(start + strings.len());
+            strings.extend(text.as_bytes());
+            strings.push(0);
+            at
+        };
+        let words = [
+            flags,
+            place(name),
+            place(&format!("/{folder}/{name}")),
+            0,
+            0,
+            0,
+        ];
+        table.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    let mut bytes = MAGIC.to_vec();
+    for word in [small(names.len()), small(strings.len()), 2] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.resize(HEAD, 0);
+    [bytes, table, strings].concat()
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,101 @@
+//! What makes cards new, and who stands in the way.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
+
+use std::{os::unix::fs::MetadataExt as _, time::Duration};
+
+use sim::{Node, Profile, Target};
+
+fn node(folder: &tempfile::TempDir, profile: &str) -> Node {
+    let profile = Profile::named(profile).unwrap();
+    Node::create(&folder.path().join("node"), &profile).unwrap()
+}
+
+#[test]
+fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder, "a100-mig");
+    let target = Target::Index(1);
+    for (sensor, value) in [
+        ("ecc-uncorrected", 2),
+        ("ecc-corrected", 3),
+        ("remap-pending", 1),
+        ("remap-failed", 1),
+        ("recovery-action", 1),
+        ("nvlink-errors", 9),
+        ("pcie-width", 4),
+    ] {
+        node.set(&Target::All, sensor, value).unwrap();
+    }
+    let before = node.state().unwrap();
+    node.reset(&target, Duration::ZERO).unwrap();
+    let after = node.state().unwrap();
+    assert_eq!(after.gpus[0], before.gpus[0]);
+    let card = &after.gpus[1];
+    let sensors = &card.sensors;
+    assert_eq!((sensors.ecc_uncorrected, sensors.ecc_corrected), (0, 0));
+    assert_eq!(
+        (sensors.ever_uncorrected(), sensors.ever_corrected()),
+        (2, 3)
+    );
+    assert_eq!((sensors.remap_pending, sensors.remap_failed), (0, 1));
+    assert_eq!((sensors.recovery_action, sensors.nvlink_errors), (0, 0));
+    assert_eq!(sensors.pcie_width, 16);
+    assert!(card.migs.is_empty() && card.mig_enabled && !card.lost);
+    node.set(&target, "ecc-corrected", 1).unwrap();
+    node.reset(&target, Duration::ZERO).unwrap();
+    assert_eq!(node.state().unwrap().gpus[1].sensors.ever_corrected(), 4);
+}
+
+#[test]
+fn every_loading_of_the_driver_has_a_folder_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder, "t4");
+    let module = node.root().join("sys/module/nvidia");
+    let number = || fs_err::metadata(&module).unwrap().ino();
+    let mut numbers = vec![number()];
+    for _ in 0..5 {
+        node.reload_driver().unwrap();
+        assert!(!numbers.contains(&number()));
+        numbers.push(number());
+        // A change of the node leaves it as it is.
+        node.set(&Target::All, "power", 1).unwrap();
+        node.lose(&Target::All).unwrap();
+        assert_eq!(numbers.last(), Some(&number()));
+    }
+    let version = fs_err::read_to_string(module.join("version")).unwrap();
+    assert_eq!(version.trim(), node.state().unwrap().driver.version);
+}
+
+#[test]
+fn every_start_of_the_machine_has_a_boot_id_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder, "t4");
+    let file = node.root().join("proc/sys/kernel/random/boot_id");
+    let boot = || fs_err::read_to_string(&file).unwrap();
+    let mut seen = vec![boot()];
+    for _ in 0..3 {
+        node.reboot().unwrap();
+        assert!(!seen.contains(&boot()));
+        assert_eq!(boot().trim().len(), 36);
+        seen.push(boot());
+    }
+    node.reload_driver().unwrap();
+    assert_eq!(seen.last(), Some(&boot()));
+}
+
+#[test]
+fn whoever_has_a_card_open_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder, "dgx-a100");
+    let me = std::process::id();
+    let mine = || -> Vec<usize> {
+        let cards = node.holders().unwrap().into_iter();
+        let held = cards.filter(|card| card.pids.contains(&me));
+        held.map(|card| card.index).collect()
+    };
+    assert!(mine().is_empty());
+    let file = fs_err::File::open(node.root().join("dev/nvidia5")).unwrap();
+    assert_eq!(mine(), [5]);
+    drop(file);
+    assert!(mine().is_empty());
+}

@@ -1,0 +1,321 @@
+//! CDI specs as a container runtime reads them, and whether a container has what they say. Nothing
+//! here is the agent's: the files are read anew.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    os::unix::fs::MetadataExt as _,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::{place, report::Report};
+
+/// The kind of the specs that the agent writes for GPUs.
+const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
+/// The options of a mount that the kernel has a flag for.
+const FLAGS: [&str; 4] = ["ro", "nosuid", "nodev", "noexec"];
+
+/// A spec file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Spec {
+    #[serde(rename = "cdiVersion")]
+    _version: String,
+    kind: String,
+    devices: Vec<Device>,
+    #[serde(default)]
+    container_edits: Edits,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Device {
+    name: String,
+    container_edits: Edits,
+}
+
+/// What is done to a container. A key that is not known here is an error, so that nothing goes
+/// unseen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Edits {
+    env: Vec<String>,
+    device_nodes: Vec<Node>,
+    mounts: Vec<Mount>,
+    hooks: Vec<Hook>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    path: String,
+    host_path: Option<String>,
+    major: Option<u32>,
+    minor: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Mount {
+    host_path: String,
+    container_path: String,
+    options: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Hook {
+    hook_name: String,
+    path: String,
+    args: Vec<String>,
+    #[serde(default)]
+    env: Vec<String>,
+}
+
+/// The CDI name of a GPU or a part of one.
+pub fn name(device: &str) -> String {
+    format!("{KIND}={device}")
+}
+
+/// The file of the GPUs.
+pub fn file() -> String {
+    format!("{}/{}.json", place::CDI, KIND.replace('/', "-"))
+}
+
+/// What the specs of the node say of these devices, in the order in which a runtime does it.
+///
+/// # Errors
+/// If a file is not understood, or no file has a device.
+pub fn edits(devices: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Edits> {
+    let mut specs = Vec::new();
+    for entry in fs_err::read_dir(place::CDI)? {
+        let path = entry?.path();
+        let text = fs_err::read_to_string(&path)?;
+        let spec: Spec = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no spec as known here", path.display()))?;
+        specs.push(spec);
+    }
+    let names: Vec<String> = devices.into_iter().map(|id| name(id.as_ref())).collect();
+    collect(&specs, &names)
+}
+
+fn collect(specs: &[Spec], names: &[String]) -> Result<Edits> {
+    let mut all = Edits::default();
+    let mut begun = BTreeSet::new();
+    for name in names {
+        let found = specs.iter().find_map(|spec| {
+            let device = name.strip_prefix(&spec.kind)?.strip_prefix('=')?;
+            let device = spec.devices.iter().find(|own| own.name == device)?;
+            Some((spec, device))
+        });
+        let (spec, device) = found.with_context(|| format!("no spec has {name}"))?;
+        if begun.insert(&spec.kind) {
+            all.add(&spec.container_edits);
+        }
+        all.add(&device.container_edits);
+    }
+    Ok(all)
+}
+
+// === impl Edits ===
+
+impl Edits {
+    /// Checks that a container has this beside what a container without any device has, `plain`,
+    /// and nothing else.
+    ///
+    /// # Errors
+    /// With what differs.
+    pub fn check(&self, report: &Report, plain: &Report) -> Result<()> {
+        same("variables", &self.env(plain), &report.env)?;
+        same("device nodes", &self.numbers(plain)?, &report.dev)?;
+        let points = self.mounts.iter().map(|mount| &mount.container_path);
+        let points = points.chain(plain.mounts.keys()).map(|point| (point, ()));
+        let seen = report.mounts.keys().map(|point| (point, ()));
+        same("mounts", &points.collect(), &seen.collect())?;
+        self.mounts.iter().try_for_each(|mount| mount.check(report))
+    }
+
+    /// What the hooks are called with, in order, as [`place::HOOK`] writes it down.
+    ///
+    /// # Errors
+    /// If they are no hooks of that program's.
+    pub fn calls(&self) -> Result<Vec<String>> {
+        let call = |hook: &Hook| {
+            let when = &hook.hook_name;
+            ensure!(when == "createContainer", "a hook runs at {when}");
+            ensure!(hook.path == place::HOOK, "a hook is {}", hook.path);
+            let words = hook.env.iter().chain(hook.args.iter().skip(1));
+            let words: Vec<&str> = words.map(String::as_str).collect();
+            Ok(words.join(" "))
+        };
+        self.hooks.iter().map(call).collect()
+    }
+
+    /// Whether it has mounts, hooks and variables, without which a test of them says nothing, and
+    /// the numbers of its nodes.
+    pub fn is_full(&self) -> bool {
+        let lists = [self.mounts.len(), self.hooks.len(), self.env.len()];
+        let numbered = |node: &Node| node.major.is_some() && node.minor.is_some();
+        lists.into_iter().all(|length| length > 1) && self.device_nodes.iter().all(numbered)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.env.extend_from_slice(&other.env);
+        self.device_nodes.extend_from_slice(&other.device_nodes);
+        self.mounts.extend_from_slice(&other.mounts);
+        self.hooks.extend_from_slice(&other.hooks);
+    }
+
+    /// The variables; a later one wins.
+    fn env(&self, plain: &Report) -> BTreeMap<String, String> {
+        let own = self.env.iter().map(|entry| {
+            let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+            (name.to_owned(), value.to_owned())
+        });
+        plain.env.clone().into_iter().chain(own).collect()
+    }
+
+    /// The numbers of all nodes. The spec need not say them, but must not be wrong.
+    fn numbers(&self, plain: &Report) -> Result<BTreeMap<String, (u32, u32)>> {
+        let mut all = plain.dev.clone();
+        for node in &self.device_nodes {
+            let host = node.host_path.as_deref().unwrap_or(&node.path);
+            let device = fs_err::metadata(host)?.rdev();
+            let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
+            let said = (
+                node.major.unwrap_or(numbers.0),
+                node.minor.unwrap_or(numbers.1),
+            );
+            ensure!(said == numbers, "{host} has {numbers:?}, not {said:?}");
+            all.insert(node.path.clone(), numbers);
+        }
+        Ok(all)
+    }
+}
+
+// === impl Mount ===
+
+impl Mount {
+    /// Checks that the container has it as it is said.
+    fn check(&self, report: &Report) -> Result<()> {
+        let point = &self.container_path;
+        let seen = report.mounts.get(point);
+        let seen = seen.with_context(|| format!("{point} is no mount"))?;
+        // The root of the node is a folder of the machine's.
+        ensure!(
+            seen.from.ends_with(&self.host_path),
+            "{point} is {}, not {}",
+            seen.from,
+            self.host_path
+        );
+        for flag in FLAGS {
+            let wanted = self.options.iter().any(|option| option == flag);
+            let there = seen.options.contains(flag);
+            // The machine may have some of them for all of its files.
+            let is_right = wanted == there || (there && flag != "ro");
+            ensure!(is_right, "{point} is {:?}: {flag}", seen.options);
+        }
+        let private = self.options.iter().any(|option| option == "rprivate");
+        ensure!(!(private && seen.spreads), "{point} is not private");
+        Ok(())
+    }
+}
+
+/// Fails with what only one of them has.
+fn same<K, V>(what: &str, wanted: &BTreeMap<K, V>, seen: &BTreeMap<K, V>) -> Result<()>
+where
+    K: Ord + Debug,
+    V: PartialEq + Debug,
+{
+    let missing: Vec<_> = wanted
+        .iter()
+        .filter(|(k, v)| seen.get(k) != Some(v))
+        .collect();
+    let more: Vec<_> = seen
+        .iter()
+        .filter(|(k, v)| wanted.get(k) != Some(v))
+        .collect();
+    ensure!(
+        missing.is_empty() && more.is_empty(),
+        "{what}: {missing:?} should be there, {more:?} should not"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report;
+
+    fn spec() -> Vec<Spec> {
+        let text = r#"{
+            "cdiVersion": "0.5.0",
+            "kind": "k8s.device-plugin.nvidia.com/gpu",
+            "devices": [
+                {"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/zero"}]}},
+                {"name": "b", "containerEdits": {"env": ["X=2"]}}
+            ],
+            "containerEdits": {
+                "env": ["X=1"],
+                "mounts": [{"hostPath": "/h/l", "containerPath": "/l", "options": ["ro", "rprivate"]}]
+            }
+        }"#;
+        vec![serde_json::from_str(text).unwrap()]
+    }
+
+    fn given() -> Report {
+        let mount = report::Mount {
+            from: "/work/root/h/l".to_owned(),
+            options: ["ro", "nodev"].map(str::to_owned).into(),
+            spreads: false,
+        };
+        Report {
+            env: BTreeMap::from([("X".to_owned(), "2".to_owned())]),
+            mounts: BTreeMap::from([("/l".to_owned(), mount)]),
+            dev: BTreeMap::from([("/dev/zero".to_owned(), (1, 5))]),
+            ..Report::default()
+        }
+    }
+
+    fn both() -> Edits {
+        collect(&spec(), &[name("a"), name("b")]).unwrap()
+    }
+
+    #[test]
+    fn what_all_devices_have_comes_once_and_first() {
+        assert_eq!(both().env, ["X=1", "X=2"]);
+        assert_eq!(both().mounts.len(), 1);
+        assert!(collect(&spec(), &[name("c")]).is_err());
+    }
+
+    #[test]
+    fn a_container_with_all_of_it_agrees() {
+        both().check(&given(), &Report::default()).unwrap();
+    }
+
+    #[test]
+    fn a_container_with_more_or_less_disagrees() {
+        let differs = |change: fn(&mut Report)| {
+            let mut report = given();
+            change(&mut report);
+            both().check(&report, &Report::default()).unwrap_err()
+        };
+        differs(|report| report.env.clear());
+        differs(|report| report.env.extend([("Y".to_owned(), String::new())]));
+        differs(|report| report.dev.clear());
+        differs(|report| report.dev.extend([("/dev/full".to_owned(), (1, 7))]));
+        differs(|report| report.mounts.clear());
+        differs(|report| {
+            drop(
+                report
+                    .mounts
+                    .insert("/m".to_owned(), report::Mount::default()),
+            )
+        });
+        differs(|report| report.mounts.values_mut().for_each(|m| m.spreads = true));
+        differs(|report| report.mounts.values_mut().for_each(|m| m.options.clear()));
+        differs(|report| report.mounts.values_mut().for_each(|m| m.from.push('x')));
+    }
+}

@@ -1,0 +1,149 @@
+//! How tests hand devices over by CDI, and what a container was given then.
+
+use std::{collections::BTreeSet, fmt, os::unix::fs::PermissionsExt};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{
+    agent::Agent,
+    cdi,
+    kubelet::{self, RESOURCE},
+    node::{Node, behind},
+    place,
+    pod::Pod,
+    process,
+    report::Report,
+    wait,
+};
+
+/// Units of the one card that is shared.
+pub(super) const SLICE: &str = "nvidia.com/slice";
+/// Parts of cards.
+pub(super) const PART: &str = "nvidia.com/mig-1g.5gb";
+
+/// How the kubelet is told of CDI names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    Cri,
+    Annotations,
+    Auto,
+}
+
+// === impl List ===
+
+impl List {
+    /// An agent that hands everything over like this: the first card in two units, the others whole
+    /// or in parts.
+    pub(super) fn agent(self) -> Result<Agent> {
+        make_hook()?;
+        Agent::on_host(&self.config(""))
+    }
+
+    /// The config of such an agent, with more of the section on CDI.
+    pub(super) fn config(self, more: &str) -> String {
+        let (driver, hook) = (place::DRIVER, place::HOOK);
+        format!(
+            "handover: {{lists: [{self}]}}
+cdi: {{driverRoot: {driver}/root, hookPath: {hook}{more}}}
+pools:
+  - {{name: shared, select: {{index: 0}}, resource: {SLICE}, sharing: {{replicas: 2}}}}
+  - {{name: parts, select: {{kind: partition}}, resource: 'nvidia.com/mig-{{profile}}'}}
+  - {{name: whole, resource: {RESOURCE}}}
+"
+        )
+    }
+}
+
+impl fmt::Display for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cri => "cdi-cri",
+            Self::Annotations => "cdi-annotations",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+/// What a container has that asks for nothing.
+pub(super) async fn plain(node: &mut Node) -> Result<Report> {
+    let pod = Pod::with(node.name("plain"), 0);
+    node.run(&pod).await?;
+    let report = pod.report("main")?;
+    node.remove(&pod).await?;
+    Ok(report)
+}
+
+/// Checks that the container has the nodes of the devices that the kubelet says it holds, and what
+/// the specs say of them, and nothing else. Gives the devices.
+pub(super) async fn verify(node: &Node, pod: &Pod, plain: &Report) -> Result<BTreeSet<String>> {
+    let held = kubelet::held().await?;
+    let units = held.get(&(pod.full_name(), "main".to_owned()));
+    let units = units.with_context(|| format!("{} holds nothing", pod.name))?;
+    let devices = behind(units);
+    let report = pod.report("main")?;
+    let at = || format!("{} with {devices:?}", pod.name);
+    report.has(&devices, &node.devices()?).with_context(at)?;
+    let edits = cdi::edits(&devices)?;
+    edits.check(&report, plain).with_context(at)?;
+    Ok(devices)
+}
+
+/// Checks by which way the names came to the kubelet: it remembers what it was told.
+pub(super) async fn handed_over(pod: &Pod, devices: &BTreeSet<String>, list: List) -> Result<()> {
+    let seen = kubelet::pod(&pod.full_name()).await?;
+    let uid = &seen["metadata"]["uid"];
+    let state: Value = serde_json::from_slice(&fs_err::read(place::DEVICE_STATE)?)?;
+    let entries = state["Data"]["PodDeviceEntries"].as_array();
+    let mut entries = entries.into_iter().flatten();
+    let entry = entries.find(|entry| entry["PodUID"] == *uid);
+    let entry = entry.with_context(|| format!("the kubelet does not remember {}", pod.name))?;
+    let text = entry["AllocResp"].as_str().unwrap_or_default();
+    let script = "printf %s \"$1\" | base64 -d";
+    let told = process::run("sh", &["-c", script, "sh", text]).await?;
+    for device in devices {
+        ensure!(told.contains(&cdi::name(device)), "{device} is not named");
+    }
+    let annotated = told.contains("cdi.k8s.io/");
+    ensure!(
+        annotated == (list == List::Annotations),
+        "with {list} the kubelet was told {told}"
+    );
+    Ok(())
+}
+
+/// Kills the container and waits until it has been started again.
+pub(super) async fn restart(node: &Node, pod: &Pod) -> Result<()> {
+    let old = pod.process("main")?;
+    process::send(old.pid, Signal::KILL)?;
+    wait::until("the container to restart", wait::LONG, async || {
+        ensure!(pod.process("main")? != old, "it has not ended yet");
+        Ok(())
+    })
+    .await?;
+    node.running(pod).await
+}
+
+/// Makes the program that stands in for NVIDIA's hooks.
+pub(super) fn make_hook() -> Result<()> {
+    let script = format!(
+        "#!/bin/sh\necho \"NVIDIA_CTK_DEBUG=$NVIDIA_CTK_DEBUG $*\" >>{}\n",
+        place::HOOK_CALLS
+    );
+    if !fs_err::exists(place::HOOK)? {
+        fs_err::write(place::HOOK, script)?;
+        fs_err::set_permissions(place::HOOK, PermissionsExt::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+pub(super) fn forget_calls() -> Result<()> {
+    Ok(fs_err::write(place::HOOK_CALLS, "")?)
+}
+
+/// How the hooks were called since then.
+pub(super) fn calls() -> Result<Vec<String>> {
+    let text = fs_err::read_to_string(place::HOOK_CALLS)?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
