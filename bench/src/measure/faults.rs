@@ -19,6 +19,9 @@ use crate::{
 /// GPU has fallen off the bus.
 pub(super) const XID: u64 = 79;
 
+/// How long a program is given to listen to events: it may register before it does.
+pub(super) const LISTEN: Duration = Duration::from_secs(5);
+
 /// How long a card is away while it is reset: longer than our probe's period, so that the probe
 /// sees it.
 const RESET: Duration = Duration::from_secs(12);
@@ -92,6 +95,7 @@ async fn rows(
     let site = Site::make(PROFILE)?;
     let start = async |launch| Running::start(&site, launch).await;
     let running = plugins.as_ref().each(start).await?;
+    sleep(LISTEN).await;
     let told = rounds(fault, &site.node, &running, plan).await?;
     running.each(async |running| running.stop().await).await?;
     let told = told.as_ref();

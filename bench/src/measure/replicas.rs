@@ -5,7 +5,11 @@ use std::time::Duration;
 use sim::{Target, kubelet::Devices};
 use tokio::time::sleep;
 
-use super::{PROFILE, faults::XID, say, sharing};
+use super::{
+    PROFILE,
+    faults::{LISTEN, XID},
+    say, sharing,
+};
 use crate::{
     figures::{Figures, Unit},
     pair::Pair,
@@ -34,6 +38,7 @@ pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Resul
         })
     };
     let running = plugins.as_ref().each(start).await?;
+    sleep(LISTEN).await;
     site.node.xid(&Target::Index(0), XID)?;
     let card = &site.node.gpus()?[0].uuid;
     let count = async |running| match running {

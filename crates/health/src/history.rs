@@ -34,10 +34,16 @@ pub fn compare(
         began: missing(after, before),
         ended: missing(before, after),
     };
-    let same = transition.from == transition.to
-        && transition.began.is_empty()
-        && transition.ended.is_empty();
-    (!same).then_some(transition)
+    let quiet = transition.began.is_empty() && transition.ended.is_empty();
+    match (quiet, transition.from == transition.to) {
+        (true, true) => None,
+        // Trouble that was known weighs more now.
+        (true, false) => Some(Transition {
+            began: after.causes.clone(),
+            ..transition
+        }),
+        (false, _) => Some(transition),
+    }
 }
 
 // === impl History ===

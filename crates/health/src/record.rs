@@ -12,7 +12,12 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use model::{CauseKind, Reading, Tier};
 
-use self::{events::Happened, moment::Moment, readings::Counters, standing::Standing};
+use self::{
+    events::Happened,
+    moment::Moment,
+    readings::Counters,
+    standing::{Passing, Standing},
+};
 use crate::{Check, Event, Now, Policy, Sight};
 
 /// The history of one device, as far as it matters for its verdict.
@@ -40,6 +45,8 @@ pub struct Record {
     release: Option<Release>,
     /// A foreign process was on it.
     residue: Option<Residue>,
+    /// Whether something changed that is to be kept and that a verdict need not show.
+    unsaved: bool,
 }
 
 /// What can begin again and again.
@@ -63,7 +70,7 @@ struct Cordon {
     since: Timestamp,
 }
 
-/// An operator has the device, until then by the wall clock.
+/// An operator has the device, until then by the wall clock; then it waits for a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Release {
     since: Timestamp,
@@ -84,6 +91,10 @@ impl Record {
     /// Takes in how the device looks now.
     pub fn see(&mut self, sight: Sight<'_>, policy: &Policy, now: Now) {
         self.settle(policy, now);
+        match sight.tells() {
+            true => self.release = self.release.filter(|release| now.wall < release.until),
+            false => self.recount(),
+        }
         match sight {
             Sight::Seen(failures) => match failures.iter().find(|failure| failure.fatal) {
                 Some(failure) => self.lose(Check::Lost, failure.to_string(), policy, now),
@@ -153,8 +164,11 @@ impl Record {
             .retain(|_, standing| standing.unread.is_none());
     }
 
-    /// An operator has the device until then; nobody looks at it.
+    /// An operator has the device until then; nobody looks at it, and it waits for a look
+    /// afterwards. Events end if the driver asks for nothing then.
     pub fn release(&mut self, until: Timestamp, now: Now) {
+        self.act();
+        self.recount();
         let since = self.release.map_or(now.wall, |release| release.since);
         self.release = Some(Release { since, until });
     }
@@ -165,9 +179,16 @@ impl Record {
         (now.wall < until).then_some(until)
     }
 
-    /// The operator is done.
+    /// The operator is done, and somebody looks.
     pub fn resume(&mut self) {
         self.release = None;
+    }
+
+    /// The operator is done; the device waits for a look.
+    pub fn await_look(&mut self, now: Now) {
+        if let Some(release) = &mut self.release {
+            release.until = release.until.min(now.wall);
+        }
     }
 
     /// A foreign process was found on the device when it was about to be handed over. It is
@@ -204,12 +225,21 @@ impl Record {
         Some(standing.began.ago(now))
     }
 
-    /// Whether another look at the device would bring it nearer to the end of its hold-down.
-    pub fn wants_look(&self) -> bool {
-        let held = |(check, standing): (&Check, &Standing)| {
-            check.tier() == Tier::Present && standing.passing.is_some()
+    /// Whether another look at the device now would bring it nearer to the end of its hold-down.
+    pub fn wants_look(&self, policy: &Policy, now: Now) -> bool {
+        let gains = |(check, standing): (&Check, &Standing)| {
+            let run = standing.passing.filter(|passing| passing.count > 0);
+            let (passes, hold) = self.needs(*check, policy, now);
+            let gains = |run: Passing| run.count < passes || run.first.ago(now) >= hold;
+            check.tier() == Tier::Present && run.is_some_and(gains)
         };
-        self.standing.iter().any(held)
+        self.release.is_none() && self.standing.iter().any(gains)
+    }
+
+    /// Whether something changed since this was asked that is to be kept, and that no change of
+    /// the verdict need tell of.
+    pub fn take_unsaved(&mut self) -> bool {
+        std::mem::take(&mut self.unsaved)
     }
 
     /// What the device does not support, by tier, as its last check-ups told.

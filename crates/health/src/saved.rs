@@ -95,9 +95,9 @@ pub(crate) struct SavedStanding {
     pub(crate) check: String,
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
-    /// How long it had lasted, in seconds.
+    /// How long it had lasted, in milliseconds: a grace may be shorter than a second.
     #[serde(default)]
-    pub(crate) lasted: u64,
+    pub(crate) lasted_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Timestamp>,
     /// Since when its check passes.

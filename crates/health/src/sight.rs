@@ -35,6 +35,18 @@ pub enum Sight<'a> {
     Unwatched(&'a str),
 }
 
+// === impl Sight ===
+
+impl Sight<'_> {
+    /// Whether somebody looked and could tell how the device is.
+    pub fn tells(&self) -> bool {
+        match self {
+            Self::Seen(_) | Self::Unreadable(_) | Self::NoDriver(_) | Self::Missing(_) => true,
+            Self::Stuck(_) | Self::Failed(_) | Self::Untold(_) | Self::Unwatched(_) => false,
+        }
+    }
+}
+
 /// What a driver tells of a device by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {

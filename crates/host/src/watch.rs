@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::StreamExt;
 use inotify::{Event, EventMask, EventStream, Inotify, WatchMask};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// How long events are gathered before they count as one change.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -33,6 +33,8 @@ pub struct Folder {
     events: Events,
     pause: Duration,
     stream: Option<EventStream<Vec<u8>>>,
+    /// An event came that was not told yet: when it counts as a change.
+    settled: Option<Instant>,
     warned: bool,
 }
 
@@ -46,6 +48,7 @@ impl Folder {
             events,
             pause,
             stream: None,
+            settled: None,
             warned: false,
         };
         folder.open();
@@ -54,27 +57,38 @@ impl Folder {
 
     /// Waits until something in the folder may have changed. Cancel safe.
     pub async fn changed(&mut self) {
-        if self.stream.is_none() {
-            self.open();
+        if self.settled.is_none() {
+            if self.stream.is_none() {
+                self.open();
+            }
+            let Some(stream) = &mut self.stream else {
+                sleep(self.pause).await;
+                return;
+            };
+            let Ok(event) = timeout(self.pause, stream.next()).await else {
+                return;
+            };
+            self.settled = Some(Instant::now() + SETTLE);
+            self.hear(event.as_ref());
         }
-        let Some(stream) = &mut self.stream else {
-            sleep(self.pause).await;
-            return;
-        };
-        let Ok(mut event) = timeout(self.pause, stream.next()).await else {
-            return;
-        };
-        let settled = Instant::now() + SETTLE;
-        while is_live(event.as_ref()) {
+        while let (Some(settled), Some(stream)) = (self.settled, &mut self.stream) {
             match timeout_at(settled, stream.next()).await {
-                Ok(next) => event = next,
-                Err(_settled) => return,
+                Ok(event) => self.hear(event.as_ref()),
+                Err(_settled) => self.settled = None,
             }
         }
-        // The folder itself went away, or inotify failed: begin anew at the next call, and not at
-        // once, so that a folder that keeps failing costs nothing.
-        self.stream = None;
-        sleep(SETTLE).await;
+        // A folder that keeps failing costs nothing.
+        if let Some(settled) = self.settled {
+            sleep_until(settled).await;
+            self.settled = None;
+        }
+    }
+
+    /// After the end of the folder itself, or of inotify, the next call begins anew.
+    fn hear<T>(&mut self, event: Option<&std::io::Result<Event<T>>>) {
+        if !is_live(event) {
+            self.stream = None;
+        }
     }
 
     fn open(&mut self) {
@@ -118,6 +132,7 @@ fn open(path: &Path) -> std::io::Result<EventStream<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
     use rstest::rstest;
 
     const LONG: Duration = Duration::from_secs(30);
@@ -128,6 +143,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut watched = Folder::new(folder.path(), Events::Inotify, LONG);
         fs_err::write(folder.path().join("x"), "").unwrap();
+        timeout(LONG / 3, watched.changed()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_change_outlives_a_wait_that_was_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watched = Folder::new(folder.path(), Events::Inotify, LONG);
+        fs_err::write(folder.path().join("x"), "").unwrap();
+        for _ in 0..50 {
+            if watched.changed().now_or_never().is_some() {
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
         timeout(LONG / 3, watched.changed()).await.unwrap();
     }
 

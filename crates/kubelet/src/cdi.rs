@@ -10,6 +10,7 @@ mod folder;
 mod gate;
 mod runtime;
 mod status;
+mod text;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,7 +22,7 @@ use pool::Offers;
 use tokio::{
     sync::watch,
     task::{JoinHandle, spawn_blocking},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -86,11 +87,17 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
     loop {
         let draft = Arc::clone(&wires.drafts.borrow_and_update());
         let pools = wires.pools.borrow_and_update().clone();
-        let wish = Wish::of(pools.pools.iter().map(|pool| &pool.handover));
+        // The pools of a new config are here before the offers that are made of them: what either
+        // asks for is in place, so that no name goes before what names it, or comes after it.
+        let new = pools.pools.iter().map(|pool| &pool.handover);
+        let old = draft.iter().map(|offer| &offer.pool.handover);
+        let wish = Wish::of(new.chain(old));
         let (offers, status) = memory
             .round(&settings, &wires, &draft, wish.as_ref(), again)
             .await;
         wires.offers.send_replace(offers);
+        // A write that fails stirs the folder itself, and would be tried again at once.
+        let calm = status.files.iter().all(|file| file.problem.is_none());
         status.log(&wires.status.borrow());
         wires.status.send_replace(status);
         again = tokio::select! {
@@ -102,11 +109,19 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
             },
             Ok(()) = wires.pools.changed() => false,
             // Offers that come all the time must not put the look off.
-            _ = timeout_at(due, folder.changed()), if wish.is_some() => {
+            () = look(&mut folder, calm, due), if wish.is_some() => {
                 due = Instant::now() + settings.check;
                 true
             }
         };
+    }
+}
+
+/// Waits until the files are to be looked at: at this time, or, if `early`, when the folder changes.
+async fn look(folder: &mut Folder, early: bool, due: Instant) {
+    match early {
+        true => drop(timeout_at(due, folder.changed()).await),
+        false => sleep_until(due).await,
     }
 }
 
@@ -211,13 +226,17 @@ impl Memory {
 
     /// A disk that hangs holds up one round for a while, and then no more.
     async fn on_disk(&mut self, settings: &Settings, wanted: Vec<Wanted>) -> Outcome {
-        let late = || Outcome::late(&settings.cdi.dir, settings.limit);
+        let dir = settings.cdi.dir.display();
+        let late = format!(
+            "{dir} does not answer within {} s; what CDI specs are in it now is not known",
+            settings.limit.as_secs()
+        );
         if self
             .pending
             .as_ref()
             .is_some_and(|work| !work.is_finished())
         {
-            return late();
+            return self.unknown(settings, late);
         }
         self.pending = None;
         let (cdi, root) = (settings.cdi.clone(), settings.host_root.clone());
@@ -227,12 +246,23 @@ impl Memory {
         });
         match timeout(settings.limit, &mut work).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => late(),
+            Ok(Err(error)) => self.unknown(
+                settings,
+                format!("the work on the CDI specs in {dir} broke off: {error}; please report it"),
+            ),
             Err(_) => {
                 self.pending = Some(work);
-                late()
+                self.unknown(settings, late)
             }
         }
+    }
+
+    /// What was there when it was last looked at, and why no more is known. Names that were on the
+    /// disk are taken to be there still.
+    fn unknown(&self, settings: &Settings, problem: String) -> Outcome {
+        let last = self.last.as_ref().map(|(_, outcome)| outcome.clone());
+        last.unwrap_or_default()
+            .with_problem(&settings.cdi.dir, problem)
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Transition {
     pub from: State,
     /// The state since.
     pub to: State,
-    /// Causes that are new, warnings among them.
+    /// Causes that are new, warnings among them; those that weigh more now, where none began or
+    /// ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<Cause>,
     /// Causes that ended.

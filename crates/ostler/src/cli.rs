@@ -102,7 +102,10 @@ fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    Ok(runtime.block_on(future))
+    let output = runtime.block_on(future);
+    // A disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    Ok(output)
 }
 
 #[cfg(test)]

@@ -15,7 +15,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{Backend, CauseKind, Device, DeviceId, Entry, Phase, Snapshot, Transition, Verdict};
+use model::{
+    Backend, CauseKind, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Transition,
+    Verdict,
+};
 use probe::{
     Sighting, Update,
     protocol::{self, Checkup, EventKind, Sample},
@@ -33,6 +36,9 @@ pub(crate) use self::{
     work::{Inlets, Outlets, run},
 };
 
+/// The most events that wait for their device.
+const EARLY: usize = 64;
+
 /// Everything that was seen of the node's devices.
 #[derive(Debug)]
 pub(crate) struct Inventory {
@@ -47,6 +53,8 @@ pub(crate) struct Inventory {
     boot_id: String,
     waiting: Waiting,
     history: History,
+    /// What happened to devices that are not known yet.
+    early: Vec<(DeviceId, Event)>,
     last: Arc<Snapshot>,
     /// Whether something changed that has to outlive the agent.
     dirty: bool,
@@ -67,6 +75,7 @@ impl Inventory {
             boot_id,
             waiting: Waiting::default(),
             history: History::default(),
+            early: Vec::new(),
             last: Arc::new(Snapshot::empty(Timestamp::now())),
             dirty: false,
         }
@@ -130,10 +139,11 @@ impl Inventory {
         let mut transitions = Vec::new();
         let mut devices = Vec::new();
         for (known, verdict) in self.known.values_mut().zip(verdicts) {
+            self.dirty |= known.record.take_unsaved();
             let before = known.told.replace(verdict.clone());
             let id = &known.device.id;
             if let Some(transition) = compare(before.as_ref(), &verdict, id, now.wall) {
-                tell::transition(&transition, known.device.pci);
+                tell::transition(&transition, &verdict, known.device.pci);
                 self.history.push(transition.clone());
                 transitions.push(transition);
             }
@@ -178,12 +188,26 @@ impl Inventory {
     }
 
     /// Whether another look now would bring a device nearer to its way back.
-    fn wants_look(&self) -> bool {
-        self.known.values().any(|known| known.record.wants_look())
+    fn wants_look(&self, now: Now) -> bool {
+        let mut known = self.known.values();
+        known.any(|known| known.record.wants_look(&self.policy, now))
     }
 
     /// What a person may ask for beyond the snapshot.
     fn details(&self) -> Details {
+        Details {
+            unsupported: self.unsupported(),
+            history: self.history.iter().cloned().collect(),
+        }
+    }
+
+    /// Whether these are the details still; without a copy of the history.
+    fn has_told(&self, details: &Details) -> bool {
+        details.history.last() == self.history.iter().next_back()
+            && details.unsupported == self.unsupported()
+    }
+
+    fn unsupported(&self) -> BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>> {
         let unsupported = |known: &Known| {
             let tiers = known.record.unsupported();
             let tiers = tiers.filter(|(_, names)| !names.is_empty());
@@ -191,10 +215,7 @@ impl Inventory {
             (known.device.id.clone(), tiers)
         };
         let unsupported = self.known.values().map(unsupported);
-        Details {
-            unsupported: unsupported.filter(|(_, tiers)| !tiers.is_empty()).collect(),
-            history: self.history.iter().cloned().collect(),
-        }
+        unsupported.filter(|(_, tiers)| !tiers.is_empty()).collect()
     }
 
     /// Drops devices that have been gone for long. What an operator said of them is kept.
@@ -223,7 +244,7 @@ impl Inventory {
             sighting.backend.extras.clone_from(&before.extras);
         }
         self.meet(&sighting, now);
-        self.notice_reload(&sighting);
+        self.notice_reload(&sighting, now);
         self.known
             .retain(|_, known| known.backend != name || !was_dissolved(&known.device, &sighting));
         for known in self.known.values_mut().filter(|k| k.backend == name) {
@@ -260,12 +281,15 @@ impl Inventory {
             .and_then(|driver| driver.instance.as_deref());
         let boot = (self.boot_id.as_str(), instance);
         let met = self.waiting.take(name, device, boot, (&self.policy, now));
-        let known = met.unwrap_or_else(|| Known::new(name, device.clone()));
+        let mut known = met.unwrap_or_else(|| Known::new(name, device.clone()));
+        for (_, event) in self.early.extract_if(.., |(of, _)| *of == device.id) {
+            known.record.happen(event, &self.policy, now);
+        }
         self.known.insert(device.id.clone(), known);
     }
 
     /// A driver that was loaded anew has reset what it drives.
-    fn notice_reload(&mut self, sighting: &Sighting) {
+    fn notice_reload(&mut self, sighting: &Sighting, now: Now) {
         let Backend { name, driver, .. } = &sighting.backend;
         let instance = driver.as_ref().and_then(|driver| driver.instance.clone());
         let Some(instance) = instance else { return };
@@ -275,6 +299,7 @@ impl Inventory {
             return;
         }
         tracing::info!(backend = name, "the driver was loaded anew");
+        self.waiting.reloaded(name, (&self.policy, now));
         for known in self.known.values_mut().filter(|k| k.backend == *name) {
             known.record.reloaded(&self.policy);
         }
@@ -285,7 +310,11 @@ impl Inventory {
         let Some(known) = self.known.get_mut(&sample.device) else {
             return;
         };
-        known.telemetry = Some(sample.telemetry);
+        let before = known.telemetry.replace(sample.telemetry);
+        // Whoever was on it has left.
+        if users(before.as_ref()) > Some(0) && users(known.telemetry.as_ref()) == Some(0) {
+            known.record.clean();
+        }
         // The look of the picture itself counted already.
         if std::mem::take(&mut known.looked) {
             return;
@@ -311,21 +340,32 @@ impl Inventory {
             EventKind::EccCorrected => Event::EccCorrected,
             EventKind::EccUncorrected => Event::EccUncorrected,
         };
-        if let Some(known) = self.known.get_mut(device) {
-            known.record.happen(event, &self.policy, now);
+        match self.known.get_mut(device) {
+            Some(known) => drop(known.record.happen(event, &self.policy, now)),
+            None if self.early.len() < EARLY => self.early.push((device.clone(), event)),
+            None => {}
         }
     }
+}
+
+/// How many processes are on a device, if somebody asked.
+fn users(telemetry: Option<&Telemetry>) -> Option<usize> {
+    telemetry?.processes.as_ref().map(Vec::len)
 }
 
 /// Takes in how a device looks in a picture of its backend.
 fn look(known: &mut Known, picture: &Sighting, policy: &Policy, now: Now) {
     match picture.released.of(&known.device) {
         // A time that has passed: a process that looks again is starting.
-        Some(release) if now.wall < release.until => known.record.release(release.until, now),
-        Some(_) => {}
+        Some(release) => known.record.release(release.until, now),
         None => {
-            known.record.resume();
-            let sight = sight(&known.device, picture);
+            let Some(sight) = sight(&known.device, picture) else {
+                return;
+            };
+            match sight.tells() {
+                true => known.record.resume(),
+                false => known.record.await_look(now),
+            }
             known.record.see(sight, policy, now);
         }
     }

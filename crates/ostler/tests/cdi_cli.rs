@@ -324,3 +324,39 @@ fn a_name_in_two_folders_is_a_warning() {
     let page = text(&output.stdout);
     assert!(page.contains("the later folder wins"), "{page}");
 }
+
+#[test]
+fn the_config_says_where_the_host_is() {
+    let rig = Rig::new("t4");
+    let config = rig.folder.path().join("ostler.yaml");
+    let said = json!({
+        "hostRoot": rig.node.root(),
+        "backends": {"nvidia": {"nvmlLibrary": rig.node.library()}},
+        "handover": {"lists": ["cdi-cri"]},
+        "cdi": {"hookPath": "/opt/nowhere/nvidia-ctk"},
+    });
+    fs_err::write(&config, said.to_string()).unwrap();
+    let output = ostler(&["generate", "--config", config.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let notes = text(&output.stderr);
+    assert!(output.status.success(), "{notes}");
+    assert!(text(&output.stdout).contains("libcuda.so"), "{notes}");
+    assert!(notes.contains("/opt/nowhere/nvidia-ctk"), "{notes}");
+}
+
+#[test]
+fn on_a_tegra_board_the_way_without_specs_is_told() {
+    let output = Rig::new("tegra").cdi(&["generate"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("envvar"), "{said}");
+    assert!(!said.contains("did not tell everything"), "{said}");
+}
+
+#[test]
+fn a_place_that_is_not_there_is_no_empty_list() {
+    let output = ostler(&["list", "/nonexistent"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nonexistent"));
+}

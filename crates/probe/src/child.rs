@@ -59,7 +59,8 @@ pub trait Backend: Send + 'static {
     /// Adds links that are not known yet, or all of them `again`; `false` where nothing was asked.
     fn links(&mut self, report: &mut Report, again: bool) -> bool;
 
-    /// Whether something was changed on purpose since the last look. Asked for often: cheap.
+    /// Whether something changed since the last look that must not wait for the next. Asked for
+    /// often: cheap.
     fn glance(&mut self) -> bool {
         false
     }

@@ -35,7 +35,7 @@ use self::{
     driver::Connection,
     driver_files::Finder,
     files::Files,
-    glance::Layout,
+    glance::{Away, Layout},
     library::Search,
     look::{Look, Looker},
     nodes::Nodes,
@@ -70,6 +70,8 @@ pub struct Settings {
     pub mps_path: Option<PathBuf>,
     /// Whether the driver's files that a container needs are looked for.
     pub driver_files: bool,
+    /// The same, from the second look on: whoever may need them later does not wait for them now.
+    pub driver_files_later: bool,
     /// How the cards are found.
     pub discovery: Discovery,
     /// Which cards to look at.
@@ -88,6 +90,8 @@ pub struct Nvidia {
     files: Files,
     /// Finds the driver's files, where that is asked for.
     finder: Option<Finder>,
+    /// Whether it does not look the next time.
+    finder_waits: bool,
     driver: Connection,
     stage: Stage,
     reader: Reader,
@@ -98,6 +102,8 @@ pub struct Nvidia {
     strangers: BTreeSet<PciAddress>,
     /// How the cards were cut when they were looked at last.
     layout: Option<Layout>,
+    /// The cards that were not there when they were looked for last.
+    away: Away,
     /// The id of the one device that the cards are, where they cannot be told apart.
     merged: Option<DeviceId>,
 }
@@ -115,6 +121,7 @@ impl Default for Settings {
             dev_path: None,
             mps_path: None,
             driver_files: false,
+            driver_files_later: false,
             discovery: Discovery::Auto,
             scope: Scope::All,
             processes: false,
@@ -146,7 +153,8 @@ impl Nvidia {
         let files = Files::new(&settings.host_root, Arc::clone(&calls));
         let files = files.with_dev(settings.dev_path);
         let is_all = !matches!(settings.scope, Scope::Only(_));
-        let finder = (settings.driver_files && is_all).then(|| {
+        let is_asked = settings.driver_files || settings.driver_files_later;
+        let finder = (is_asked && is_all).then(|| {
             let root = settings.driver_path.clone().unwrap_or(settings.host_root);
             Finder::new(root, files.clone())
         });
@@ -162,6 +170,7 @@ impl Nvidia {
             reader: Reader::new(Nodes::new(files.clone())),
             files,
             finder,
+            finder_waits: !settings.driver_files,
             scope: settings.scope,
             processes: settings.processes,
             discovery: settings.discovery,
@@ -170,6 +179,7 @@ impl Nvidia {
             seen: Vec::new(),
             strangers: BTreeSet::new(),
             layout: None,
+            away: Away::default(),
             merged: None,
         }
     }
@@ -185,6 +195,7 @@ impl Nvidia {
         let (session, look) = self.look(session)?;
         self.merged = self.merged_id(&look.cards);
         self.remember(session, &look.cards);
+        self.away = Away::seen(&look.unreadable);
         let mut devices: Vec<_> = look
             .cards
             .into_iter()
@@ -207,6 +218,9 @@ impl Nvidia {
     /// The driver's files, where they are looked for.
     fn driver_files(&mut self, report: &Report) -> Option<Arc<DriverFiles>> {
         let (finder, driver) = (self.finder.as_mut()?, report.driver.as_ref()?);
+        if std::mem::take(&mut self.finder_waits) {
+            return None;
+        }
         Some(finder.look(driver, &report.devices, Instant::now()))
     }
 
@@ -288,6 +302,7 @@ impl Nvidia {
     fn forget(&mut self) {
         self.seen.clear();
         self.layout = None;
+        self.away = Away::default();
         self.merged = None;
         self.topology.forget();
         self.driver.close();
@@ -335,7 +350,7 @@ impl Backend for Nvidia {
         let (Some(session), Some(layout)) = (self.driver.session(), &self.layout) else {
             return false;
         };
-        *layout != Layout::now(session, &self.seen)
+        self.away.is_back(session) || *layout != Layout::now(session, &self.seen)
     }
 
     fn samples(&mut self) -> Vec<Sample> {

@@ -372,9 +372,12 @@ impl Supervisor {
             device = call.device, since = %call.since, "a probe is stuck and was given up"
         );
         let mut call = call;
-        // A card that is tried alone answers for whatever its process hangs in.
-        if let Role::Solo(card) = running.process.role {
-            call.device = Some(card.to_string());
+        match running.process.role {
+            // Nobody can look at what was taken back.
+            Role::Main if Concern::of(&call) == Concern::Driver => self.aside.failed(),
+            Role::Main => {}
+            // A card that is tried alone answers for whatever its process hangs in.
+            Role::Solo(card) => call.device = Some(card.to_string()),
         }
         running.process.abandon(&mut self.abandoned);
         self.ledger.add(call, &self.settings.limits, now);
@@ -449,6 +452,7 @@ impl Supervisor {
 
     async fn publish(&mut self) {
         let released = self.aside.released(&self.live);
+        self.picture.held = self.aside.holds_all();
         if let Some(sighting) = self.picture.changed(&self.ledger, released) {
             self.send(Update::Sighting(Box::new(sighting))).await;
         }

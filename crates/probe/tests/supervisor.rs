@@ -131,21 +131,25 @@ async fn a_probe_that_dies_is_started_again_and_its_devices_are_kept_meanwhile()
 async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() {
     let folder = tempfile::tempdir().unwrap();
     let hang = folder.path().join("hang");
-    let tried = folder.path().join("tried");
+    let (tried, whole) = (folder.path().join("tried"), folder.path().join("whole"));
     let call =
         r#"{"call":"nvmlDeviceGetUUID","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z"}"#;
     let script = format!(
         r#"{HELLO}
-        case "$*" in *--only*) echo x >> {tried};; esac
+        case "$*" in *--only*) echo "$*" >> {tried};; *) echo "$*" >> {whole};; esac
         case "$*" in *--skip*) {CARDS};; *)
             while [ -e {hang} ]; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done; {CARDS};;
         esac
         {LIVE}"#,
         hang = hang.display(),
         tried = tried.display(),
+        whole = whole.display(),
     );
     fs_err::write(&hang, "").unwrap();
-    let mut rig = Rig::new(folder.path(), &script);
+    let deep = "--deep-command=memtest";
+    let mut rig = Rig::from(folder.path(), &script, |settings| {
+        settings.program.args.push(deep.to_owned());
+    });
 
     let without = rig.until(|s| ids(s) == ["GPU-2"]).await;
     let stuck = &without.backend.stuck[0];
@@ -160,9 +164,11 @@ async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() 
     assert_eq!(without.stuck.len(), 1);
 
     fs_err::remove_file(&hang).unwrap();
-    let whole = rig.until(runs_with_both).await;
-    assert!(whole.stuck.is_empty());
-    assert!(tried.exists(), "the card was tried alone");
+    let back = rig.until(runs_with_both).await;
+    assert!(back.stuck.is_empty());
+    let tried = fs_err::read_to_string(&tried).expect("the card was tried alone");
+    assert!(!tried.contains(deep), "{tried}");
+    assert!(fs_err::read_to_string(&whole).unwrap().contains(deep));
     rig.stop().await;
 }
 

@@ -102,7 +102,14 @@ pub(super) async fn a_container_restart_and_a_kubelet_restart_keep_the_gpu(
     for _ in 1..attempts {
         let before = restart_both(node).await?;
         let name = before.pod.full_name();
-        if kubelet::pod(&name).await?["status"]["reason"] != "UnexpectedAdmissionError" {
+        let status = wait::until("the kubelet to judge the pod", wait::LONG, async || {
+            let status = kubelet::pod(&name).await?["status"].take();
+            let is_judged = status["phase"] == "Running" || status["phase"] == "Failed";
+            ensure!(is_judged, "it is {}", status["phase"]);
+            Ok(status)
+        })
+        .await?;
+        if status["reason"] != "UnexpectedAdmissionError" {
             return before.check(node).await;
         }
         node.clear().await?;

@@ -69,7 +69,43 @@ pub(super) fn links(files: &DriverFiles) -> BTreeMap<String, Linked<'_>> {
             }
         }
     }
+    mend(&mut links, &there);
     links
+}
+
+/// A link that leads over one that the container does not have, as those of `/etc/alternatives`,
+/// leads to its file at once.
+fn mend(links: &mut BTreeMap<String, Linked<'_>>, there: &BTreeSet<&str>) {
+    let dangling: Vec<String> = links
+        .iter()
+        .filter(|(path, link)| {
+            let target = follow(path, link.target);
+            !there.contains(target.as_str()) && !links.contains_key(&target)
+        })
+        .map(|(path, _)| path.clone())
+        .collect();
+    for path in dangling {
+        if let Some(link) = links.get_mut(&path) {
+            link.target = inside(link.file);
+        }
+    }
+}
+
+/// Where a link at `path` leads that says `target`, with no other link on the way.
+fn follow(path: &str, target: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let begin = if target.starts_with('/') { "" } else { folder };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in begin.split('/').chain(target.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {

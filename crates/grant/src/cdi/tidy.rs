@@ -49,7 +49,10 @@ impl ContainerEdits {
             .sort_by(|a, b| order(&a.path).cmp(&order(&b.path)));
         self.device_nodes
             .dedup_by(|later, first| later.path == first.path);
-        let key = |mount: &Mount| (depth(&mount.container_path), mount.clone());
+        let key = |mount: &Mount| {
+            let path = mount.container_path.clone();
+            (depth(&path), path, mount.clone())
+        };
         self.mounts.sort_by_cached_key(key);
         self.mounts
             .dedup_by(|later, first| later.container_path == first.container_path);

@@ -94,10 +94,10 @@ fn a_warning_is_a_change_and_one_that_weighs_more_now_changes_the_state() {
     let warned = verdict(State::Healthy, &[], std::slice::from_ref(&hot));
     let change = between(&Verdict::default(), &warned).unwrap();
     assert_eq!(change.began, std::slice::from_ref(&hot));
-    let out = verdict(State::Unhealthy, &[hot], &[]);
+    let out = verdict(State::Unhealthy, std::slice::from_ref(&hot), &[]);
     let change = between(&warned, &out).unwrap();
     assert_eq!((change.from, change.to), (State::Healthy, State::Unhealthy));
-    assert_eq!((change.began, change.ended), (Vec::new(), Vec::new()));
+    assert_eq!((change.began, change.ended), (vec![hot], Vec::new()));
 }
 
 fn entry(device: &str, second: u64) -> Transition {

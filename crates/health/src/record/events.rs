@@ -21,7 +21,8 @@ pub(super) struct Happened {
     pub(super) since: Timestamp,
     /// The last time.
     pub(super) last: Moment,
-    /// Whether the driver asked for an action since.
+    /// Whether the driver asked for an action since, or an operator had the device: a driver that
+    /// asks for none then says that it was reset.
     pub(super) asked: bool,
 }
 
@@ -43,7 +44,8 @@ impl Record {
                 asked,
             });
             happened.last = Moment::new(now);
-            happened.asked |= asked;
+            happened.asked = asked;
+            self.unsaved = true;
         }
         weight(event, action, policy) == Weight::Out
     }
@@ -54,13 +56,19 @@ impl Record {
             .retain(|event, _| action(*event, policy) == Action::Permanent);
     }
 
-    /// The driver asks for an action, or for none. What it asked an action for ends with that.
+    /// Something is done about the events from now on.
+    pub(super) fn act(&mut self) {
+        self.events
+            .values_mut()
+            .for_each(|event| event.asked = true);
+    }
+
+    /// The driver asks for an action, or for none. What something was done about ends with that.
     pub(super) fn ask(&mut self, asks: bool, policy: &Policy) {
+        self.unsaved |= self.asked != asks;
         self.asked = asks;
         if asks {
-            self.events
-                .values_mut()
-                .for_each(|event| event.asked = true);
+            self.act();
             return;
         }
         self.events.retain(|event, happened| {
@@ -79,12 +87,6 @@ impl Record {
             .retain(|event, happened| !is_over(*event, happened, policy, now));
         if self.residue_left(policy, now).is_none() {
             self.residue = None;
-        }
-        if self
-            .release
-            .is_some_and(|release| now.wall >= release.until)
-        {
-            self.release = None;
         }
     }
 

@@ -99,6 +99,9 @@ impl Record {
         if !continuity.same_boot || !continuity.same_driver {
             record.reloaded(policy);
         }
+        if !continuity.same_boot {
+            record.resume();
+        }
         record
     }
 }
@@ -126,7 +129,7 @@ fn save_standing(check: Check, standing: &Standing, now: Now) -> SavedStanding {
         check: check.name().to_owned(),
         evidence: standing.evidence.clone(),
         since: standing.since,
-        lasted: standing.began.ago(now).as_secs(),
+        lasted_ms: u64::try_from(standing.began.ago(now).as_millis()).unwrap_or(u64::MAX),
         unread: standing.unread,
         well: standing.passing.map(|passing| passing.since),
     }
@@ -134,16 +137,17 @@ fn save_standing(check: Check, standing: &Standing, now: Now) -> SavedStanding {
 
 /// What a check of this build found; another's is left out.
 fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)> {
+    let lasted = Duration::from_millis(saved.lasted_ms);
     let passing = |since| Passing {
         count: 0,
-        after: Duration::from_secs(saved.lasted),
+        after: lasted,
         first: Moment::new(now),
         since,
     };
     let standing = Standing {
         evidence: saved.evidence,
         since: saved.since,
-        began: earlier(saved.lasted, now),
+        began: Moment::earlier(lasted, now),
         passing: saved.well.map(passing),
         unread: saved.unread,
     };

@@ -73,7 +73,7 @@ impl Record {
 
     /// The device is not there: that replaces every other trouble of its presence.
     pub(super) fn lose(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
-        self.away = true;
+        self.unsaved |= !std::mem::replace(&mut self.away, true);
         self.fail(check, evidence, policy, now);
         self.standing
             .retain(|other, _| *other == check || other.tier() != Tier::Present);
@@ -88,6 +88,7 @@ impl Record {
     /// The device is there and is read.
     pub(super) fn recover(&mut self, policy: &Policy, now: Now) {
         if std::mem::take(&mut self.away) {
+            self.unsaved = true;
             self.reset(policy);
         }
         for check in Check::ALL {
@@ -109,6 +110,18 @@ impl Record {
             last: now.wall,
         };
         self.begun.insert(flap, begun);
+        self.unsaved = true;
+    }
+
+    /// Nobody looks: the looks of before and after are not one row.
+    pub(super) fn recount(&mut self) {
+        for (check, standing) in &mut self.standing {
+            if check.tier() == Tier::Present
+                && let Some(passing) = &mut standing.passing
+            {
+                passing.count = 0;
+            }
+        }
     }
 
     /// How often trouble began lately.

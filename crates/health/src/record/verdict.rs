@@ -89,12 +89,22 @@ impl Record {
                 ends_when: "an operator uncordons it".to_owned(),
             });
         }
-        if let Some(release) = self.release.filter(|release| now.wall < release.until) {
+        if let Some(release) = self.release {
+            let (evidence, ends_when) = match now.wall < release.until {
+                true => (
+                    "an operator has it; nobody looks at it",
+                    format!("the operator is done, or it is {:.0}", release.until),
+                ),
+                false => (
+                    "it was released, and no probe has looked at it since",
+                    "a probe has looked at it".to_owned(),
+                ),
+            };
             causes.push(Cause {
                 kind: CauseKind::Released,
-                evidence: "an operator has it; nobody looks at it".to_owned(),
+                evidence: evidence.to_owned(),
                 since: release.since,
-                ends_when: format!("the operator is done, or it is {:.0}", release.until),
+                ends_when,
             });
         }
         causes

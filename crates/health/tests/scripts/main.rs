@@ -185,13 +185,14 @@ impl<S: Subject> Play<S> {
             oracle.note(self.wall, self.run, What::Restart);
             if !same {
                 oracle.note(self.wall, self.run, What::Reload);
+                oracle.note(self.wall, self.run, What::Resume);
             }
         }
     }
 
     fn expected(&self) -> impl Iterator<Item = (Device, Published)> {
         let devices = self.devices.iter();
-        devices.map(|(device, (_, oracle))| (*device, oracle.published(self.wall, self.run)))
+        devices.map(|(device, (_, oracle))| (*device, oracle.published(self.run)))
     }
 
     fn difference(&self) -> Option<String> {

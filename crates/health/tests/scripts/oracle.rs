@@ -98,13 +98,13 @@ impl Oracle {
         self.log.last_mut().expect("it was just pushed").stands = stands;
     }
 
-    pub(crate) fn published(&self, wall: u64, run: u64) -> Published {
+    pub(crate) fn published(&self, run: u64) -> Published {
         let rules = &self.rules;
         let mut found: Vec<(Option<State>, CauseKind)> = Vec::new();
         if self.is_cordoned() {
             found.push((Some(State::Maintenance), CauseKind::Cordoned));
         }
-        if self.is_released(wall) {
+        if self.is_released() {
             found.push((Some(State::Maintenance), CauseKind::Released));
         }
         if self.is_withheld(rules, run) {
@@ -143,14 +143,18 @@ impl Oracle {
         on.is_some() && on > off
     }
 
-    fn is_released(&self, wall: u64) -> bool {
-        let mut entries = self.log.iter().rev();
-        let last = entries.find_map(|entry| match entry.what {
-            What::Release(until) => Some(until),
-            What::Resume => Some(0),
-            _ => None,
-        });
-        last.is_some_and(|until| wall < until)
+    /// A release lasts until a look after its time.
+    fn is_released(&self) -> bool {
+        let mut released = None;
+        for entry in &self.log {
+            released = match entry.what {
+                What::Release(until) => Some(until),
+                What::Resume => None,
+                What::Look(view) if view.tells() => released.filter(|until| entry.wall < *until),
+                _ => released,
+            };
+        }
+        released.is_some()
     }
 
     fn is_withheld(&self, rules: &Rules, run: u64) -> bool {

@@ -18,6 +18,14 @@ pub(crate) enum View {
     Unwatched,
 }
 
+impl View {
+    /// Whether somebody looked and could tell.
+    pub(crate) fn tells(self) -> bool {
+        let blind = [Self::Untold, Self::Stuck, Self::Failed, Self::Unwatched];
+        !blind.contains(&self)
+    }
+}
+
 /// A device of the script: the card, or one of its instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Device {

@@ -6,13 +6,12 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use grant::cdi::{CLASSES, Spec, VENDOR};
 use serde::Serialize;
 
-use super::Evidence;
+use super::{Evidence, text};
 
 /// The permissions of a spec file: for everybody to read.
 const MODE: u32 = 0o644;
@@ -107,25 +106,20 @@ pub(super) fn sync(dir: &Path, wanted: &[Wanted]) -> Outcome {
 // === impl Outcome ===
 
 impl Outcome {
-    /// The disk did not answer.
-    pub(super) fn late(dir: &Path, limit: Duration) -> Self {
-        let class = CLASSES[0];
-        let problem = format!(
-            "{} does not answer within {} s; the CDI specs in it are not known",
-            dir.display(),
-            limit.as_secs()
-        );
-        Self {
-            names: BTreeSet::new(),
-            files: vec![FileStatus {
+    /// The same, and a problem with all of it: the disk did not answer.
+    pub(super) fn with_problem(mut self, dir: &Path, problem: String) -> Self {
+        if self.files.is_empty() {
+            let class = CLASSES[0];
+            self.files.push(FileStatus {
                 class,
                 path: file(dir, class),
                 names: 0,
-                problem: Some(problem),
-            }],
-            runtime: Evidence::default(),
-            late: true,
+                problem: None,
+            });
         }
+        self.files[0].problem = Some(problem);
+        self.late = true;
+        self
     }
 
     /// Why the file of a class is not as it should be.
@@ -143,7 +137,7 @@ fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, Str
             Ok(Some(Spec::clone(spec)))
         }
         (Wanted::Spec(spec), Found::Nothing | Found::Ours { .. }) => {
-            write(path, spec).map_err(|error| cannot("written", &error))?;
+            write(path, spec).map_err(|error| cannot("written", path, &error))?;
             Ok(Some(Spec::clone(spec)))
         }
         (Wanted::Spec(_), Found::Foreign(why)) => Err(format!(
@@ -154,7 +148,7 @@ fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, Str
         (Wanted::Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
             match fs_err::remove_file(path) {
                 Ok(()) => Ok(None),
-                Err(error) => Err(cannot("removed", &error)),
+                Err(error) => Err(cannot("removed", path, &error)),
             }
         }
         (Wanted::AsItIs, Found::Ours { spec, .. }) => Ok(Some(*spec)),
@@ -166,7 +160,7 @@ fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, Str
 /// Looks at a file. A spec of our kind is ours, whoever wrote it: NVIDIA's plugin uses the same
 /// names, and its place is taken.
 fn find(path: &Path, class: &str) -> Found {
-    let text = match fs_err::read_to_string(path) {
+    let text = match text::read(path) {
         Ok(text) => text,
         // Without a folder there is nothing in it; who writes there says what is wrong.
         Err(error)
@@ -179,6 +173,9 @@ fn find(path: &Path, class: &str) -> Found {
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             return Found::Foreign("it is no text".to_owned());
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return Found::Foreign(error.to_string());
         }
         Err(error) => return Found::Foreign(format!("it cannot be read: {error}")),
     };
@@ -202,9 +199,14 @@ fn write(path: &Path, spec: &Spec) -> io::Result<()> {
     host::atomic::write(path, spec.to_text().as_bytes(), MODE)
 }
 
-/// What failed; the error itself names the file.
-fn cannot(what: &str, error: &io::Error) -> String {
-    format!("the CDI spec cannot be {what}: {error}; let the agent write there, or set cdi.dir")
+/// What failed. The error names a draft, which has another name each time, before it says why.
+fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
+    let error = error.to_string();
+    let reason = error.rsplit_once("`: ").map_or(&*error, |(_, why)| why);
+    format!(
+        "the CDI spec {} cannot be {what}: {reason}; let the agent write there, or set cdi.dir",
+        path.display()
+    )
 }
 
 #[cfg(test)]

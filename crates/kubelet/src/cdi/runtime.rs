@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use config::{Cdi, RuntimeSupport};
 use serde::Serialize;
 
+use super::text;
+
 /// Where containerd's config is: its own, k3s's and RKE2's.
 const CONTAINERD: [&str; 3] = [
     "etc/containerd/config.toml",
@@ -45,7 +47,11 @@ pub fn evidence(cdi: &Cdi, root: &Path) -> Evidence {
     match cdi.runtime {
         RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
         RuntimeSupport::Unsupported => Evidence::new(false, "the config says `unsupported`"),
-        RuntimeSupport::Auto => look(&cdi.dir, root),
+        RuntimeSupport::Auto => {
+            // The folder as the runtime names it.
+            let dir = cdi.dir.strip_prefix(root).unwrap_or(&cdi.dir);
+            look(&Path::new("/").join(dir), root)
+        }
     }
 }
 
@@ -71,9 +77,9 @@ fn look(dir: &Path, root: &Path) -> Evidence {
 
 fn containerd(dir: &Path, path: &Path) -> Option<Evidence> {
     let mut said = Said::default();
-    said.read(&fs_err::read_to_string(path).ok()?);
+    said.read(&text::read(path).ok()?);
     for more in files(&path.with_file_name(CONTAINERD_MORE), "toml") {
-        said.read(&fs_err::read_to_string(more).unwrap_or_default());
+        said.read(&text::read(&more).unwrap_or_default());
     }
     let name = path.display();
     Some(match (said.enable, said.version.as_deref()) {
@@ -99,7 +105,7 @@ fn crio(dir: &Path, root: &Path) -> Option<Evidence> {
     paths.extend(files(&root.join(CRIO_MORE), "conf"));
     let texts: Vec<String> = paths
         .iter()
-        .filter_map(|path| fs_err::read_to_string(path).ok())
+        .filter_map(|path| text::read(path).ok())
         .collect();
     if texts.is_empty() {
         return None;

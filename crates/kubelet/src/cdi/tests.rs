@@ -304,3 +304,65 @@ async fn a_name_outlives_its_node_and_the_agent() {
     );
     assert_eq!(spec.device("a"), left.device("a"));
 }
+
+#[tokio::test]
+async fn pools_that_change_before_their_offers_take_no_name_away() {
+    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
+    stage.offer(&["a"]).await;
+    stage.offers.borrow_and_update();
+    stage.pools.send_replace(pools(&[Envvar]));
+    timeout(LONG, stage.offers.changed())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(stage.offers.borrow()[0].healthy(), 1);
+    assert!(stage.file().exists());
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_later_takes_no_name_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let cdi = config::Cdi {
+        dir: folder.path().to_owned(),
+        ..config::Config::default().cdi
+    };
+    let settings = Settings::new(cdi, folder.path().to_owned());
+    let spec = specs(
+        &offer(&[CdiCri], &["a"]).snapshot,
+        &Wish::default(),
+        &settings.cdi,
+        &[],
+    );
+    let mut wanted = vec![Wanted::Nothing; CLASSES.len()];
+    wanted[0] = Wanted::Spec(Arc::new(spec.specs[0].clone()));
+    let mut memory = Memory::default();
+    let good = memory.settle(&settings, wanted.clone(), true).await;
+    assert!(!good.names.is_empty() && !good.late);
+    let (end, hung) = std::sync::mpsc::channel::<()>();
+    memory.pending = Some(spawn_blocking(move || {
+        let _ = hung.recv();
+        Outcome::default()
+    }));
+    for _ in 0..2 {
+        let late = memory.settle(&settings, wanted.clone(), true).await;
+        assert_eq!(late.names, good.names);
+        let problem = late.problem("gpu").unwrap();
+        assert!(problem.contains("does not answer"), "{problem}");
+    }
+    drop(end);
+}
+
+#[tokio::test]
+async fn after_a_failure_the_folder_is_not_listened_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut folder = Folder::new(dir.path(), Events::Inotify, LONG);
+    let soon = Duration::from_millis(200);
+    let due = Instant::now() + LONG;
+    // The folder tells of itself first.
+    while timeout(soon, look(&mut folder, true, due)).await.is_ok() {}
+    fs_err::write(dir.path().join(".draft"), "").unwrap();
+    fs_err::remove_file(dir.path().join(".draft")).unwrap();
+    assert!(timeout(soon, look(&mut folder, false, due)).await.is_err());
+    let early = timeout(LONG / 2, look(&mut folder, true, due)).await;
+    assert!(early.is_ok());
+}

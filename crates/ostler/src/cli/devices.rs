@@ -84,45 +84,41 @@ impl Sight {
             Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
             Err(error @ Error::Absent { .. }) => {
                 anstream::eprintln!("{error}; looking at the hardware without it");
-                self.place.look(&[]).await
+                let config = Config::resolve(self.place.overrides(), File::default());
+                look(config, &[]).await
             }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-// === impl Place ===
-
-impl Place {
-    /// One look of our own, through a probe, so that a hung driver cannot hang us. The probe is
-    /// started with these flags too.
-    pub(super) async fn look(&self, flags: &[&str]) -> anyhow::Result<Snapshot> {
-        let mut config = Config::resolve(self.overrides(), File::default());
-        // What an agent keeps is its own.
-        config.health.state_file = None;
-        let outlets = Outlets::new(Orders::default());
-        let mut settings = own_probe(&config, Children::default(), outlets.orders.clone());
-        let flags = ["--no-events"].iter().chain(flags);
-        let flags = flags.map(|flag| (*flag).to_owned());
-        settings.program.args.extend(flags);
-        let (seen, updates) = mpsc::channel(64);
-        let stop = CancellationToken::new();
-        let latest = outlets.snapshots.subscribe();
-        let watching = supervisor::run(settings, seen, stop.clone());
-        let looking = async {
-            let look = first_look(Rules::new(&config), updates, outlets, latest.clone());
-            let found = timeout(LOOK, look).await;
-            stop.cancel();
-            found.is_ok()
-        };
-        let ((), in_time) = tokio::join!(watching, looking);
-        if !in_time {
-            let seconds = LOOK.as_secs();
-            anstream::eprintln!("the driver did not tell everything within {seconds} s");
-        }
-        let snapshot = Snapshot::clone(&latest.borrow());
-        Ok(snapshot)
+/// One look of our own, through a probe, so that a hung driver cannot hang us. The probe is started
+/// with these flags too.
+pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<Snapshot> {
+    // What an agent keeps is its own.
+    config.health.state_file = None;
+    let outlets = Outlets::new(Orders::default());
+    let mut settings = own_probe(&config, Children::default(), outlets.orders.clone());
+    let flags = ["--no-events"].iter().chain(flags);
+    let flags = flags.map(|flag| (*flag).to_owned());
+    settings.program.args.extend(flags);
+    let (seen, updates) = mpsc::channel(64);
+    let stop = CancellationToken::new();
+    let latest = outlets.snapshots.subscribe();
+    let watching = supervisor::run(settings, seen, stop.clone());
+    let looking = async {
+        let look = first_look(Rules::new(&config), updates, outlets, latest.clone());
+        let found = timeout(LOOK, look).await;
+        stop.cancel();
+        found.is_ok()
+    };
+    let ((), in_time) = tokio::join!(watching, looking);
+    if !in_time {
+        let seconds = LOOK.as_secs();
+        anstream::eprintln!("the driver did not tell everything within {seconds} s");
     }
+    let snapshot = Snapshot::clone(&latest.borrow());
+    Ok(snapshot)
 }
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
@@ -145,7 +141,7 @@ async fn first_look(
         let sampled = snapshot
             .devices
             .iter()
-            .all(|entry| entry.telemetry.is_some());
+            .all(|entry| entry.telemetry.is_some() || is_tegra(entry));
         match phase {
             None | Some(Phase::Starting) => false,
             Some(Phase::Running) => sampled,
@@ -156,6 +152,11 @@ async fn first_look(
         () = inventory::run(inlets, outlets) => {}
         _ = enough => {}
     }
+}
+
+/// Whether it is the device of a Tegra board, of which there are no samples, nor driver files.
+pub(super) fn is_tegra(entry: &Entry) -> bool {
+    entry.device.id.as_str() == "tegra"
 }
 
 /// The snapshot for a person.

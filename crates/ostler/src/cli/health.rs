@@ -86,7 +86,9 @@ fn overview(health: &Health) -> String {
         "SINCE",
         "ENDS WHEN",
     ]);
-    for judged in &health.devices {
+    let mut devices: Vec<&Judged> = health.devices.iter().collect();
+    devices.sort_by_key(|judged| (judged.pci, judged.index.clone()));
+    for judged in devices {
         let index = judged.index.clone().unwrap_or_else(|| "-".to_owned());
         let mut left = [
             index,

@@ -106,6 +106,10 @@ struct Nvidia {
     #[arg(long)]
     driver_files: bool,
 
+    /// The same, but not at the first look
+    #[arg(long)]
+    driver_files_later: bool,
+
     /// How the cards are found
     #[arg(long, value_name = "WAY", default_value = "auto")]
     discovery: Way,
@@ -152,6 +156,7 @@ impl Nvidia {
                 dev_path: self.dev_path,
                 mps_path: self.mps_path,
                 driver_files: self.driver_files,
+                driver_files_later: self.driver_files_later,
                 discovery: match self.discovery {
                     Way::Auto => Discovery::Auto,
                     Way::Nvml => Discovery::Nvml,

@@ -7,10 +7,9 @@ use config::Period;
 use super::control::Control;
 use crate::order::{self, Release};
 
-/// Give a card up for a while: nobody looks at it and every driver handle to it is closed, so that
-/// a reset, a change of MIG mode or a new driver can be had.
+/// Give a card up for a while: nobody looks at it, and every driver handle is closed.
 ///
-/// Returns when the handles are closed. No pod gets the card meanwhile; it is taken back by
+/// Now a reset, a change of MIG mode or a new driver can be had. Returns when the handles are closed. No pod gets the card meanwhile; it is taken back by
 /// itself, or by `ostler resume`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -97,10 +97,10 @@ impl Known {
             let known = own.clone();
             let new = |cause: &&Cause| !counted(cause) && !known.iter().any(|k| alike(k, cause));
             own.extend(card.iter().filter(new).cloned());
-            own.len() > known.len()
         };
         add(&mut own.warnings, &card.warnings);
-        if add(&mut own.causes, &card.causes) {
+        add(&mut own.causes, &card.causes);
+        if !card.causes.iter().all(counted) {
             let in_hand = own.causes.iter().any(|cause| is_in_hand(cause.kind));
             own.state = match in_hand {
                 true => State::Maintenance,

@@ -72,6 +72,17 @@ impl Waiting {
         }
     }
 
+    /// A backend's driver was loaded anew since its devices went.
+    pub(super) fn reloaded(&mut self, backend: &str, (policy, now): (&Policy, Now)) {
+        let gone = self.gone.values_mut();
+        for saved in gone.filter(|saved| saved.backend == backend) {
+            let mut record = Record::restore(std::mem::take(saved), SAME, policy, now);
+            record.reloaded(policy);
+            *saved = record.save(now);
+            backend.clone_into(&mut saved.backend);
+        }
+    }
+
     /// Everything that waits, as of this boot and these drivers.
     fn devices(
         &self,
@@ -97,12 +108,20 @@ impl Waiting {
 // === impl Inventory ===
 
 impl Inventory {
+    /// Whether the node was not started anew since a file was written.
+    pub(super) fn is_of_this_boot(&self, file: &SavedFile) -> bool {
+        file.boot_id == self.boot_id
+    }
+
     /// Takes over what an earlier agent left.
     pub(super) fn restore(&mut self, state: State) {
         let file = state.health;
         self.history = History::from_entries(file.history.clone());
+        let same_boot = self.is_of_this_boot(&file);
         self.drivers.clear();
-        let same_boot = file.boot_id == self.boot_id;
+        if same_boot {
+            self.drivers.clone_from(&file.drivers);
+        }
         self.dirty |= !same_boot;
         let facts = state.facts.into_values();
         let facts = facts.filter_map(|facts| serde_json::from_value(facts).ok());

@@ -4,36 +4,37 @@ use health::Sight;
 use model::{Backend, CallFailure, Device, DeviceId, Kind, Phase};
 use probe::Sighting;
 
-/// How a device looks in a picture of its backend.
-pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Sight<'a> {
+/// How a device looks in a picture of its backend; a picture of a probe that has not looked yet says
+/// nothing.
+pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight<'a>> {
     let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
     if let Some(call) = stuck
         .map(|(_, call)| call)
         .or(sighting.driver_stuck.as_ref())
     {
-        return Sight::Stuck(call);
+        return Some(Sight::Stuck(call));
     }
     if let Some(why) = &sighting.unwatched {
-        return Sight::Unwatched(why);
+        return Some(Sight::Unwatched(why));
     }
-    // A probe that was started anew has not looked yet: it says nothing of what was seen before.
     if sighting.backend.phase == Phase::Starting {
-        return Sight::Unwatched("the probe has not reported yet");
+        return None;
     }
     // A partition is only as well as its card, and only as well known.
     let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
     let failed = find(device.card()).and_then(worst_failure);
     if let Some(failure) = failed.filter(|failure| failure.fatal) {
-        return Sight::Unreadable(failure);
+        return Some(Sight::Unreadable(failure));
     }
     if let Some(seen) = find(&device.id) {
-        return Sight::Seen(&seen.failures);
+        return Some(Sight::Seen(&seen.failures));
     }
     let mut unreadable = sighting.backend.unreadable.iter();
-    match unreadable.find(|card| card.pci.is_some() && card.pci == device.pci) {
+    let unreadable = unreadable.find(|card| card.pci.is_some() && card.pci == device.pci);
+    Some(match unreadable {
         Some(card) => Sight::Unreadable(&card.failure),
         None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
-    }
+    })
 }
 
 /// Whether a partition was taken apart: its card is well and does not have it any more.

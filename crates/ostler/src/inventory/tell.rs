@@ -1,6 +1,6 @@
 //! One log line for everything a person should know of.
 
-use model::{Backend, Cause, PciAddress, Phase, Snapshot, State, Transition};
+use model::{Backend, Cause, PciAddress, Phase, Snapshot, State, Transition, Verdict};
 use tracing::field::display;
 
 /// Tells of backends that are in another phase.
@@ -29,8 +29,9 @@ pub(super) fn backends(before: &Snapshot, after: &Snapshot) {
     }
 }
 
-/// Tells of a change of a verdict.
-pub(super) fn transition(transition: &Transition, pci: Option<PciAddress>) {
+/// Tells of a change to this verdict: what began, or else what keeps the device out, or else what
+/// ended.
+pub(super) fn transition(transition: &Transition, verdict: &Verdict, pci: Option<PciAddress>) {
     let Transition {
         device,
         from,
@@ -39,12 +40,11 @@ pub(super) fn transition(transition: &Transition, pci: Option<PciAddress>) {
         ended,
         ..
     } = transition;
-    let causes = match began.is_empty() {
-        true => ended,
-        false => began,
-    };
+    let standing = &verdict.causes;
+    let causes = [began, standing, ended];
+    let causes = causes.into_iter().find(|causes| !causes.is_empty());
     let join = |of: &dyn Fn(&Cause) -> String| {
-        let all: Vec<String> = causes.iter().map(of).collect();
+        let all: Vec<String> = causes.into_iter().flatten().map(of).collect();
         all.join("; ")
     };
     let cause = join(&|cause| format!("{:?}", cause.kind));

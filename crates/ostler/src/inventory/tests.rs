@@ -277,6 +277,20 @@ fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that()
 }
 
 #[test]
+fn an_event_that_comes_before_its_device_is_not_lost() {
+    let mut inventory = inventory();
+    let event = Event {
+        device: card(0).id,
+        at: at(0).wall,
+        event: EventKind::Xid(79),
+    };
+    inventory.take(Update::Event(event), at(0));
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(1));
+    let expected = ["GPU-0 Unhealthy", "GPU-1 Healthy"];
+    assert_eq!(states(&mut inventory, at(1)), expected);
+}
+
+#[test]
 fn a_driver_that_went_away_is_the_cause() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));

@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{Details, Inventory, Request, Rules, Samples, State, state};
+use super::{Details, Inventory, Request, Rules, Samples, State, state, state::Loaded};
 
 /// How often verdicts that depend on time are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -62,11 +62,13 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
     let started = Instant::now();
     let mut inventory = Inventory::new(&rules.borrow_and_update(), boot_id);
     let file = rules.borrow().health.state_file.clone();
-    if let Some(file) = file
-        && let Some(state) = state::load(file).await
-    {
-        outlets.hold(&state);
-        inventory.restore(state);
+    let mut unread = None;
+    if let Some(file) = file {
+        match state::load(file).await {
+            Loaded::State(state) => outlets.resume(&mut inventory, *state),
+            Loaded::Nothing => {}
+            Loaded::Unread => unread = Some(Instant::now() + state::RESPITE),
+        }
     }
     outlets.restored.send_replace(true);
     let mut tick = interval(TICK);
@@ -90,7 +92,7 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
             Ok(()) = rules.changed() => inventory.configure(&rules.borrow_and_update()),
             _ = tick.tick() => {
                 let spacing = rules.borrow().spacing();
-                if inventory.wants_look() && looked.elapsed() >= spacing {
+                if inventory.wants_look(now()) && looked.elapsed() >= spacing {
                     looked = Instant::now();
                     outlets.orders.refresh();
                 }
@@ -101,6 +103,9 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
             outlets.pass(&mut inventory, update, now());
         }
         outlets.publish(&mut inventory, now());
+        if unread.is_none_or(|until| Instant::now() >= until) {
+            outlets.keep(&mut inventory, now());
+        }
         for done in done.drain(..) {
             let _ = done.send(());
         }
@@ -122,6 +127,14 @@ impl Outlets {
             restored: watch::Sender::default(),
             orders,
         }
+    }
+
+    fn resume(&self, inventory: &mut Inventory, state: State) {
+        // A start of the node ends what an operator had.
+        if inventory.is_of_this_boot(&state.health) {
+            self.hold(&state);
+        }
+        inventory.restore(state);
     }
 
     /// What an operator had when the agent ended is not touched by the next one either.
@@ -172,14 +185,17 @@ impl Outlets {
                 let _ = self.transitions.send(transition);
             }
         }
-        let details = inventory.details();
         self.details.send_if_modified(|known| {
-            let changed = **known != details;
+            let changed = !inventory.has_told(known);
             if changed {
-                *known = Arc::new(details);
+                *known = Arc::new(inventory.details());
             }
             changed
         });
+    }
+
+    /// Has the inventory's state written, if it is another.
+    fn keep(&self, inventory: &mut Inventory, now: Now) {
         if let Some(state) = inventory.checkpoint(now) {
             self.kept.send_replace(Some(Arc::new(state)));
         }

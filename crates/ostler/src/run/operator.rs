@@ -200,7 +200,7 @@ fn is_closed(released: &BTreeMap<String, Released>, which: Which, until: Timesta
             Which::All => released.all.as_ref(),
             Which::Card(card) => released.cards.get(&card),
         };
-        release.is_some_and(|release| release.closed && release.until == until)
+        release.is_some_and(|release| release.closed && release.until >= until)
     })
 }
 

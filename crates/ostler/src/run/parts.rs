@@ -217,7 +217,7 @@ impl Parts {
         let old = std::mem::replace(&mut self.config, new);
         let mut changed = Vec::new();
         let mut pools_changed = false;
-        if is_other(&old, &self.config) || needs_files(&old) != needs_files(&self.config) {
+        if is_other(&old, &self.config) {
             changed.push(Part::Probe);
         }
         if old.cdi != self.config.cdi || old.probe.host_root != self.config.probe.host_root {
@@ -283,9 +283,12 @@ impl Wires {
             Part::Probe => {
                 let mut settings = own_probe(&config, wires.children, wires.known.orders);
                 settings.program.args.extend(wires.log);
-                if needs_files(&config) {
-                    settings.program.args.push("--driver-files".to_owned());
-                }
+                // A reload may ask for them: then they are known, and no device has to wait.
+                let files = match needs_files(&config) {
+                    true => "--driver-files",
+                    false => "--driver-files-later",
+                };
+                settings.program.args.push(files.to_owned());
                 let mut restored = wires.known.restored.subscribe();
                 Box::pin(async move {
                     // What an operator has in hand is not looked at, not even once.
@@ -387,7 +390,7 @@ fn boot_id(host_root: PathBuf) -> String {
         .unwrap_or_default()
 }
 
-/// Whether the probe looks for the driver's files, which only CDI specs are made of.
+/// Whether the driver's files, which only CDI specs are made of, are needed from the first look on.
 fn needs_files(config: &Config) -> bool {
     let pools = config.pools.pools.iter();
     grant::cdi::Wish::of(pools.map(|pool| &pool.handover)).is_some()

@@ -212,3 +212,26 @@ async fn a_reload_brings_the_spec_and_takes_it_away() {
     running.offers(&[(GPU, 8)]).await;
     assert_eq!(running.breaches(), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_reload_to_cdi_and_back_takes_no_device_away() {
+    let running = Running::start(DGX, QUICK).await;
+    let told = |snapshot: &model::Snapshot| {
+        let mut backends = snapshot.backends.iter();
+        backends.any(|backend| backend.extras.files.is_some())
+    };
+    running.agent.shows("the driver's files", told).await;
+    for _ in 0..3 {
+        running.rewrite(&format!("{QUICK}handover: {{lists: [cdi-cri]}}\n"));
+        eventually("the spec comes", || file(&running.rig).exists()).await;
+        running.rewrite(QUICK);
+        eventually("the spec goes", || !file(&running.rig).exists()).await;
+    }
+    running.offers(&[(GPU, 8)]).await;
+    let lists = running.kubelet.lists(GPU);
+    let full = |list: &sim::kubelet::List| {
+        list.devices.len() == 8 && list.devices.iter().all(|d| d.health == "Healthy")
+    };
+    assert!(lists.iter().all(full), "{lists:?}");
+    assert_eq!(running.breaches(), [""; 0]);
+}

@@ -64,6 +64,24 @@ async fn a_lost_card_that_comes_back_is_healthy_again() {
 }
 
 #[tokio::test]
+async fn a_card_that_comes_back_need_not_wait_for_the_next_look() {
+    let config = "probe: {period: 10m}\nhealth: {holdDown: 500ms, passes: 2}\n";
+    let running = Running::start(DGX, config).await;
+    let rig = &running.rig;
+    rig.listening().await;
+    rig.node.lose(&card(5)).unwrap();
+    // After an event the agent looks at once.
+    rig.node.xid(&card(5), 79).unwrap();
+    let lost = |seen: &model::Snapshot| {
+        let causes = &seen.find(&rig.uuid(5)).unwrap().verdict.causes;
+        causes.iter().any(|cause| cause.kind == CauseKind::Lost)
+    };
+    running.agent.shows("the lost card", lost).await;
+    rig.node.restore(&card(5)).unwrap();
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
 async fn an_xid_of_a_faulty_program_changes_nothing() {
     let running = Running::start(DGX, QUICK).await;
     let Running { agent, rig, .. } = &running;

@@ -2,8 +2,9 @@
 
 use std::process::Output;
 
-use model::State;
+use model::{Cause, CauseKind, State};
 use serde_json::Value;
+use sim::Effect;
 
 use crate::{
     process::{Agent, ostler},
@@ -118,6 +119,20 @@ async fn a_released_card_is_held_by_nobody_and_the_others_are_looked_at() {
 }
 
 #[tokio::test]
+async fn an_xid_ends_with_a_reset_while_the_card_is_released() {
+    let running = Running::start(DGX, QUICK).await;
+    running.rig.listening().await;
+    running.rig.node.xid(&card(5), 48).unwrap();
+    running.sick(GPU, &[&running.rig.uuid(5)]).await;
+    said(&running, &["release", "5"]).await;
+    let node = running.rig.node.clone();
+    let reset = move || node.reset(&card(5), std::time::Duration::ZERO);
+    tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
+    said(&running, &["resume", "5"]).await;
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
 async fn all_cards_are_released_and_taken_back_by_themselves() {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
@@ -130,6 +145,32 @@ async fn all_cards_are_released_and_taken_back_by_themselves() {
     running.kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
     let one = complaint(&running, &["resume", "0"]).await;
     assert!(one.contains("ostler resume --all"), "{one}");
+    running.complete(LONG).await;
+}
+
+/// That nobody can look is no reason to hand cards out that an operator had.
+#[tokio::test]
+async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_them() {
+    let config = "probe: {period: 500ms, driverCallLimit: 2s, retryPause: 500ms}\n\
+        health: {holdDown: 500ms, passes: 2}\n";
+    let running = Running::start(DGX, config).await;
+    said(&running, &["release", "--all", "--for", "4s"]).await;
+    running.kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
+    let hang = Effect::Hang { millis: None };
+    running.rig.node.fault("nvmlInit", None, hang).unwrap();
+    let before = running.kubelet.lists(GPU).len();
+    running
+        .agent
+        .shows("the driver hangs", |seen| {
+            let hangs = |cause: &Cause| cause.kind == CauseKind::NotAnswering;
+            let mut all = seen.devices.iter();
+            all.all(|entry| entry.verdict.causes.iter().any(hangs))
+        })
+        .await;
+    let lists = running.kubelet.lists(GPU);
+    let healthy = |list: &sim::kubelet::List| list.devices.iter().any(|d| d.health == "Healthy");
+    assert!(!lists[before..].iter().any(healthy), "{lists:#?}");
+    running.rig.node.clear_faults(None).unwrap();
     running.complete(LONG).await;
 }
 

@@ -1,7 +1,8 @@
 //! Deep checks: a command of the user's, run for one idle card after another.
 //!
-//! The command belongs to the probe's process group, so that it ends with the probe and has no
-//! handle left of a card that was released.
+//! The command belongs to the probe's process group, so that it ends with the probe, even with one
+//! that is killed, and has no handle left of a card that was released. It is never waited for: a
+//! process that sits in the kernel does not hear that it was killed.
 
 use std::{
     collections::VecDeque,
@@ -16,6 +17,8 @@ use model::{Deep as Outcome, DeviceId, Reading, Values};
 use tokio::time::Instant;
 
 use crate::protocol::Checkup;
+
+mod tree;
 
 /// How much of a command's output is kept: its end.
 const TAIL: usize = 2048;
@@ -52,6 +55,8 @@ pub(super) struct Deep {
     due: Instant,
     waiting: VecDeque<Patient>,
     running: Option<Run>,
+    /// Commands that were killed and are not gone yet.
+    leaving: Vec<Run>,
 }
 
 /// A command that runs.
@@ -67,13 +72,15 @@ struct Run {
 // === impl Deep ===
 
 impl Deep {
-    /// The first round is due at `now`.
+    /// The first round is due a period after `now`: a probe that is started again and again would
+    /// otherwise keep the cards busy.
     pub(super) fn new(check: DeepCheck, now: Instant) -> Self {
         Self {
+            due: now + check.period,
             check,
-            due: now,
             waiting: VecDeque::new(),
             running: None,
+            leaving: Vec::new(),
         }
     }
 
@@ -101,9 +108,13 @@ impl Deep {
         now: Instant,
     ) -> Vec<Checkup> {
         let mut told = Vec::new();
+        self.leaving.retain_mut(|run| !run.is_gone());
         if let Some(mut run) = self.running.take() {
             match run.ended(self.check.limit, now) {
-                Some(outcome) => told.push(checkup(run.patient.clone(), outcome)),
+                Some(outcome) => {
+                    told.push(checkup(run.patient.clone(), outcome));
+                    self.leaving.push(run);
+                }
                 None => {
                     self.running = Some(run);
                     return told;
@@ -113,7 +124,7 @@ impl Deep {
         while self.running.is_none()
             && let Some(patient) = self.waiting.pop_front()
         {
-            let not_run = match busy(&patient.id) {
+            let not_run = match self.hindrance(&patient.id).or_else(|| busy(&patient.id)) {
                 Some(reason) => format!("not run: {reason}"),
                 None => match Run::start(&self.check.command, &patient, now) {
                     Ok(run) => {
@@ -135,6 +146,13 @@ impl Deep {
             ));
         }
         told
+    }
+
+    /// A command that cannot be ended keeps the next one off its card.
+    fn hindrance(&mut self, card: &DeviceId) -> Option<String> {
+        let mut of_card = self.leaving.iter_mut().filter(|r| r.patient.id == *card);
+        let still = of_card.find_map(|run| (!run.is_gone()).then(|| run.child.id()))?;
+        Some(format!("process {still} was killed and has not ended"))
     }
 }
 
@@ -216,15 +234,22 @@ impl Run {
         }
     }
 
+    /// Kills it with all that it started, and does not wait.
     fn end(&mut self) {
+        tree::end(self.child.id());
         let _ = self.child.kill();
-        let _ = self.child.wait();
+    }
+
+    fn is_gone(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        self.end();
+        if !self.is_gone() {
+            self.end();
+        }
     }
 }
 

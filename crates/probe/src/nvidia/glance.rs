@@ -1,7 +1,7 @@
-//! How the cards are cut, asked for often and cheaply: a new MIG layout must not wait for the next
-//! look at everything.
+//! How the cards are cut, and whether a lost one is back, asked for often and cheaply: a new MIG
+//! layout, and a card on its way back, must not wait for the next look at everything.
 
-use model::Kind;
+use model::{Kind, Unreadable};
 use nvml::{Locator, Session};
 
 use super::{Seen, card::Card, topology::handle};
@@ -9,6 +9,13 @@ use super::{Seen, card::Card, topology::handle};
 /// The cards in MIG mode, each with the ids of its MIG devices.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout(Vec<(Locator, Vec<String>)>);
+
+/// The cards that the driver did not even give a handle of.
+#[derive(Debug, Default)]
+pub(super) struct Away(Vec<Locator>);
+
+/// How the calls that give a handle begin.
+const HANDLE: &str = "nvmlDeviceGetHandle";
 
 // === impl Layout ===
 
@@ -37,5 +44,25 @@ impl Layout {
             Some((card.at, (0..places).filter_map(part).collect()))
         };
         Self(cards.iter().filter_map(cut).collect())
+    }
+}
+
+// === impl Away ===
+
+impl Away {
+    /// Those of the last look. Where a handle was given and a later call failed, a handle says
+    /// nothing.
+    pub(super) fn seen(unreadable: &[Unreadable]) -> Self {
+        let at = |card: &Unreadable| {
+            let index = card.index.map(Locator::Index);
+            card.pci.map(Locator::Pci).or(index)
+        };
+        let away = |card: &&Unreadable| card.failure.call.starts_with(HANDLE);
+        Self(unreadable.iter().filter(away).filter_map(at).collect())
+    }
+
+    /// Whether one is back.
+    pub(super) fn is_back(&self, session: &Session) -> bool {
+        self.0.iter().any(|at| handle(session, *at).is_ok())
     }
 }

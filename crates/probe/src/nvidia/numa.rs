@@ -57,6 +57,10 @@ impl Machine {
     /// is no failure of a card. The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not
     /// asked for: no processor is in it.
     pub(super) fn by_driver(&self, card: nvml::Device<'_>) -> Option<u32> {
+        // No node could be told from another.
+        if self.nodes.is_empty() {
+            return None;
+        }
         let memory = card.memory_affinity().unwrap_or_default();
         self.one_of(memory).or_else(|| {
             let near = card.cpu_affinity().unwrap_or_default();

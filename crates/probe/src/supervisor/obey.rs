@@ -21,12 +21,12 @@ impl Supervisor {
         for which in &change.released {
             tracing::info!(
                 probe = self.settings.name,
-                ?which,
+                %which,
                 "released: nobody looks at it"
             );
         }
         for which in &change.resumed {
-            tracing::info!(probe = self.settings.name, ?which, "taken back");
+            tracing::info!(probe = self.settings.name, %which, "taken back");
         }
         let touches = |role| {
             let touched = |which: &Which| which.is_touched_by(role);

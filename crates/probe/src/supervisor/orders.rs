@@ -1,7 +1,7 @@
 //! What the agent may tell a supervisor: to look again now, and to keep its hands off a card for a
 //! while.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
@@ -38,6 +38,17 @@ pub(super) struct Until {
     pub(super) time: Timestamp,
     /// For us: clocks jump.
     pub(super) deadline: Instant,
+}
+
+// === impl Which ===
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("every card"),
+            Self::Card(card) => card.fmt(f),
+        }
+    }
 }
 
 // === impl Orders ===

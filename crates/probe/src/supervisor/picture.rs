@@ -24,6 +24,8 @@ pub(super) struct Picture {
     slow: Vec<StuckCall>,
     /// Why the picture is not current.
     pub(super) unwatched: Option<String>,
+    /// Whether nothing may be looked at.
+    pub(super) held: bool,
     last: Option<Sighting>,
     /// Whether the next report is passed on even if nothing changed.
     expected: bool,
@@ -39,6 +41,7 @@ impl Picture {
             solo: BTreeMap::new(),
             slow: Vec::new(),
             unwatched: None,
+            held: false,
             last: None,
             expected: false,
         }
@@ -132,11 +135,14 @@ impl Picture {
             .as_ref()
             .and_then(|report| report.problem.as_ref());
         let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
-        let (phase, message) = if let (Some(release), true) = (&released.all, self.main.is_some()) {
-            let until = release.until;
-            (Phase::Running, format!("released until {until:.0}"))
-        } else if let Some(call) = driver_stuck {
+        let (phase, message) = if let Some(call) = driver_stuck {
             (Phase::DriverFailed, hung(call))
+        } else if let (Some(release), true) = (&released.all, self.main.is_some()) {
+            let message = match self.held {
+                true => format!("released until {:.0}", release.until),
+                false => "it was released, and no probe has looked since".to_owned(),
+            };
+            (Phase::Running, message)
         } else if let Some(why) = &self.unwatched {
             (Phase::Failing, why.clone())
         } else if let Some(problem) = problem {

@@ -116,7 +116,7 @@ impl Process {
         let mut child = Command::new(&settings.program.path)
             // Never a drop-in name: others look for processes by it, to send them signals.
             .arg0("ostler-probe")
-            .args(&settings.program.args)
+            .args(program_args(settings, role))
             .args(choice)
             // Signals to the agent's group are for the agent; it ends its probes itself.
             .process_group(0)
@@ -218,6 +218,12 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The program's arguments. A card that is tried alone is not in order: no deep checks.
+fn program_args(settings: &Settings, role: Role) -> impl Iterator<Item = &String> {
+    let wanted = move |arg: &&String| role == Role::Main || !arg.starts_with("--deep-");
+    settings.program.args.iter().filter(wanted)
 }
 
 /// The arguments that choose the cards of a probe.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{Tier, Values, Work};
 use probe::protocol::Message;
+use rstest::rstest;
 use sim::Effect;
 
 use crate::{
@@ -125,14 +126,17 @@ fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
 fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
     let rig = Rig::new("dgx1-v100");
     rig.node.set(&target("1"), "utilization", 50).unwrap();
-    let go = rig.node.dir().join("go");
+    let (begun, go) = (rig.node.dir().join("begun"), rig.node.dir().join("go"));
     let script = format!(
-        "while [ ! -e {} ]; do sleep 0.05; done; echo $OSTLER_CARD; [ $OSTLER_DEVICE != {} ]",
+        "touch {}; while [ ! -e {} ]; do sleep 0.05; done; echo $OSTLER_CARD; \
+         [ $OSTLER_DEVICE != {} ]",
+        begun.display(),
         go.display(),
         rig.node.gpus().unwrap()[2].uuid
     );
     let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
     process.report();
+    wait_for(|| begun.exists().then_some(()));
     let cards = rig.node.gpus().unwrap();
     rig.node.lose(&target("7")).unwrap();
     process.wait(|message| match message {
@@ -156,8 +160,10 @@ fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
     assert!(found[7].2.starts_with("not run: "), "{found:?}");
 }
 
-#[test]
-fn a_deep_check_ends_with_its_probe() {
+#[rstest]
+#[case::told_to_end(false)]
+#[case::killed_with_its_group(true)]
+fn a_deep_check_ends_with_its_probe(#[case] killed: bool) {
     let rig = Rig::new("t4");
     let mark = rig.node.dir().join("pid");
     // The command starts another process, which must not be left behind either.
@@ -174,8 +180,13 @@ fn a_deep_check_ends_with_its_probe() {
         !status.is_empty() && !status.contains("State:\tZ")
     };
     assert!(is_there());
-    process.close();
-    process.ended();
+    match killed {
+        true => process.kill_group(),
+        false => {
+            process.close();
+            process.ended();
+        }
+    }
     wait_for(|| (!is_there()).then_some(()));
 }
 

@@ -99,3 +99,17 @@ fn the_driver_is_found_by_its_root_too() {
     rig.node.plug_driver().unwrap();
     assert_eq!(backend.survey().devices.len(), 1);
 }
+
+#[test]
+fn who_may_need_them_later_does_not_wait_for_them_at_the_first_look() {
+    let rig = Rig::new("t4");
+    let settings = Settings {
+        driver_files_later: true,
+        ..rig.settings(Scope::All)
+    };
+    let mut backend = Nvidia::new(settings, Arc::default());
+    let first = backend.survey();
+    assert_eq!((first.devices.len(), first.extras.files), (1, None));
+    let files = backend.survey().extras.files.unwrap();
+    assert!(!files.files.is_empty());
+}

@@ -17,7 +17,7 @@ use probe::{
     nvidia::Nvidia,
     protocol::{Beat, Checkup, Message, Report, Scope},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::node::{Rig, wait_for};
 
@@ -79,7 +79,7 @@ pub(crate) fn run_if_asked() {
         },
         deep: std::env::var(DEEP).ok().map(|script| DeepCheck {
             command: vec!["sh".to_owned(), "-c".to_owned(), script],
-            period: Duration::from_secs(3600),
+            period: Duration::from_millis(500),
             limit: Duration::from_secs(600),
         }),
         links: std::env::var_os(NO_LINKS).is_none(),
@@ -220,6 +220,11 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Kills it with its group, as the agent does with a probe that it gives up.
+    pub(crate) fn kill_group(&self) {
+        kill_process_group(Pid::from_child(&self.child), Signal::KILL).unwrap();
     }
 
     /// Waits for its end.

@@ -18,6 +18,8 @@ struct Layout {
     hooks: &'static [&'static str],
     /// The config's word on it.
     hook_path: &'static str,
+    /// Whether links lead over `/etc/alternatives`, which no container has.
+    alternatives: bool,
 }
 
 const DEBIAN: Layout = Layout {
@@ -25,15 +27,18 @@ const DEBIAN: Layout = Layout {
     roots: ["/", "/"],
     hooks: &["/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook"],
     hook_path: Config::HOOK_PATH,
+    alternatives: true,
 };
 const RHEL: Layout = Layout {
     lib: "/usr/lib64",
     hooks: &["/usr/bin/nvidia-cdi-hook"],
+    alternatives: false,
     ..DEBIAN
 };
 const CONTAINER_DRIVER: Layout = Layout {
     roots: ["/run/nvidia/driver", "/run/nvidia/driver"],
     hooks: &[],
+    alternatives: false,
     ..DEBIAN
 };
 const GPU_OPERATOR: Layout = Layout {
@@ -43,6 +48,7 @@ const GPU_OPERATOR: Layout = Layout {
 };
 const ARM: Layout = Layout {
     lib: "/usr/lib/aarch64-linux-gnu",
+    alternatives: false,
     ..DEBIAN
 };
 
@@ -100,6 +106,12 @@ fn tree(layout: &Layout) -> Vec<DriverFile> {
             &[],
         )
     });
+    if layout.alternatives {
+        files[0].links.push(FileLink {
+            path: lib("libcuda.so"),
+            target: "/etc/alternatives/glx--libcuda.so-x86_64-linux-gnu".to_owned(),
+        });
+    }
     files.sort();
     files
 }

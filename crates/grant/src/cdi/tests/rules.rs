@@ -339,3 +339,45 @@ fn nothing_is_in_a_spec_twice() {
         control.count()
     );
 }
+
+#[test]
+fn every_link_leads_to_something_that_the_container_has() {
+    let (snapshot, wish, cdi) = one("debian");
+    let made = made(&snapshot, &wish, &cdi);
+    let edits = &spec(&made, GPU).container_edits;
+    let args = edits.hooks.iter().flat_map(|hook| &hook.args);
+    let links: Vec<(&str, &str)> = args.filter_map(|arg| arg.split_once("::")).collect();
+    assert!(!links.is_empty());
+    let there = inside(edits);
+    for (target, link) in &links {
+        let folder = link.rsplit_once('/').unwrap().0;
+        let target = match target.starts_with('/') {
+            true => (*target).to_owned(),
+            false => format!("{folder}/{target}"),
+        };
+        let known = there.contains(&target.as_str()) || links.iter().any(|l| l.1 == target);
+        assert!(known, "{link} leads to {target}");
+    }
+}
+
+#[test]
+fn a_place_in_the_container_is_mounted_once() {
+    let file = |path: &str, container: &str| model::DriverFile {
+        path: path.to_owned(),
+        kind: model::FileKind::Config,
+        container_path: Some(container.to_owned()),
+        links: Vec::new(),
+    };
+    let files = DriverFiles {
+        files: vec![
+            file("/a", "/etc/x"),
+            file("/b", "/etc/y"),
+            file("/c", "/etc/x"),
+        ],
+        ..DriverFiles::default()
+    };
+    let made = made(&machine(vec![card(0)], files), &Wish::default(), &cdi());
+    let edits = &spec(&made, GPU).container_edits;
+    assert_eq!(inside(edits), ["/etc/x", "/etc/y"]);
+    assert_eq!(edits.mounts[0].host_path, "/a");
+}

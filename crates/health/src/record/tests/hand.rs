@@ -65,6 +65,26 @@ fn an_xid_ends_when_the_action_that_the_driver_asked_for_was_taken() {
 }
 
 #[test]
+fn an_xid_ends_when_an_operator_had_the_card_and_the_driver_asks_for_nothing() {
+    let mut bench = Bench::new();
+    bench.xid(48);
+    let now = bench.now();
+    bench.record.release(at(600).wall, now);
+    bench.wait(60).record.resume();
+    bench.well();
+    assert_eq!(
+        bench.kinds(),
+        [CauseKind::Event],
+        "nobody has asked the driver"
+    );
+    bench.read(asks(RecoveryAction::None));
+    assert_eq!(bench.verdict(), Verdict::default());
+    bench.xid(48);
+    bench.wait(60).read(asks(RecoveryAction::None));
+    assert_eq!(bench.kinds(), [CauseKind::Event], "that was before");
+}
+
+#[test]
 fn an_xid_that_comes_while_the_driver_asks_ends_with_that_too() {
     let mut bench = Bench::new();
     bench.read(asks(RecoveryAction::Reboot)).xid(79);
@@ -94,6 +114,7 @@ fn a_program_s_fault_is_a_warning_that_ends_by_itself() {
     assert_eq!(left, Some(Duration::from_secs(1)));
     assert_eq!(bench.wait(1).verdict(), Verdict::default());
     bench.well();
+    assert!(bench.record.take_unsaved());
     assert_eq!(bench.record, Record::default(), "and is forgotten");
 }
 
@@ -200,15 +221,23 @@ fn the_word_of_an_operator_ends_flapping_and_what_is_not_read_any_more() {
 }
 
 #[test]
-fn a_released_card_is_in_maintenance_until_the_time_is_up_or_the_operator_is_done() {
+fn a_released_card_is_in_maintenance_until_somebody_looks_after_its_time_or_the_operator_is_done() {
     let mut bench = Bench::new();
     bench.record.release(at(600).wall, at(0));
     bench.wait(599);
     assert_eq!(bench.kinds(), [CauseKind::Released]);
     assert_eq!(bench.state(), State::Maintenance);
     assert_eq!(bench.record.released_until(bench.now()), Some(at(600).wall));
-    assert_eq!(bench.wait(1).verdict(), Verdict::default());
+    assert_eq!(bench.wait(1).state(), State::Maintenance);
     assert_eq!(bench.record.released_until(bench.now()), None);
+    bench.see(Sight::Unwatched("the probe stopped"));
+    assert_eq!(bench.state(), State::Maintenance, "nobody has looked");
+    let reason = bench.verdict().causes[0].evidence.clone();
+    assert!(
+        reason.contains("no probe has looked at it since"),
+        "{reason}"
+    );
+    assert_eq!(bench.well().verdict(), Verdict::default());
     bench.record.release(at(9999).wall, bench.now());
     bench.record.resume();
     assert_eq!(bench.verdict(), Verdict::default());

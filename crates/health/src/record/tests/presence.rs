@@ -42,11 +42,38 @@ fn many_looks_at_once_are_not_time() {
         bench.well();
     }
     assert_eq!(bench.state(), State::Unhealthy);
-    assert!(bench.record.wants_look());
+    let wants = |bench: &Bench| bench.record.wants_look(&bench.policy, bench.now());
+    assert!(!wants(&bench), "the time is not over");
     bench.wait(20);
+    assert!(wants(&bench));
     assert_eq!(bench.state(), State::Unhealthy, "time alone heals nothing");
     assert_eq!(bench.well().state(), State::Healthy);
-    assert!(!bench.record.wants_look());
+    assert!(!wants(&bench));
+}
+
+#[test]
+fn the_time_in_which_nobody_looked_is_no_time_in_which_a_card_was_well() {
+    let mut bench = Bench::new();
+    bench.lose().wait(1).well().wait(1).well();
+    bench.see(Sight::Unwatched("the probe stopped"));
+    bench.wait(600).well();
+    assert_eq!(bench.state(), State::Unhealthy);
+    assert_eq!(
+        bench.wait(10).well().wait(10).well().state(),
+        State::Healthy
+    );
+}
+
+#[test]
+fn a_row_of_looks_wants_more_of_them_until_there_are_enough() {
+    let mut bench = Bench::new();
+    let wants = |bench: &Bench| bench.record.wants_look(&bench.policy, bench.now());
+    bench.lose();
+    assert!(!wants(&bench), "the first comes by itself");
+    bench.wait(1).well();
+    assert!(wants(&bench));
+    bench.record.release(at(600).wall, bench.now());
+    assert!(!wants(&bench), "nobody may look");
 }
 
 #[test]

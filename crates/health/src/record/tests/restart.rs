@@ -70,12 +70,19 @@ fn a_permanent_xid_and_a_cordon_survive_a_reboot() {
 }
 
 #[test]
-fn a_release_ends_by_the_wall_clock() {
+fn a_release_ends_with_the_first_look_after_its_time_and_with_a_start_of_the_node() {
     let mut bench = Bench::new();
     bench.record.release(at(600).wall, at(0));
     bench.wait(500).restart(SAME);
     assert_eq!(bench.state(), State::Maintenance);
-    assert_eq!(bench.wait(100).state(), State::Healthy);
+    assert_eq!(bench.well().state(), State::Maintenance);
+    assert_eq!(bench.wait(100).well().state(), State::Healthy);
+    bench.record.release(at(900).wall, bench.now());
+    let rebooted = Continuity {
+        same_boot: false,
+        same_driver: false,
+    };
+    assert_eq!(bench.restart(rebooted).state(), State::Healthy);
 }
 
 #[test]
@@ -107,6 +114,20 @@ fn a_card_that_did_not_answer_does_not_get_another_grace() {
     bench.restart(SAME);
     assert_eq!(bench.state(), State::Unhealthy);
     assert_eq!(bench.back_after(), 20);
+}
+
+#[test]
+fn a_grace_of_less_than_a_second_is_not_given_twice_either() {
+    let mut bench = Bench::new();
+    bench.policy.unanswered = Duration::from_millis(500);
+    bench.see(Sight::Stuck(&hung()));
+    let soon = Now {
+        uptime: Duration::from_millis(600),
+        ..at(0)
+    };
+    let saved = bench.record.save(soon);
+    let record = Record::restore(saved, SAME, &bench.policy, at(7));
+    assert_eq!(record.verdict(&bench.policy, at(7)).state, State::Unhealthy);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) fn found(log: &[Entry], rules: &Rules, run: u64) -> Vec<(Option<State
             continue;
         };
         let later = || (last + 1..log.len()).map(|at| (&log[..at], &log[at].what));
-        let was_reset = || later().any(|(before, what)| is_reset(before, what));
+        let was_reset = || later().any(|(before, what)| is_reset(before, last, what));
         let state = match does(number) {
             Does::Nothing => continue,
             Does::Warns if run - log[last].run >= 300 || was_reset() => continue,
@@ -62,16 +62,20 @@ fn ecc(log: &[Entry]) -> bool {
         let counts = |end: usize| trouble::stands(Trouble::Ecc, &log[..end]).is_some();
         let good = matches!(log[at].what, What::Read(Read::Ecc(Some(0))));
         let counted_no_more = good && counts(at) && !counts(at + 1);
-        !is_reset(&log[..at], &log[at].what) && !counted_no_more
+        !is_reset(&log[..at], last, &log[at].what) && !counted_no_more
     })
 }
 
-/// Whether an entry says that the device was reset, or that an operator vouches for it.
-fn is_reset(before: &[Entry], what: &What) -> bool {
+/// Whether an entry says that the device was reset after `told`, or that an operator vouches for
+/// it.
+fn is_reset(before: &[Entry], told: usize, what: &What) -> bool {
     match what {
         What::Reload | What::Uncordon => true,
         What::Look(View::Well) => was_away(before),
-        What::Read(Read::Recovery(Some(RecoveryAction::None))) => was_asked(before),
+        What::Read(Read::Recovery(Some(RecoveryAction::None))) => {
+            let had = |entry: &Entry| matches!(entry.what, What::Release(_));
+            was_asked(before) || before[told..].iter().any(had)
+        }
         _ => false,
     }
 }

@@ -232,6 +232,7 @@ pub(super) fn mark(trouble: Trouble, before: &[Entry], entry: &Entry) -> Option<
         What::Restart => Some(Mark::Restart),
         What::Uncordon => Some(Mark::Word),
         What::Reload if is_ended_by_reset(trouble) => Some(Mark::Over),
+        What::Release(_) if present => Some(Mark::Restart),
         What::Look(view) if present => look(trouble, *view),
         What::Read(Read::Fatal) if present => look(trouble, View::Lost),
         What::Read(read) if !present => value(trouble, read, before, entry.run),
@@ -256,7 +257,8 @@ fn look(trouble: Trouble, view: View) -> Option<Mark> {
     if trouble == bad {
         return Some(Mark::Bad);
     }
-    over.contains(&trouble).then_some(Mark::Over)
+    let otherwise = (!view.tells()).then_some(Mark::Restart);
+    over.contains(&trouble).then_some(Mark::Over).or(otherwise)
 }
 
 /// What a reading says of trouble of its tier; what it does not tell is unread.

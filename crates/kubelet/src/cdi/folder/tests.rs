@@ -130,3 +130,44 @@ fn a_folder_that_cannot_be_written_is_named_with_the_reason() {
     assert!(problem.contains("Not a directory"), "{problem}");
     assert!(problem.contains("cdi.dir"), "{problem}");
 }
+
+#[test]
+fn a_pipe_under_the_name_of_a_spec_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(FILE);
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let outcome = sync(dir.path(), &gpus(&["a"]));
+    let problem = outcome.problem("gpu").unwrap();
+    assert!(problem.contains("no regular file"), "{problem}");
+    assert!(read(dir.path()).is_empty());
+    assert!(file.exists());
+}
+
+#[test]
+fn a_file_that_is_too_long_for_a_spec_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(FILE);
+    fs_err::write(&file, " ".repeat(5 << 20)).unwrap();
+    let outcome = sync(dir.path(), &gpus(&["a"]));
+    let problem = outcome.problem("gpu").unwrap();
+    assert!(problem.contains("4 MiB"), "{problem}");
+}
+
+#[test]
+fn a_write_that_fails_again_says_the_same_again() {
+    let dir = tempfile::tempdir().unwrap();
+    // So deep that the file has a path, and its draft, whose name is longer, has none.
+    let mut cdi = dir.path().to_owned();
+    while cdi.as_os_str().len() < 3800 {
+        cdi.push("x".repeat(200));
+    }
+    let rest = 4095 - 1 - FILE.len() - 1 - cdi.as_os_str().len();
+    cdi.push("y".repeat(rest.min(250)));
+    let first = sync(&cdi, &gpus(&["a"]));
+    let problem = first.problem("gpu").unwrap();
+    assert!(problem.contains("name too long"), "{problem}");
+    assert!(problem.contains(FILE), "{problem}");
+    let again = sync(&cdi, &gpus(&["a"]));
+    assert!(first == again, "{:?}", again.problem("gpu"));
+}

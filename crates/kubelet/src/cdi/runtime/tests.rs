@@ -56,3 +56,18 @@ fn the_word_of_the_config_counts_more() {
     let on = [(ETC, "enable_cdi = true\n")];
     assert!(!known(&on, RuntimeSupport::Unsupported).supported);
 }
+
+#[test]
+fn the_folder_is_compared_as_the_runtime_names_it() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join(ETC);
+    fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+    fs_err::write(&file, "version = 3\ncdi_spec_dirs = [\"/var/run/cdi\"]\n").unwrap();
+    let cdi = Cdi {
+        dir: root.path().join("var/run/cdi"),
+        runtime: RuntimeSupport::Auto,
+        ..Config::default().cdi
+    };
+    let evidence = evidence(&cdi, root.path());
+    assert!(evidence.supported, "{}", evidence.reason);
+}

@@ -12,7 +12,12 @@ use config::{Config, IdStrategy};
 use grant::cdi::{Made, Spec, Wish, management, specs};
 use model::Snapshot;
 
-use crate::cli::{block_on, place::Place, table};
+use crate::cli::{
+    block_on,
+    devices::{is_tegra, look},
+    place::Place,
+    table,
+};
 
 /// The permissions of a spec file.
 const MODE: u32 = 0o644;
@@ -70,8 +75,12 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let overrides = self.place.overrides();
         let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
-        let snapshot = block_on(self.place.look(&["--driver-files"]))??;
-        let made = self.make(&resolved.config, &snapshot);
+        let snapshot = block_on(look(resolved.config.clone(), &["--driver-files"]))??;
+        if snapshot.devices.iter().any(is_tegra) {
+            bail!("on Tegra boards there are no specs: use `envvar`");
+        }
+        let mut made = self.make(&resolved.config, &snapshot);
+        made.notes.extend(self.no_hook(&resolved.config));
         for note in &made.notes {
             anstream::eprintln!("{note}");
         }
@@ -102,6 +111,22 @@ impl Args {
             true => management(snapshot, &wish, &cdi),
             false => specs(snapshot, &wish, &cdi, &[]),
         }
+    }
+
+    /// A word about a program for hooks that was named and is not there.
+    fn no_hook(&self, config: &Config) -> Option<String> {
+        let path = self.hook_path.as_ref().unwrap_or(&config.cdi.hook_path);
+        let is_usual = path == Path::new(Config::HOOK_PATH) || path == Path::new("");
+        let root = &config.probe.host_root;
+        let missing = !is_usual && !host::Root::new(root).has(path);
+        missing.then(|| {
+            format!(
+                "{}, which hooks are to call, is not to be seen under {}: if the host does not have \
+                 it, no container starts with these specs",
+                path.display(),
+                root.display()
+            )
+        })
     }
 
     fn put(&self, spec: &Spec) -> anyhow::Result<()> {

@@ -8,6 +8,8 @@ use super::files::{SpecFile, find, or_usual};
 use crate::cli::table::{Output, table, text};
 
 /// List the names in the CDI specs of this host.
+///
+/// The exit status is 1 if a file cannot be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Folders and files to read [default: /etc/cdi and /var/run/cdi]
@@ -44,7 +46,10 @@ impl Args {
             Output::Yaml => text(&rows, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
-        Ok(ExitCode::SUCCESS)
+        match files.iter().any(|file| file.spec.is_err()) {
+            true => Ok(ExitCode::FAILURE),
+            false => Ok(ExitCode::SUCCESS),
+        }
     }
 }
 

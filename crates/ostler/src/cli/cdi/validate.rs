@@ -181,7 +181,9 @@ fn note(at: &str, severity: Severity, text: String) -> Problem {
 }
 
 fn page(report: &Report) -> String {
-    let counts = format!("{} files, {} names", report.files, report.names);
+    let counts = [(report.files, "file"), (report.names, "name")];
+    let counts = counts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
+    let counts = counts.join(", ");
     if report.problems.is_empty() {
         return format!("{counts}: nothing is wrong\n");
     }

@@ -15,7 +15,7 @@ use super::agent::{Agent, Files};
 const FOLDER_LIMIT: usize = 40;
 
 /// How often the agent looks at the cards in the demo, so that nobody has to wait for it.
-const CONFIG: &str = "probe:\n  period: 1s\n";
+const CONFIG: &str = "probe:\n  period: 1s\nhealth:\n  holdDown: 3s\n";
 
 /// The running node.
 #[derive(Debug)]

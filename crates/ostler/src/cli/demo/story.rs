@@ -227,9 +227,9 @@ impl<'a> Story<'a> {
         let wanted = "the agent finds the card healthy";
         self.stage.agent.until(wanted, DEADLINE, healthy).await?;
         self.tell.say(&format!(
-            "At its next look, here after {took}, the agent sees that {} was away and is back, and calls\n\
-             it {} again. Nobody had to restart anything.\n\
-             (It looks every second here, and every 10 s unless told otherwise.)",
+            "The agent sees that {} was away and is back. After three good looks over 3 s, here {took}\n\
+             after the reset, it calls it {} again. Nobody had to restart anything.\n\
+             (Unless told otherwise it looks every 10 s, and wants the card to be well for 20 s.)",
             name(lost),
             good("Healthy")
         ))?;

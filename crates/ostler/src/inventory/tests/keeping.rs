@@ -147,3 +147,99 @@ fn a_mig_device_that_was_taken_apart_meanwhile_is_not_listed() {
     see(&mut next, sighting(vec![card(0)]), at(3));
     assert_eq!(states(&mut next, at(3)), ["GPU-0 Healthy"]);
 }
+
+/// A picture of a driver that was loaded for the nth time.
+fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
+    let mut sighting = sighting(devices);
+    sighting.backend.driver = Some(model::Driver {
+        version: "580".to_owned(),
+        cuda: None,
+        library: None,
+        instance: Some(nth.to_string()),
+    });
+    sighting
+}
+
+fn released(until: Now) -> probe::Released {
+    let release = probe::Release {
+        until: until.wall,
+        closed: true,
+    };
+    probe::Released {
+        all: Some(release),
+        cards: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_driver_that_was_loaded_anew_during_a_release_and_a_restart_ends_what_needed_a_reset() {
+    let mut inventory = inventory();
+    see(&mut inventory, loaded(vec![card(0)], 1), at(0));
+    xid(&mut inventory, card(0), at(1));
+    let mut picture = loaded(Vec::new(), 1);
+    picture.released = released(at(600));
+    see(&mut inventory, picture, at(2));
+    assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Maintenance"]);
+    let mut next = restarted(&mut inventory, "this boot", at(3));
+    let mut starting = sighting(Vec::new());
+    starting.backend.phase = Phase::Starting;
+    starting.released = released(at(600));
+    see(&mut next, starting, at(4));
+    assert_eq!(states(&mut next, at(4)), ["GPU-0 Maintenance"]);
+    see(&mut next, loaded(vec![card(0)], 2), at(5));
+    assert_eq!(states(&mut next, at(5)), ["GPU-0 Healthy"]);
+}
+
+#[test]
+fn a_driver_that_was_loaded_anew_ends_what_is_kept_of_a_card_that_went() {
+    let mut inventory = inventory();
+    see(&mut inventory, loaded(vec![card(0), card(1)], 1), at(0));
+    xid(&mut inventory, card(1), at(1));
+    let mut gone = loaded(vec![card(0)], 1);
+    gone.backend.phase = Phase::NoDriver;
+    see(&mut inventory, gone, at(2));
+    inventory.changed(at(400));
+    see(&mut inventory, loaded(vec![card(0)], 2), at(401));
+    see(&mut inventory, loaded(vec![card(0), card(1)], 2), at(402));
+    let expected = ["GPU-0 Healthy", "GPU-1 Healthy"];
+    assert_eq!(states(&mut inventory, at(402)), expected);
+}
+
+#[test]
+fn how_often_trouble_began_is_kept_also_where_the_verdict_stays() {
+    let mut rules = rules();
+    rules.health.passes = 3;
+    let mut inventory = Inventory::new(&rules, "this boot".to_owned());
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    see(&mut inventory, sighting(Vec::new()), at(1));
+    inventory.changed(at(1));
+    assert!(inventory.checkpoint(at(1)).is_some());
+    see(&mut inventory, sighting(vec![card(0)]), at(2));
+    inventory.changed(at(2));
+    inventory.checkpoint(at(2));
+    see(&mut inventory, sighting(Vec::new()), at(3));
+    inventory.changed(at(3));
+    assert!(inventory.checkpoint(at(3)).is_some(), "it began again");
+}
+
+#[test]
+fn a_start_of_the_node_ends_a_release() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let mut picture = sighting(Vec::new());
+    picture.released = released(at(600));
+    see(&mut inventory, picture, at(1));
+    assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Maintenance"]);
+    let state = inventory.checkpoint(at(2)).unwrap();
+    let next = Inventory::new(&rules(), "next boot".to_owned());
+    assert!(!next.is_of_this_boot(&state.health));
+    inventory.dirty = true;
+    let mut next = restarted(&mut inventory, "next boot", at(3));
+    let unwatched = Some("the probe stopped".to_owned());
+    let blind = Sighting {
+        unwatched,
+        ..sighting(vec![card(0)])
+    };
+    see(&mut next, blind, at(4));
+    assert_eq!(states(&mut next, at(4)), ["GPU-0 Unknown"]);
+}

@@ -57,15 +57,15 @@ fn the_looks_that_bring_a_card_back_are_counted_by_its_samples() {
     sample(&mut inventory, &card(0), at(0));
     see(&mut inventory, sighting(Vec::new()), at(10));
     assert_eq!(states(&mut inventory, at(10)), ["GPU-0 Unhealthy"]);
-    assert!(!inventory.wants_look());
+    assert!(!inventory.wants_look(at(10)));
     see(&mut inventory, sighting(vec![card(0)]), at(20));
     sample(&mut inventory, &card(0), at(20));
-    assert!(inventory.wants_look());
+    assert!(inventory.wants_look(at(20)));
     sample(&mut inventory, &card(0), at(30));
     assert_eq!(states(&mut inventory, at(39)), ["GPU-0 Unhealthy"]);
     sample(&mut inventory, &card(0), at(40));
     assert_eq!(states(&mut inventory, at(40)), ["GPU-0 Healthy"]);
-    assert!(!inventory.wants_look());
+    assert!(!inventory.wants_look(at(40)));
 }
 
 #[test]
@@ -160,6 +160,77 @@ fn a_released_card_is_in_maintenance_and_not_gone() {
     assert_eq!(states(&mut inventory, at(2)), expected);
 }
 
+/// A picture in which everything is released until the tenth second.
+fn released(sighting: Sighting) -> Sighting {
+    let mut picture = sighting;
+    picture.released.all = Some(Release {
+        until: at(10).wall,
+        closed: true,
+    });
+    picture
+}
+
+#[test]
+fn a_card_is_not_healthy_because_its_release_is_over() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    see(&mut inventory, released(sighting(Vec::new())), at(1));
+    let out = ["GPU-0 Maintenance"];
+    assert_eq!(states(&mut inventory, at(11)), out, "nobody has looked");
+    let mut stuck = sighting(Vec::new());
+    stuck.backend.phase = Phase::DriverFailed;
+    stuck.driver_stuck = Some(StuckCall {
+        call: "nvmlInit_v2".to_owned(),
+        device: None,
+        since: at(11).wall,
+        work: model::Work::Survey,
+    });
+    see(&mut inventory, stuck, at(20));
+    assert_eq!(states(&mut inventory, at(100)), out);
+    let causes = &inventory.last.devices[0].verdict.causes;
+    assert!(causes.iter().any(|c| c.kind == CauseKind::NotAnswering));
+    see(&mut inventory, sighting(vec![card(0)]), at(101));
+    assert_eq!(states(&mut inventory, at(101)), ["GPU-0 Healthy"]);
+}
+
+#[test]
+fn a_probe_that_is_started_anew_says_nothing_before_it_has_looked() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    assert_eq!(states(&mut inventory, at(0)), ["GPU-0 Healthy"]);
+    let mut starting = sighting(Vec::new());
+    starting.backend.phase = Phase::Starting;
+    see(&mut inventory, starting.clone(), at(1));
+    assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Healthy"]);
+    starting.unwatched = Some("the probe stopped".to_owned());
+    see(&mut inventory, starting, at(2));
+    assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Unknown"]);
+}
+
+#[test]
+fn a_partition_is_out_with_its_card_where_both_have_the_same_trouble() {
+    let mut inventory = inventory();
+    let all = vec![card(0), partition(0, 0)];
+    see(&mut inventory, sighting(all), at(0));
+    let mut stuck = sighting(Vec::new());
+    let call = StuckCall {
+        call: "nvmlDeviceGetUUID".to_owned(),
+        device: Some("0000:00:00.0".to_owned()),
+        since: at(0).wall,
+        work: model::Work::Survey,
+    };
+    stuck.stuck.insert(CardRef::Pci(card(0).pci.unwrap()), call);
+    see(&mut inventory, stuck, at(1));
+    // The partition is forgotten by its own record, and its trouble is younger.
+    let partition = inventory.known.get_mut(&partition(0, 0).id).unwrap();
+    partition.record = health::Record::default();
+    let failure = lost();
+    let untold = health::Sight::Untold(&failure);
+    partition.record.see(untold, &inventory.policy, at(30));
+    let expected = ["GPU-0 Unhealthy", "MIG-0-0 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(32)), expected);
+}
+
 #[test]
 fn a_device_that_was_not_clean_is_withheld_for_a_while() {
     let mut inventory = inventory();
@@ -174,4 +245,38 @@ fn a_device_that_was_not_clean_is_withheld_for_a_while() {
     inventory.obey(&residue, at(61));
     inventory.obey(&What::Clean { device: card(0).id }, at(62));
     assert_eq!(states(&mut inventory, at(62)), ["GPU-0 Healthy"]);
+}
+
+#[test]
+fn a_device_is_given_back_when_whoever_was_on_it_has_left() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let look = |inventory: &mut Inventory, pids: &[u32], now| {
+        let process = |pid: &u32| model::Process {
+            pid: *pid,
+            name: None,
+            memory_bytes: None,
+        };
+        let telemetry = Telemetry {
+            processes: Some(pids.iter().map(process).collect()),
+            ..Telemetry::default()
+        };
+        let device = card(0).id;
+        let sample = Sample { device, telemetry };
+        inventory.take(Update::Sample(Box::new(sample)), now);
+    };
+    look(&mut inventory, &[7], at(1));
+    let residue = What::Residue {
+        device: card(0).id,
+        evidence: "process 7 (x)".to_owned(),
+    };
+    inventory.obey(&residue, at(2));
+    look(&mut inventory, &[7], at(3));
+    assert_eq!(states(&mut inventory, at(3)), ["GPU-0 Unhealthy"]);
+    look(&mut inventory, &[], at(4));
+    assert_eq!(states(&mut inventory, at(4)), ["GPU-0 Healthy"]);
+    // A command that failed has nothing to do with who is on the device.
+    inventory.obey(&residue, at(5));
+    look(&mut inventory, &[], at(6));
+    assert_eq!(states(&mut inventory, at(6)), ["GPU-0 Unhealthy"]);
 }

@@ -64,8 +64,7 @@ pub(super) struct Model {
     hung: [bool; CARDS],
     cordoned: [bool; CARDS],
     released: [bool; CARDS],
-    /// Whether the first MIG device of [`CUT`] is there since the beginning, and whether an error
-    /// was reported of it.
+    /// Whether the MIG device of [`CUT`] that errors are reported of is there, and whether one was.
     part: bool,
     part_reported: bool,
     /// Whether the cards can be cut, and how many pieces were added.
@@ -116,7 +115,7 @@ impl Model {
         !ills.iter().any(|ill| ill[card])
     }
 
-    /// Whether the first MIG device of [`CUT`] may be handed out if its card may.
+    /// Whether the MIG device that errors are reported of may be handed out if its card may.
     pub(super) fn is_part_well(&self) -> bool {
         !self.part_reported
     }
@@ -172,10 +171,16 @@ impl Model {
             Step::Cordon(n) => !self.cordoned[n],
             Step::Uncordon(n) => self.cordoned[n],
             Step::Resume(n) => self.released[n],
-            Step::Reload | Step::ReloadUnseen => !any_hung,
+            // Nobody would see that the MIG devices of a released card went with it.
+            Step::Reload => !(any_hung || self.mig && self.released.contains(&true)),
+            // MIG devices would go with it, and the kubelet would keep those of a resource that
+            // the next agent does not offer.
+            Step::ReloadUnseen => !any_hung && !self.mig,
             Step::Cut => cut_well && self.added < 2,
             Step::Join => cut_well && self.added > 0,
-            Step::KillProbe | Step::RestartKubelet | Step::RestartAgent => true,
+            // Each new probe sees the card before the call hangs again, and the hold-down is short.
+            Step::KillProbe => !any_hung,
+            Step::RestartKubelet | Step::RestartAgent => true,
         }
     }
 

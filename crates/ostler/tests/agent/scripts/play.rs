@@ -36,6 +36,9 @@ type Told = (String, bool);
 pub(super) struct Play {
     running: Running,
     model: Model,
+    /// The MIG device that errors are reported of, and those that were added.
+    part: Option<String>,
+    added: Vec<String>,
     /// What was done so far, for whoever has to find out.
     story: String,
 }
@@ -44,11 +47,12 @@ pub(super) struct Play {
 
 impl Play {
     /// A node on which all is well.
-    pub(super) async fn start(seed: u64, profile: &str) -> Self {
+    pub(super) async fn start(name: &str, profile: &str) -> Self {
         let rig = Rig::new(profile);
+        let mut part = None;
         if profile == MIG {
             for _ in 0..2 {
-                rig.node.add_mig(&card(CUT), PART).unwrap();
+                part = rig.node.add_mig(&card(CUT), PART).unwrap().pop();
             }
         }
         let kubelet = rig.kubelet(Era::V1_37).await;
@@ -62,13 +66,20 @@ impl Play {
         Self {
             running,
             model: Model::new(profile == MIG),
-            story: format!("script {seed}:"),
+            part,
+            added: Vec::new(),
+            story: format!("script {name}:"),
         }
     }
 
-    /// The next step of the script; what went wrong.
-    pub(super) async fn step(&mut self, dice: &mut Dice) -> Result<(), String> {
+    /// A step of the script by chance; what went wrong.
+    pub(super) async fn roll(&mut self, dice: &mut Dice) -> Result<(), String> {
         let step = self.model.choose(dice);
+        self.step(step).await
+    }
+
+    /// A step of the script; what went wrong.
+    pub(super) async fn step(&mut self, step: Step) -> Result<(), String> {
         let _ = write!(self.story, " {step:?}");
         let (before, since) = (self.expected(), Instant::now());
         self.carry_out(step).await;
@@ -77,9 +88,15 @@ impl Play {
         self.unconcerned(step, &before, since)
     }
 
-    /// What was hung would keep its process.
-    pub(super) fn end(self) {
+    /// The end of the script: every change that was logged has its cause.
+    pub(super) fn end(self) -> Result<(), String> {
+        // What was hung would keep its process.
         self.running.rig.node.clear_faults(None).unwrap();
+        let log = self.running.agent.log();
+        match log.lines().find(|line| line.contains("cause=\"\"")) {
+            Some(line) => Err(format!("{}\nno cause: {line}", self.story)),
+            None => Ok(()),
+        }
     }
 
     async fn carry_out(&mut self, step: Step) {
@@ -93,8 +110,8 @@ impl Play {
             Step::ReturnUnseen(n) => self.restart(|node| node.restore(&card(n)).unwrap()).await,
             Step::Xid(n) => self.report(&card(n), &self.running.rig.uuid(n)).await,
             Step::XidOnPart => {
-                self.report(&Target::Mig(CUT, 0), &self.part().unwrap())
-                    .await
+                let id = self.part.as_ref().unwrap();
+                self.report(&Target::Uuid(id.clone()), id).await;
             }
             Step::Harmless(n) => node.xid(&card(n), 13).unwrap(),
             Step::Hang(n) => {
@@ -121,12 +138,10 @@ impl Play {
             }
             Step::Reload => node.reload_driver().unwrap(),
             Step::ReloadUnseen => self.restart(|node| node.reload_driver().unwrap()).await,
-            Step::Cut => drop(node.add_mig(&card(CUT), PART).unwrap()),
+            Step::Cut => self.added.extend(node.add_mig(&card(CUT), PART).unwrap()),
             Step::Join => {
-                let migs = node.migs().unwrap();
-                let gpu = self.running.rig.uuid(CUT);
-                let last = migs.iter().rfind(|mig| mig.gpu == gpu).unwrap();
-                node.remove_mig(&Target::Uuid(last.uuid.clone())).unwrap();
+                let last = self.added.pop().unwrap();
+                node.remove_mig(&Target::Uuid(last)).unwrap();
             }
             Step::KillProbe => agent.kill_probes(),
             Step::RestartKubelet => self.running.kubelet.restart().await.unwrap(),
@@ -197,7 +212,7 @@ impl Play {
                 true => since = since.or(Some(Instant::now())),
                 false => since = None,
             }
-            if begun.elapsed() > LONG * 2 {
+            if begun.elapsed() > LONG {
                 let log = self.running.agent.log();
                 return Err(format!(
                     "{}\nexpected {expected:#?}\ntold {told:#?}\n{log}",
@@ -246,14 +261,6 @@ impl Play {
         Some(mig.map_or_else(|| id.to_owned(), |mig| mig.gpu))
     }
 
-    /// The first MIG device of the card whose MIG devices come and go.
-    fn part(&self) -> Option<String> {
-        let index = format!("{CUT}:0");
-        let migs = self.running.rig.node.migs().unwrap();
-        let part = migs.into_iter().find(|mig| mig.index == index)?;
-        Some(part.uuid)
-    }
-
     /// Every device that there is, and whether it may be handed out.
     fn expected(&self) -> Vec<Told> {
         let node = &self.running.rig.node;
@@ -265,9 +272,9 @@ impl Play {
         let whole = gpus.iter().filter(|gpu| !gpu.mig_enabled);
         let whole = whole.map(|gpu| (gpu.uuid.clone(), well(&gpu.uuid)));
         let migs = node.migs().unwrap();
-        let part = self.part().filter(|_| !self.model.is_part_well());
+        let part = self.part.as_ref().filter(|_| !self.model.is_part_well());
         let migs = migs.iter().map(|mig| {
-            let reported = part.as_ref() == Some(&mig.uuid);
+            let reported = part == Some(&mig.uuid);
             (mig.uuid.clone(), well(&mig.gpu) && !reported)
         });
         let mut all: Vec<_> = whole.chain(migs).collect();

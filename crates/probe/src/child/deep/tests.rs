@@ -17,10 +17,20 @@ fn cards() -> Vec<Patient> {
         .into()
 }
 
+/// With a round under way.
+fn begun(check: DeepCheck) -> Deep {
+    let now = Instant::now();
+    let due = now + check.period;
+    let mut deep = Deep::new(check, now);
+    assert_eq!(deep.next(now), due);
+    deep.begin(|| panic!("the first round is an hour away"), now);
+    deep.begin(cards, due);
+    deep
+}
+
 /// Runs a round to its end.
 fn round(check: DeepCheck, busy: impl Fn(&DeviceId) -> Option<String>) -> Vec<(String, Outcome)> {
-    let mut deep = Deep::new(check, Instant::now());
-    deep.begin(cards, Instant::now());
+    let mut deep = begun(check);
     let mut told = Vec::new();
     for _ in 0..1000 {
         told.extend(deep.go_on(&busy, Instant::now()));
@@ -82,4 +92,63 @@ fn a_command_that_does_not_exist_is_named_and_no_verdict() {
     let told = round(absent, |_| None);
     assert_eq!(told[0].1.passed, None);
     assert!(told[0].1.output.starts_with("cannot run /no/such/program:"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("pid");
+    let script = format!(
+        "sh -c 'sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait' & wait",
+        mark.display()
+    );
+    let mut deep = begun(check(&script, Duration::from_secs(60)));
+    assert!(deep.go_on(|_| None, Instant::now()).is_empty());
+    let pid = wait_for(|| fs_err::read_to_string(&mark).ok());
+    let alive = || {
+        let path = format!("/proc/{}/stat", pid.trim());
+        let stat = fs_err::read_to_string(path).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(alive());
+    let told = deep.go_on(
+        |_| Some("busy".to_owned()),
+        Instant::now() + Duration::from_secs(61),
+    );
+    assert_eq!(told.len(), 2);
+    wait_for(|| (!alive()).then_some(()));
+    wait_for(|| {
+        deep.go_on(|_| None, Instant::now());
+        deep.leaving.is_empty().then_some(())
+    });
+}
+
+#[test]
+fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() {
+    let mut deep = begun(check("true", Duration::from_secs(60)));
+    let sleep = ["sleep", "1000"].map(str::to_owned);
+    let run = Run::start(&sleep, &cards()[0], Instant::now()).unwrap();
+    let why = format!(
+        "not run: process {} was killed and has not ended",
+        run.child.id()
+    );
+    deep.leaving.push(run);
+    let told = deep.go_on(|_| None, Instant::now());
+    assert_eq!(told.len(), 1);
+    match &told[0].reading.values {
+        Values::Deep(outcome) => assert_eq!(outcome.output, why),
+        other => panic!("{other:?}"),
+    }
+    let running = deep.running.as_ref().map(|run| run.patient.id.as_str());
+    assert_eq!(running, Some("GPU-b"));
+}
+
+fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1500 {
+        if let Some(found) = what() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it did not come about")
 }

@@ -125,7 +125,10 @@ impl<'a> Search<'a> {
 
     /// The path without links of something that is what it has to be.
     pub(super) fn get(&mut self, path: &str, want: Want) -> Option<String> {
+        // What comes or goes is seen by the folder of its name, and by that of what a link says.
+        self.folders.insert(parent(path).to_owned());
         let real = self.resolve(path)?;
+        self.folders.insert(parent(&real).to_owned());
         match self.watch("stat", &real, |root| root.kind(&real)) {
             Ok(meta) if want.is_met(&meta) => Some(real),
             Ok(_) => {
@@ -241,6 +244,14 @@ impl Want {
             Self::Socket => "no socket",
             Self::Folder => "no folder",
         }
+    }
+}
+
+/// The folder of an absolute path.
+fn parent(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((folder, _)) if !folder.is_empty() => folder,
+        _ => "/",
     }
 }
 

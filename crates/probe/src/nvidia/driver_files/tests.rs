@@ -13,6 +13,7 @@ use super::*;
 
 const VERSION: &str = "580.95.05";
 const MINUTE: Duration = Duration::from_secs(61);
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// A folder that stands for a machine's `/`.
 struct Host(tempfile::TempDir);
@@ -64,6 +65,22 @@ impl Host {
 
     fn special(&self, path: &str, kind: FileType) -> &Self {
         mknodat(CWD, self.place(path), kind, Mode::RWXU, 0).unwrap();
+        self
+    }
+
+    /// Makes every folder old, so that only what changes from now on is a change.
+    fn age(&self) -> &Self {
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs_err::read_dir(&folder).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+            let opened = std::fs::File::open(&folder).unwrap();
+            opened.set_modified(SystemTime::now() - HOUR).unwrap();
+        }
         self
     }
 
@@ -129,13 +146,49 @@ fn looks_again_only_when_something_changed() {
 fn a_folder_that_appears_is_noticed() {
     let host = Host::new();
     host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"]);
-    let (mut finder, start) = (host.finder(), Instant::now());
+    let (mut finder, start) = (host.age().finder(), Instant::now());
     finder.look(&driver(), &[], start);
     host.programs("usr/bin", &["nvidia-smi", "nvidia-cdi-hook"]);
-    fs_err::create_dir_all(host.path().join("usr/lib64/vdpau")).unwrap();
     let later = finder.look(&driver(), &[], start + MINUTE);
     assert!(paths(&later).contains(&"/usr/bin/nvidia-smi"));
     assert_eq!(later.hooks, ["/usr/bin/nvidia-cdi-hook"]);
+}
+
+#[test]
+fn a_socket_that_goes_is_noticed() {
+    let (host, socket) = (Host::new(), "run/nvidia-persistenced/socket");
+    host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"])
+        .special(socket, FileType::Socket);
+    let (mut finder, start) = (host.age().finder(), Instant::now());
+    let first = finder.look(&driver(), &[], start);
+    assert!(paths(&first).contains(&"/run/nvidia-persistenced/socket"));
+    fs_err::remove_file(host.path().join(socket)).unwrap();
+    let later = finder.look(&driver(), &[], start + MINUTE);
+    assert_eq!(paths(&later), ["/usr/lib64/libcuda.so.580.95.05"]);
+}
+
+#[test]
+fn a_program_for_hooks_that_appears_is_noticed_where_its_link_leads_too() {
+    let host = Host::new();
+    host.libraries(62, "usr/lib64", &["libcuda.so.580.95.05"])
+        .programs("usr/bin", &["sh"])
+        .programs("opt/toolkit", &["nvidia-ctk.old"])
+        .links(&[("usr/bin/nvidia-ctk", "../../opt/toolkit/nvidia-ctk.old")]);
+    let (mut finder, start) = (host.age().finder(), Instant::now());
+    let first = finder.look(&driver(), &[], start);
+    assert_eq!(first.hooks, ["/usr/bin/nvidia-ctk"]);
+    host.programs("usr/bin", &["nvidia-cdi-hook"]);
+    let second = finder.look(&driver(), &[], start + MINUTE);
+    assert_eq!(
+        second.hooks,
+        ["/usr/bin/nvidia-cdi-hook", "/usr/bin/nvidia-ctk"]
+    );
+    host.age();
+    // The look after a change of the time itself.
+    finder.look(&driver(), &[], start + 2 * MINUTE);
+    fs_err::remove_file(host.path().join("opt/toolkit/nvidia-ctk.old")).unwrap();
+    let third = finder.look(&driver(), &[], start + 3 * MINUTE);
+    assert_eq!(third.hooks, ["/usr/bin/nvidia-cdi-hook"]);
 }
 
 #[test]
