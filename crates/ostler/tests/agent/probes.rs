@@ -122,6 +122,8 @@ async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
         agent.kill().unwrap();
         agent.wait().unwrap();
         kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
+        // The next agent shall not know of the XID.
+        let _ = fs_err::remove_file(rig.path("kubelet/ostler-state.json"));
     }
 }
 
