@@ -29,6 +29,13 @@ pub(super) const RULES: &[Rule] = &[
         holds: |_, d| at(d, &["*", "prefer", "more than there are", "*"]),
     },
     Rule {
+        id: "numa-node",
+        holds: |_, d| {
+            let told = |fact: &Option<String>| fact.as_ref().is_some_and(|numa| numa != "[]");
+            at(d, &["*", "device", "*", "numa"]) && !told(&d.upstream) && told(&d.ours)
+        },
+    },
+    Rule {
         id: "last-words",
         holds: |_, d| at(d, &["outcome", "reason"]) && d.upstream.is_some() && d.ours.is_some(),
     },
