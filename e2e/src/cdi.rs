@@ -267,7 +267,7 @@ mod tests {
 
     fn given() -> Report {
         let mount = report::Mount {
-            from: "/work/root/h/l".to_owned(),
+            from: "/node/root/h/l".to_owned(),
             options: ["ro", "nodev"].map(str::to_owned).into(),
             spreads: false,
         };

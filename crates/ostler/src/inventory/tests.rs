@@ -82,6 +82,18 @@ fn sighting(devices: Vec<Device>) -> Sighting {
     }
 }
 
+/// A picture of a driver that was loaded for the nth time.
+fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
+    let mut sighting = sighting(devices);
+    sighting.backend.driver = Some(model::Driver {
+        version: "580".to_owned(),
+        cuda: None,
+        library: None,
+        instance: Some(nth.to_string()),
+    });
+    sighting
+}
+
 fn see(inventory: &mut Inventory, sighting: Sighting, now: Now) {
     inventory.take(Update::Sighting(Box::new(sighting)), now);
 }

@@ -170,14 +170,7 @@ async fn twenty_five_xids_do_what_nvidias_catalogue_says() {
     for _ in 8..XIDS.len() {
         rig.node.add_gpu(&NewGpu::default()).unwrap();
     }
-    let kubelet = rig.kubelet(Era::V1_37).await;
-    let agent = rig.agent(QUICK);
-    let running = Running {
-        agent,
-        kubelet,
-        rig,
-    };
-    running.complete(LONG).await;
+    let running = Running::on(rig, QUICK).await;
     let rig = &running.rig;
     rig.listening().await;
     let mut out = BTreeSet::new();

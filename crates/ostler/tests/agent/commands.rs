@@ -4,25 +4,11 @@ use std::{path::Path, process::Output};
 
 use insta::{assert_snapshot, with_settings};
 
-use crate::{
-    process::ostler,
-    rig::{DGX, GPU, MIG, QUICK, Rig, Running, card},
-};
+use crate::rig::{DGX, GPU, MIG, QUICK, Rig, Running, card, shown, text};
 
 /// Runs `ostler devices` on the rig's node.
 async fn devices(rig: &Rig, control: &Path, form: &str) -> Output {
-    let mut command = tokio::process::Command::from(ostler());
-    command.args(["devices", "-o", form]);
-    command.arg("--control-socket").arg(control);
-    command.arg("--host-root").arg(rig.node.root());
-    command.arg("--nvml-library").arg(rig.node.library());
-    let output = command.output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    output
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap()
+    shown(rig, control, &["devices", "-o", form]).await
 }
 
 /// Waits until the agent has samples of everything.

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    process::Output,
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use sim::{
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::process::Agent;
+use crate::process::{Agent, ostler};
 
 /// Generous: nothing that is tested comes near it.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -129,7 +130,11 @@ impl Rig {
 impl Running {
     /// Starts everything and waits until the kubelet counts every device.
     pub(crate) async fn start(profile: &str, config: &str) -> Self {
-        let rig = Rig::new(profile);
+        Self::on(Rig::new(profile), config).await
+    }
+
+    /// Does the same on a node that is there.
+    pub(crate) async fn on(rig: Rig, config: &str) -> Self {
         let kubelet = rig.kubelet(Era::V1_37).await;
         let agent = rig.agent(config);
         let running = Self {
@@ -262,4 +267,21 @@ pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
         assert!(begun.elapsed() < LONG, "not within {LONG:?}: {what}");
         sleep(STEP).await;
     }
+}
+
+/// What a command that looks at the rig's node prints, by the agent at `control` or by itself.
+pub(crate) async fn shown(rig: &Rig, control: &Path, args: &[&str]) -> Output {
+    let mut command = tokio::process::Command::from(ostler());
+    command.args(args);
+    command.arg("--control-socket").arg(control);
+    command.arg("--host-root").arg(rig.node.root());
+    command.arg("--nvml-library").arg(rig.node.library());
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+/// What was printed.
+pub(crate) fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
 }

@@ -5,10 +5,7 @@ use std::{path::Path, process::Output};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::{
-    process::ostler,
-    rig::{QUICK, Rig, Running},
-};
+use crate::rig::{QUICK, Rig, Running, shown, text};
 
 /// A node whose cards are joined by NVLinks, some pairs by more than others.
 const VOLTA: &str = "dgx1-v100";
@@ -17,18 +14,7 @@ const VOLTA: &str = "dgx1-v100";
 const FORMS: [&str; 4] = ["table", "json", "dot", "svg"];
 
 async fn topology(rig: &Rig, control: &Path, form: &str) -> Output {
-    let mut command = tokio::process::Command::from(ostler());
-    command.args(["topology", "-o", form]);
-    command.arg("--control-socket").arg(control);
-    command.arg("--host-root").arg(rig.node.root());
-    command.arg("--nvml-library").arg(rig.node.library());
-    let output = command.output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    output
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap()
+    shown(rig, control, &["topology", "-o", form]).await
 }
 
 /// Waits until the agent knows how the cards hang together.

@@ -148,18 +148,6 @@ fn a_mig_device_that_was_taken_apart_meanwhile_is_not_listed() {
     assert_eq!(states(&mut next, at(3)), ["GPU-0 Healthy"]);
 }
 
-/// A picture of a driver that was loaded for the nth time.
-fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
-    let mut sighting = sighting(devices);
-    sighting.backend.driver = Some(model::Driver {
-        version: "580".to_owned(),
-        cuda: None,
-        library: None,
-        instance: Some(nth.to_string()),
-    });
-    sighting
-}
-
 fn released(until: Now) -> probe::Released {
     let release = probe::Release {
         until: until.wall,

@@ -25,18 +25,6 @@ fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now)
     inventory.take(Update::Checkup(Box::new(checkup)), now);
 }
 
-/// A picture of a driver that was loaded for the nth time.
-fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
-    let mut sighting = sighting(devices);
-    sighting.backend.driver = Some(model::Driver {
-        version: "580".to_owned(),
-        cuda: None,
-        library: None,
-        instance: Some(nth.to_string()),
-    });
-    sighting
-}
-
 fn event(inventory: &mut Inventory, device: &Device, event: EventKind, now: Now) {
     let event = Event {
         device: device.id.clone(),
