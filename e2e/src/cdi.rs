@@ -4,13 +4,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
-    os::unix::fs::MetadataExt as _,
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use crate::{place, report::Report};
+use crate::{
+    place,
+    report::{self, Report},
+};
 
 /// The kind of the specs that the agent writes for GPUs.
 const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
@@ -45,15 +48,22 @@ pub struct Edits {
     device_nodes: Vec<Node>,
     mounts: Vec<Mount>,
     hooks: Vec<Hook>,
+    additional_gids: Vec<u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Node {
     path: String,
     host_path: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
     major: Option<u32>,
     minor: Option<u32>,
+    file_mode: Option<u32>,
+    permissions: Option<String>,
+    uid: Option<u32>,
+    gid: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -129,7 +139,11 @@ impl Edits {
     /// With what differs.
     pub fn check(&self, report: &Report, plain: &Report) -> Result<()> {
         same("variables", &self.env(plain), &report.env)?;
-        same("device nodes", &self.numbers(plain)?, &report.dev)?;
+        same("device nodes", &self.nodes(plain)?, &report.dev)?;
+        let groups = self.additional_gids.iter().chain(&plain.groups);
+        let groups: BTreeSet<u32> = groups.copied().collect();
+        let seen = &report.groups;
+        ensure!(*seen == groups, "it is in groups {seen:?}, not {groups:?}");
         let points = self.mounts.iter().map(|mount| &mount.container_path);
         let points = points.chain(plain.mounts.keys()).map(|point| (point, ()));
         let seen = report.mounts.keys().map(|point| (point, ()));
@@ -166,6 +180,8 @@ impl Edits {
         self.device_nodes.extend_from_slice(&other.device_nodes);
         self.mounts.extend_from_slice(&other.mounts);
         self.hooks.extend_from_slice(&other.hooks);
+        self.additional_gids
+            .extend_from_slice(&other.additional_gids);
     }
 
     /// The variables; a later one wins.
@@ -177,21 +193,47 @@ impl Edits {
         plain.env.clone().into_iter().chain(own).collect()
     }
 
-    /// The numbers of all nodes. The spec need not say them, but must not be wrong.
-    fn numbers(&self, plain: &Report) -> Result<BTreeMap<String, (u32, u32)>> {
+    /// All nodes.
+    fn nodes(&self, plain: &Report) -> Result<BTreeMap<String, report::Node>> {
         let mut all = plain.dev.clone();
         for node in &self.device_nodes {
-            let host = node.host_path.as_deref().unwrap_or(&node.path);
-            let device = fs_err::metadata(host)?.rdev();
-            let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
-            let said = (
-                node.major.unwrap_or(numbers.0),
-                node.minor.unwrap_or(numbers.1),
-            );
-            ensure!(said == numbers, "{host} has {numbers:?}, not {said:?}");
-            all.insert(node.path.clone(), numbers);
+            all.insert(node.path.clone(), node.inside()?);
         }
         Ok(all)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// What a runtime makes of it. What it does not say is as on the host, but for the owner, who is
+    /// the one of the process. What it says of the device must be right.
+    fn inside(&self) -> Result<report::Node> {
+        let host = self.host_path.as_deref().unwrap_or(&self.path);
+        let meta = fs_err::metadata(host)?;
+        let numbers = (
+            rustix::fs::major(meta.rdev()),
+            rustix::fs::minor(meta.rdev()),
+        );
+        let said = (
+            self.major.unwrap_or(numbers.0),
+            self.minor.unwrap_or(numbers.1),
+        );
+        ensure!(said == numbers, "{host} has {numbers:?}, not {said:?}");
+        let kind = match meta.file_type().is_block_device() {
+            true => "b",
+            false => "c",
+        };
+        let said = self.kind.as_deref().unwrap_or(kind);
+        ensure!(said == kind, "{host} is of type {kind}, not {said}");
+        let rights = self.permissions.as_deref().unwrap_or("rwm");
+        Ok(report::Node {
+            kind: kind.to_owned(),
+            numbers,
+            mode: self.file_mode.unwrap_or(meta.mode() & 0o7777),
+            owner: (self.uid.unwrap_or(0), self.gid.unwrap_or(0)),
+            rights: rights.replace('m', ""),
+        })
     }
 }
 
@@ -247,14 +289,14 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report;
 
     fn spec() -> Vec<Spec> {
         let text = r#"{
             "cdiVersion": "0.5.0",
             "kind": "k8s.device-plugin.nvidia.com/gpu",
             "devices": [
-                {"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/zero"}]}},
+                {"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/zero", "gid": 9, "permissions": "rm"}],
+                    "additionalGids": [9]}},
                 {"name": "b", "containerEdits": {"env": ["X=2"]}}
             ],
             "containerEdits": {
@@ -263,6 +305,16 @@ mod tests {
             }
         }"#;
         vec![serde_json::from_str(text).unwrap()]
+    }
+
+    fn zero() -> report::Node {
+        report::Node {
+            kind: "c".to_owned(),
+            numbers: (1, 5),
+            mode: 0o666,
+            owner: (0, 9),
+            rights: "r".to_owned(),
+        }
     }
 
     fn given() -> Report {
@@ -274,7 +326,8 @@ mod tests {
         Report {
             env: BTreeMap::from([("X".to_owned(), "2".to_owned())]),
             mounts: BTreeMap::from([("/l".to_owned(), mount)]),
-            dev: BTreeMap::from([("/dev/zero".to_owned(), (1, 5))]),
+            dev: BTreeMap::from([("/dev/zero".to_owned(), zero())]),
+            groups: BTreeSet::from([9]),
             ..Report::default()
         }
     }
@@ -305,7 +358,21 @@ mod tests {
         differs(|report| report.env.clear());
         differs(|report| report.env.extend([("Y".to_owned(), String::new())]));
         differs(|report| report.dev.clear());
-        differs(|report| report.dev.extend([("/dev/full".to_owned(), (1, 7))]));
+        differs(|report| report.dev.extend([("/dev/full".to_owned(), zero())]));
+        for change in [
+            (|node| node.kind = "b".to_owned()) as fn(&mut report::Node),
+            |node| node.numbers.1 = 6,
+            |node| node.mode = 0o600,
+            |node| node.owner.0 = 1,
+            |node| node.owner.1 = 0,
+            |node| node.rights = "rw".to_owned(),
+        ] {
+            let mut report = given();
+            report.dev.values_mut().for_each(change);
+            assert!(both().check(&report, &Report::default()).is_err());
+        }
+        differs(|report| report.groups.clear());
+        differs(|report| report.groups.extend([1]));
         differs(|report| report.mounts.clear());
         differs(|report| {
             drop(

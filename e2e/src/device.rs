@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    os::unix::fs::PermissionsExt,
     path::Path,
 };
 
@@ -17,6 +18,9 @@ pub const SHARED: [(&str, u32); 4] = [
     ("nvidia-uvm-tools", 253),
     ("nvidia-modeset", 252),
 ];
+
+/// A node that only a group may use, and the group.
+const GROUPED: (&str, u32) = ("nvidia-modeset", 4044);
 
 /// How many cards get a node. More than any profile has.
 const CARDS: u32 = 16;
@@ -75,6 +79,10 @@ pub fn populate(dev: &Path) -> Result<()> {
     for (path, minor) in driver_nodes().chain(capabilities) {
         make_node(&dev.join(path.trim_start_matches("/dev/")), major, minor)?;
     }
+    let (name, group) = GROUPED;
+    let path = dev.join(name);
+    fs_err::os::unix::fs::chown(&path, None, Some(group))?;
+    fs_err::set_permissions(&path, PermissionsExt::from_mode(0o660))?;
     Ok(())
 }
 

@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn joins_a_report_that_the_runtime_split() {
         let log = "T stderr F noise\nT stdout P {\"env\":{},\"mounts\":{},\n\
-                   T stdout F \"dev\":{},\"nodes\":{},\"tried\":{}}\n";
+                   T stdout F \"dev\":{},\"groups\":[],\"nodes\":{},\"tried\":{}}\n";
         assert_eq!(parse(log), Some(Report::default()));
     }
 

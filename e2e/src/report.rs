@@ -17,12 +17,30 @@ pub struct Report {
     pub env: BTreeMap<String, String>,
     /// What is mounted, by the path in the container.
     pub mounts: BTreeMap<String, Mount>,
-    /// The numbers of every device node below `/dev`, by path.
-    pub dev: BTreeMap<String, (u32, u32)>,
+    /// Every device node below `/dev`, by path.
+    pub dev: BTreeMap<String, Node>,
+    /// The groups that its process is in.
+    pub groups: BTreeSet<u32>,
     /// What opening each `nvidia…` node below `/dev` answered, by path.
     pub nodes: BTreeMap<String, Answer>,
     /// What opening a node that the container made for itself answered, by minor number.
     pub tried: BTreeMap<u32, Answer>,
+}
+
+/// A device node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// `c` or `b`.
+    pub kind: String,
+    /// Major and minor number.
+    pub numbers: (u32, u32),
+    /// The permission bits.
+    pub mode: u32,
+    /// User and group.
+    pub owner: (u32, u32),
+    /// Which of `r` and `w` the device cgroup allows. It lets containers make nodes of any number,
+    /// so `m` cannot be told.
+    pub rights: String,
 }
 
 /// Something that is mounted.
@@ -147,6 +165,7 @@ mod tests {
             env: BTreeMap::from([(VISIBLE.to_owned(), "GPU-b".to_owned())]),
             mounts: BTreeMap::new(),
             dev: BTreeMap::new(),
+            groups: BTreeSet::new(),
             nodes: names
                 .map(|name| (format!("/dev/{name}"), Answer::NoDevice))
                 .collect(),

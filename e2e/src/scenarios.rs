@@ -91,6 +91,7 @@ table! {
     cdi::the_plugin_of_nvidias_name_hands_over_by_cdi,
     cdi::a_container_whose_device_lost_its_spec_says_which,
     cdi::cdi_pods_outlive_agent_and_kubelet_restarts,
+    cdi::cdi_pods_restart_after_the_config_left_cdi,
     cdi::cdi_pods_come_back_after_a_reboot,
     numa::pods_get_gpus_and_processors_of_one_numa_node,
     numa::a_request_that_no_numa_node_can_meet_is_refused,

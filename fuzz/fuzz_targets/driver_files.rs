@@ -1,5 +1,5 @@
-//! A loader's cache of any bytes, and driver trees of any shape: what is reported is there, below the
-//! root, and no link.
+//! A loader's cache and libraries of any bytes, and driver trees of any shape: what is reported is
+//! there, below the root, and no link; a library's own name is one.
 #![no_main]
 
 use std::{
@@ -33,6 +33,9 @@ const PARTS: [&[u8]; 16] = [
 /// The most things in a tree.
 const MOST: usize = 48;
 
+/// The most bytes of a library.
+const MOST_BYTES: usize = 4096;
+
 fuzz_target!(|bytes: &[u8]| {
     let Ok(folder) = tempfile::tempdir() else {
         return;
@@ -42,12 +45,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let (shape, cache) = bytes.split_at(bytes.len().min(4 * MOST));
     for thing in shape.chunks_exact(4) {
-        make(
-            &root,
-            thing[0],
-            path(thing[1], thing[2]),
-            path(thing[3], thing[0]),
-        );
+        let [one, two] = [path(thing[1], thing[2]), path(thing[3], thing[0])];
+        make(&root, thing[0], one, two, cache);
     }
     let etc = root.join("etc");
     let _ = fs::create_dir(&etc);
@@ -59,6 +58,12 @@ fuzz_target!(|bytes: &[u8]| {
     for file in &found.files {
         let place = root.join(file.path.trim_start_matches('/'));
         assert_eq!(place.canonicalize().ok().as_ref(), Some(&place), "{file:?}");
+        let soname = file.soname.as_deref().unwrap_or("x.so");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-+~".contains(c);
+        assert!(
+            soname.contains(".so") && soname.chars().all(plain),
+            "{file:?}"
+        );
     }
     assert!(found.problems.iter().all(|line| !line.contains('\n')));
 });
@@ -73,7 +78,7 @@ fn path(one: u8, two: u8) -> PathBuf {
 }
 
 /// Makes a library, a folder or a link; nothing outside the root.
-fn make(root: &Path, kind: u8, path: PathBuf, target: PathBuf) {
+fn make(root: &Path, kind: u8, path: PathBuf, target: PathBuf, rest: &[u8]) {
     if path.components().any(|part| part.as_os_str() == "..") {
         return;
     }
@@ -91,6 +96,7 @@ fn make(root: &Path, kind: u8, path: PathBuf, target: PathBuf) {
     }
     let mut library = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
     library[4] = if kind & 64 == 0 { 2 } else { 1 };
+    library.extend(rest.iter().skip(library.len()).take(MOST_BYTES));
     let _ = match kind % 4 {
         0 => fs::write(folder.join("new"), library)
             .and_then(|()| fs::rename(folder.join("new"), &place)),

@@ -1,9 +1,10 @@
 //! What NVIDIA's device plugin is told: lines of flags and variables, an empty line, the config
-//! file. It is an error that can be shown, or a config that can be explained.
+//! file. It is an error that can be shown, or a config; and an `ostler.yaml` that says the same, or
+//! there was a warning.
 #![no_main]
 
 use config::{
-    Error, Origin, Overrides,
+    Config, Error, Origin, Overrides,
     nvidia::{self, Call, Flags},
 };
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +27,16 @@ fuzz_target!(|text: &str| {
     let resolved = nvidia::parse("config.yaml", file)
         .and_then(|file| nvidia::resolve(&flags, &file, Overrides::default(), &Origin::flag));
     match resolved {
-        Ok(resolved) => assert!(!resolved.to_yaml().is_empty()),
+        Ok(resolved) => {
+            let yaml = resolved.to_yaml();
+            match config::parse("ostler.yaml", &yaml) {
+                Ok(file) => {
+                    let again = Config::resolve(Overrides::default(), file);
+                    assert!(again == resolved.config, "not the same:\n{yaml}");
+                }
+                Err(error) => assert!(!resolved.warnings.is_empty(), "{error}\n{yaml}"),
+            }
+        }
         Err(Error::Invalid(problems)) => {
             assert!(problems.0.iter().any(|problem| problem.is_error()));
             assert!(!problems.to_string().is_empty());

@@ -94,9 +94,6 @@ impl Config {
         let time = |length| Period::from(length).to_string();
         let (probe, pools) = (&self.probe, &self.pools);
         let pools_value: Vec<Value> = pools.pools.iter().map(pool).collect();
-        let mut health = self.health.to_value();
-        health["ignoreXids"] = json!(self.xids.ignore);
-        health["heedXids"] = json!(self.xids.heed);
         json!({
             "failOnInitError": self.fail_on_init_error,
             "hostRoot": probe.host_root,
@@ -122,7 +119,7 @@ impl Config {
                     "discovery": probe.discovery,
                 },
             },
-            "health": health,
+            "health": self.health.to_value(),
             "cdi": {
                 "dir": self.cdi.dir,
                 "runtime": self.cdi.runtime,
@@ -159,7 +156,7 @@ fn pool(pool: &Pool) -> Value {
     if pool.pre_start.mode != PreStartMode::Off {
         value["preStartLimit"] = json!(Period::from(pool.pre_start.limit).to_string());
     }
-    if pool.pre_start.mode.runs() {
+    if !pool.pre_start.command.is_empty() {
         value["preStartCommand"] = json!(pool.pre_start.command);
     }
     value

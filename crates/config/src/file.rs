@@ -125,4 +125,4 @@ fn read_source(source: Source) -> Result<File, Error> {
 #[cfg(test)]
 pub(crate) mod broken;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

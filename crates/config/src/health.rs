@@ -3,11 +3,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use model::CauseKind;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Period, Thresholds, period::PeriodOrOff};
+use crate::{Period, Thresholds, Xids, period::PeriodOrOff};
 
 /// How verdicts are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +41,10 @@ pub struct Health {
     pub thresholds: Thresholds,
     /// The command of the tier *deep*, with its arguments; none at all: the tier is off.
     pub deep_command: Vec<String>,
-    /// What single XIDs mean, where that is not what the table says.
-    pub xids: BTreeMap<u32, XidAction>,
-    /// What an XID means that the table does not have.
-    pub unknown_xids: XidAction,
+    /// How long that command may take for a card.
+    pub deep_limit: Duration,
+    /// What XIDs mean.
+    pub xids: Xids,
     /// Where verdicts are kept over a restart; `None`: nowhere.
     pub state_file: Option<PathBuf>,
 }
@@ -62,7 +63,7 @@ pub struct Periods {
 }
 
 /// What a finding of each tier does. One of the tier *present* always takes the device out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TierWeights {
     /// Of *working*.
     pub working: Weight,
@@ -72,10 +73,12 @@ pub struct TierWeights {
     pub trend: Weight,
     /// Of *deep*.
     pub deep: Weight,
+    /// What single causes do, where that is not what their tier says.
+    pub causes: BTreeMap<CauseKind, Weight>,
 }
 
 /// What a finding does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
     /// It takes the device out.
@@ -86,24 +89,8 @@ pub enum Weight {
     Off,
 }
 
-/// What an XID means for its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum XidAction {
-    /// Nothing.
-    Ignore,
-    /// A program failed; the device is fine.
-    Application,
-    /// The device is out until it was reset.
-    Reset,
-    /// The device is out until its work has ended and it was reset.
-    Drain,
-    /// The device is out until an operator takes it back.
-    Permanent,
-}
-
 /// What becomes of the devices of a probe that does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MonitorLoss {
     /// They stay Unknown.
@@ -113,7 +100,7 @@ pub enum MonitorLoss {
 }
 
 /// What the kubelet is told of a device that cannot be judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownAs {
     /// Healthy.
@@ -150,10 +137,14 @@ impl Health {
             "trend": every(self.periods.trend),
             "deep": every(self.periods.deep),
             "deepCommand": self.deep_command,
+            "deepLimit": time(self.deep_limit),
             "weights": self.weights,
             "thresholds": self.thresholds.to_value(),
-            "xids": self.xids,
-            "unknownXids": self.unknown_xids,
+            "xidBase": self.xids.base,
+            "xids": self.xids.actions,
+            "unknownXids": self.xids.unknown,
+            "ignoreXids": self.xids.ignore,
+            "heedXids": self.xids.heed,
             "stateFile": state_file,
         })
     }
@@ -177,8 +168,8 @@ impl Default for Health {
             weights: TierWeights::default(),
             thresholds: Thresholds::default(),
             deep_command: Vec::new(),
-            xids: BTreeMap::new(),
-            unknown_xids: XidAction::Reset,
+            deep_limit: seconds(600),
+            xids: Xids::default(),
             state_file: Some(PathBuf::from(crate::Config::KUBELET_DIR).join(Self::STATE_FILE)),
         }
     }
@@ -207,8 +198,26 @@ impl Default for TierWeights {
             performing: Weight::Warn,
             trend: Weight::Warn,
             deep: Weight::Warn,
+            causes: BTreeMap::new(),
         }
     }
+}
+
+impl TierWeights {
+    /// The causes that can have a weight of their own: those of the tiers that have one.
+    pub const CAUSES: [CauseKind; 11] = [
+        CauseKind::Ecc,
+        CauseKind::RowRemap,
+        CauseKind::PageRetirement,
+        CauseKind::Fabric,
+        CauseKind::RecoveryAction,
+        CauseKind::Throttled,
+        CauseKind::Pcie,
+        CauseKind::NvLink,
+        CauseKind::Temperature,
+        CauseKind::Trend,
+        CauseKind::Deep,
+    ];
 }
 
 // === impl Weight ===
@@ -216,18 +225,6 @@ impl Default for TierWeights {
 impl Weight {
     pub(crate) const WORDS: [(&'static str, Self); 3] =
         [("out", Self::Out), ("warn", Self::Warn), ("off", Self::Off)];
-}
-
-// === impl XidAction ===
-
-impl XidAction {
-    pub(crate) const WORDS: [(&'static str, Self); 5] = [
-        ("ignore", Self::Ignore),
-        ("application", Self::Application),
-        ("reset", Self::Reset),
-        ("drain", Self::Drain),
-        ("permanent", Self::Permanent),
-    ];
 }
 
 // === impl MonitorLoss ===

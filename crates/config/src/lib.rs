@@ -17,6 +17,7 @@ mod resolve;
 mod size;
 mod source;
 mod thresholds;
+mod xids;
 
 pub use self::{
     error::Error,
@@ -26,7 +27,7 @@ pub use self::{
         PlacementFile, PoolFile, ProbeFile, SharingFile, ThresholdsFile, WeightsFile, load, parse,
         schema,
     },
-    health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight, XidAction},
+    health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
     needs::Needs,
     origin::Origins,
     period::{Period, PeriodOrOff},
@@ -37,10 +38,10 @@ pub use self::{
     pre_start::{PreStart, PreStartMode},
     problem::{Origin, Problem, Problems, Severity, Snippet},
     resolve::{
-        Cdi, Config, Discovery, Kubelet, Mode, Overrides, Probe, Resolved, RuntimeSupport, XidSet,
-        Xids, native,
+        Cdi, Config, Discovery, Kubelet, Overrides, Probe, Resolved, RuntimeSupport, native,
     },
     size::Size,
     source::Said,
     thresholds::{NumberOrOff, Thresholds},
+    xids::{XidAction, XidBase, XidSet, Xids},
 };

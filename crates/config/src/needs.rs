@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use crate::Config;
 
 /// What must be there before units are handed out. Until it is, they are listed and Unhealthy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The folder of the MPS daemons, as the agent sees it. Where it is known, a resource that is
     /// shared through MPS waits for its daemon.

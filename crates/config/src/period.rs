@@ -4,17 +4,15 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::SignedDuration;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The shortest and the longest time that makes sense anywhere in the config.
 const LEAST: Duration = Duration::from_millis(1);
 const MOST: Duration = Duration::from_hours(24);
 
 /// A length of time between a millisecond and a day.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(into = "String")]
 #[schemars(with = "String")]
 pub struct Period(Duration);
 
@@ -72,14 +70,6 @@ impl FromStr for Period {
             return Err(format!("`{text}` is not between 1ms and 24h"));
         }
         Ok(Self(length))
-    }
-}
-
-impl TryFrom<String> for Period {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
     }
 }
 

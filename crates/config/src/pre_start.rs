@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What is done with a device before a container starts on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreStart {
     /// What.
     pub mode: PreStartMode,
-    /// The command to run, with its arguments.
+    /// The command to run, with its arguments. None with `reset`: NVIDIA's.
     pub command: Vec<String>,
     /// How long it may take in all; the kubelet waits for 30 s.
     pub limit: Duration,
 }
 
 /// What can be done with a device before a container starts on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PreStartMode {
     /// Nothing.
@@ -27,7 +27,7 @@ pub enum PreStartMode {
     Check,
     /// The start waits until nobody else uses the device.
     Wait,
-    /// A command of the user's resets the device.
+    /// The device is reset if nobody computes on it, by NVIDIA's command or one of the user's.
     Reset,
     /// A command of the user's prepares the device.
     Exec,
@@ -61,7 +61,7 @@ impl PreStartMode {
         ("exec", Self::Exec),
     ];
 
-    /// Whether the user's command is run.
+    /// Whether a command is run.
     pub fn runs(self) -> bool {
         matches!(self, Self::Reset | Self::Exec)
     }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::{File, Health, Origins, Pools, Problem};
 
@@ -46,8 +46,6 @@ pub struct Resolved {
 /// Everything the agent needs to know, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// By which name the agent was started.
-    pub mode: Mode,
     /// Whether the agent exits when the driver does not start, instead of waiting.
     pub fail_on_init_error: bool,
     /// Where the kubelet is.
@@ -56,8 +54,6 @@ pub struct Config {
     pub probe: Probe,
     /// How verdicts are made.
     pub health: Health,
-    /// Which XIDs count.
-    pub xids: Xids,
     /// What CDI specs are made of.
     pub cdi: Cdi,
     /// Whether a missing IMEX channel is an error.
@@ -66,16 +62,6 @@ pub struct Config {
     pub pools: Pools,
     /// Where commands reach the agent.
     pub control_socket: PathBuf,
-}
-
-/// By which name the agent was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// As `ostler run`.
-    Native,
-    /// As `nvidia-device-plugin`.
-    NvidiaDevicePlugin,
 }
 
 /// Where the kubelet is.
@@ -128,24 +114,6 @@ pub enum Discovery {
     Tegra,
 }
 
-/// Which XIDs count, beyond the usual.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Xids {
-    /// These do not.
-    pub ignore: XidSet,
-    /// These do, even if they are among the others.
-    pub heed: XidSet,
-}
-
-/// Some XIDs, or all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum XidSet {
-    /// All.
-    All,
-    /// These.
-    Some(Vec<u32>),
-}
-
 /// What CDI specs are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cdi {
@@ -167,7 +135,7 @@ pub struct Cdi {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeSupport {
-    /// As the runtime's own config file says, where it can be read.
+    /// By the runtime's own config file, where it can be read, and the kubelet's calls.
     Auto,
     /// They do.
     Supported,
@@ -178,7 +146,7 @@ pub enum RuntimeSupport {
 // === impl Config ===
 
 impl Config {
-    /// The defaults for every value.
+    /// The kubelet's device plugin folder.
     pub const KUBELET_DIR: &str = "/var/lib/kubelet/device-plugins";
     /// The longest path of the device plugin folder in which every socket fits.
     pub const KUBELET_DIR_LIMIT: usize = crate::file::KUBELET_DIR_LIMIT;
@@ -202,7 +170,6 @@ impl Default for Config {
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
-            mode: Mode::Native,
             fail_on_init_error: false,
             kubelet: Kubelet {
                 dir: Self::KUBELET_DIR.into(),
@@ -223,7 +190,6 @@ impl Default for Config {
                 retry_pause: seconds(5),
             },
             health: Health::default(),
-            xids: Xids::default(),
             cdi: Cdi {
                 dir: Self::CDI_DIR.into(),
                 runtime: RuntimeSupport::Auto,
@@ -257,51 +223,6 @@ impl RuntimeSupport {
         ("supported", Self::Supported),
         ("unsupported", Self::Unsupported),
     ];
-}
-
-// === impl XidSet ===
-
-impl XidSet {
-    /// Whether an XID is among them.
-    pub fn contains(&self, xid: u32) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(xids) => xids.contains(&xid),
-        }
-    }
-}
-
-impl Default for XidSet {
-    /// None of them.
-    fn default() -> Self {
-        Self::Some(Vec::new())
-    }
-}
-
-impl Serialize for XidSet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::All => serializer.serialize_str("all"),
-            Self::Some(xids) => xids.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for XidSet {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "XidSet".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let number = serde_json::json!({"type": "integer", "minimum": 0});
-        schemars::json_schema!({
-            "anyOf": [
-                {"const": "all"},
-                number,
-                {"type": "array", "items": number},
-            ]
-        })
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The units, largest first of each kind.
 const UNITS: [(&str, u64); 8] = [
@@ -18,10 +18,8 @@ const UNITS: [(&str, u64); 8] = [
 ];
 
 /// A number of bytes, written as Kubernetes writes quantities.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(into = "String")]
 #[schemars(with = "String")]
 pub struct Size(u64);
 
@@ -47,14 +45,6 @@ impl FromStr for Size {
         };
         let number: u64 = number.parse().map_err(|_| wrong())?;
         number.checked_mul(factor).map(Self).ok_or_else(wrong)
-    }
-}
-
-impl TryFrom<String> for Size {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
     }
 }
 

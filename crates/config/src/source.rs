@@ -3,6 +3,7 @@
 
 mod reader;
 mod suggest;
+pub(crate) mod take;
 mod tree;
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
 
 pub(crate) use self::{
     reader::{Dialect, Fields, Item, Notes},
-    suggest::{among, nearest},
+    suggest::{among, nearest, unlike},
     tree::{Entry, Node, Place, Value},
 };
 use crate::{Error, Origin, problem::Snippet};

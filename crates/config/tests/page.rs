@@ -80,6 +80,9 @@ fn the_schema_refuses_what_the_reader_refuses() {
         "pools: [{name: a, resource: a.io/b, placement: nowhere}]",
         "handover: {lists: [cdi]}",
         "health: {ignoreXids: some}",
+        "health: {xidBase: ours}",
+        "health: {weights: {causes: {Lost: warn}}}",
+        "health: {weights: {causes: {Pcie: heavy}}}",
         "include: 3",
     ] {
         assert!(config::parse("x", text).is_err(), "{text}");

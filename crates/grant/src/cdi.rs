@@ -1,12 +1,14 @@
 //! CDI: the names that containers are given, and the specs in which a runtime looks them up.
 
 mod check;
+mod flag;
 mod hook;
 mod layout;
 mod make;
 mod mount;
 mod name;
 mod node;
+mod platform;
 mod spec;
 mod tidy;
 mod wish;

@@ -156,8 +156,7 @@ pub(crate) fn everything() -> Extras {
         gds: nodes(&["/dev/nvidia-fs0", "/dev/nvidia-fs1"]),
         gdrcopy: nodes(&["/dev/gdrdrv"]),
         mofed: nodes(&["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"]),
-        mps: Vec::new(),
-        files: None,
+        ..Extras::default()
     }
 }
 

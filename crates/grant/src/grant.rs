@@ -75,7 +75,13 @@ pub fn grant(offer: &Offer, ids: &[String]) -> Result<Edits, Error> {
         nvidia.edit(&mut edits);
         if !lists.only_cdi() {
             let paths = own_nodes(&ours).chain(nvidia.other_nodes());
-            nodes.extend(paths.map(|path| DeviceEdit::new(&handover.dev_root, &path)));
+            nodes.extend(paths.map(|path| {
+                let root = match found(offer).is_some_and(|it| it.host_nodes.contains(&path)) {
+                    true => Path::new("/"),
+                    false => &handover.dev_root,
+                };
+                DeviceEdit::new(root, &path)
+            }));
         }
     }
     if handover.device_nodes {

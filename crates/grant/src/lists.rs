@@ -5,13 +5,15 @@ use std::fmt;
 use config::{Handover, ListStrategy};
 use serde::Serialize;
 
-/// What is known of the container runtime. The default is nothing.
+/// What is known of the way from a CDI name to a container. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Runtime {
     /// Whether there is a CDI spec with every device that is offered.
     pub cdi_spec: bool,
     /// Whether the runtime is known to take CDI names through the CRI.
     pub cdi_devices: bool,
+    /// Whether the kubelet is known to pass them on.
+    pub kubelet: bool,
 }
 
 /// The strategies that are in force, and why.
@@ -33,6 +35,8 @@ pub enum Reason {
     NoSpec,
     /// `auto`, and nothing is known of the runtime's CDI.
     NoCdi,
+    /// `auto`, and the kubelet may drop the names.
+    NoKubelet,
     /// `auto`, and CDI works.
     Cdi,
 }
@@ -67,16 +71,19 @@ impl fmt::Display for Reason {
                 "auto is envvar and device nodes, because the container runtime is not known to \
                  take CDI names from the kubelet"
             }
+            Self::NoKubelet => {
+                "auto is envvar and device nodes, because the kubelet is not known to pass CDI \
+                 names on"
+            }
             Self::Cdi => {
-                "auto is cdi-cri, because there is a CDI spec and the container runtime takes CDI \
-                 names from the kubelet"
+                "auto is cdi-cri, because there is a CDI spec, the kubelet passes CDI names on, and \
+                 the container runtime takes them"
             }
         })
     }
 }
 
-/// The strategies of `handover`, with `auto` replaced by the best that the runtime is known to
-/// support.
+/// The strategies of `handover`, with `auto` replaced by the best that is known to reach containers.
 pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
     let auto = handover.lists.contains(&ListStrategy::Auto);
     let (choice, reason) = match runtime {
@@ -87,6 +94,7 @@ pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
         Runtime {
             cdi_devices: false, ..
         } => (Some(ListStrategy::Envvar), Reason::NoCdi),
+        Runtime { kubelet: false, .. } => (Some(ListStrategy::Envvar), Reason::NoKubelet),
         _ => (Some(ListStrategy::CdiCri), Reason::Cdi),
     };
     let named = handover.lists.iter().copied();
@@ -105,34 +113,41 @@ mod tests {
     use config::ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts};
     use rstest::rstest;
 
+    const ALL: Runtime = Runtime {
+        cdi_spec: true,
+        cdi_devices: true,
+        kubelet: true,
+    };
     const NOTHING: Runtime = Runtime {
         cdi_spec: false,
         cdi_devices: false,
+        kubelet: false,
     };
-    const SPEC: Runtime = Runtime {
-        cdi_spec: true,
-        cdi_devices: false,
-    };
-    const RUNTIME: Runtime = Runtime {
+    const NO_SPEC: Runtime = Runtime {
         cdi_spec: false,
-        cdi_devices: true,
+        ..ALL
     };
-    const BOTH: Runtime = Runtime {
-        cdi_spec: true,
-        cdi_devices: true,
+    const NO_RUNTIME: Runtime = Runtime {
+        cdi_devices: false,
+        ..ALL
+    };
+    const NO_KUBELET: Runtime = Runtime {
+        kubelet: false,
+        ..ALL
     };
 
     #[rstest]
     #[case::nothing_known(&[Auto], NOTHING, &[Envvar], Reason::NoSpec)]
-    #[case::only_a_runtime(&[Auto], RUNTIME, &[Envvar], Reason::NoSpec)]
-    #[case::only_a_spec(&[Auto], SPEC, &[Envvar], Reason::NoCdi)]
-    #[case::both(&[Auto], BOTH, &[CdiCri], Reason::Cdi)]
+    #[case::no_spec(&[Auto], NO_SPEC, &[Envvar], Reason::NoSpec)]
+    #[case::no_runtime(&[Auto], NO_RUNTIME, &[Envvar], Reason::NoCdi)]
+    #[case::no_kubelet(&[Auto], NO_KUBELET, &[Envvar], Reason::NoKubelet)]
+    #[case::all_known(&[Auto], ALL, &[CdiCri], Reason::Cdi)]
     #[case::auto_beside_others(&[CdiCri, Auto], NOTHING, &[Envvar, CdiCri], Reason::NoSpec)]
     #[case::auto_beside_itself(&[Envvar, Auto, Auto], NOTHING, &[Envvar], Reason::NoSpec)]
-    #[case::named(&[Envvar], BOTH, &[Envvar], Reason::Configured)]
+    #[case::named(&[Envvar], ALL, &[Envvar], Reason::Configured)]
     #[case::named_cdi(&[CdiAnnotations], NOTHING, &[CdiAnnotations], Reason::Configured)]
     #[case::unsorted_twice(&[CdiCri, VolumeMounts, CdiCri], NOTHING, &[VolumeMounts, CdiCri], Reason::Configured)]
-    #[case::none(&[], BOTH, &[], Reason::Configured)]
+    #[case::none(&[], ALL, &[], Reason::Configured)]
     fn auto_is_decided_by_what_is_known(
         #[case] lists: &[ListStrategy],
         #[case] runtime: Runtime,

@@ -1,7 +1,5 @@
 //! The checks: each thing that can be found wrong with a device, and found to be right again.
 
-use std::fmt;
-
 use model::{CauseKind, Tier};
 
 /// One thing that is looked at. A check ends the trouble that it found, and no other.
@@ -130,7 +128,7 @@ impl Check {
     }
 
     /// Its name in files that are kept.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lost => "lost",
             Self::Gone => "gone",
@@ -205,11 +203,5 @@ impl Check {
                 | Self::FabricJoining
                 | Self::Recovery
         )
-    }
-}
-
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

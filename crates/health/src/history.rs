@@ -78,11 +78,6 @@ impl History {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Transition> {
         self.entries.iter()
     }
-
-    /// The changes of one device, the oldest first.
-    pub fn of(&self, device: &DeviceId) -> impl DoubleEndedIterator<Item = &Transition> {
-        self.iter().filter(move |entry| entry.device == *device)
-    }
 }
 
 /// The causes and warnings of one verdict that the other does not have.

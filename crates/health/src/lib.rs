@@ -14,7 +14,7 @@ pub use self::{
     history::{History, compare},
     policy::{HoldDown, MonitorLoss, OnLoss, Policy, Thresholds, Weight, Weights},
     record::Record,
-    saved::{Continuity, Saved, SavedFile},
+    saved::{Continuity, Saved, SavedFile, prune},
     sight::{Event, Now, Sight},
     xid::{Action, XidPolicy},
 };

@@ -75,6 +75,8 @@ struct Cordon {
 struct Release {
     since: Timestamp,
     until: Timestamp,
+    /// Whether it is the agent that has it.
+    own: bool,
 }
 
 /// A foreign process was found, and the device is withheld for a while.
@@ -123,15 +125,10 @@ impl Record {
         }
     }
 
-    /// Takes in what the driver told. Returns whether it is held against the device.
-    pub fn happen(&mut self, event: Event, policy: &Policy, now: Now) -> bool {
+    /// Takes in what the driver told.
+    pub fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
         self.settle(policy, now);
-        self.note(event, policy, now)
-    }
-
-    /// Takes in an XID. Returns whether it is held against the device.
-    pub fn xid(&mut self, number: u64, policy: &Policy, now: Now) -> bool {
-        self.happen(Event::Xid(number), policy, now)
+        self.note(event, policy, now);
     }
 
     /// Takes in what a check-up read. What was not read changes nothing; a call that says that the
@@ -153,6 +150,11 @@ impl Record {
         });
     }
 
+    /// Whether an operator took the device out.
+    pub fn is_cordoned(&self) -> bool {
+        self.cordon.is_some()
+    }
+
     /// An operator gives the device back, and vouches for it: events are forgotten, with them the
     /// findings that could not be read lately, and how often trouble began. What a check still
     /// finds stands.
@@ -160,23 +162,30 @@ impl Record {
         self.cordon = None;
         self.events.clear();
         self.begun.clear();
-        self.standing
-            .retain(|_, standing| standing.unread.is_none());
+        self.standing.retain(|check, standing| {
+            // An idle link shows nothing, and a device that is out stays idle.
+            standing.unread.is_none() && *check != Check::PcieGeneration
+        });
     }
 
     /// An operator has the device until then; nobody looks at it, and it waits for a look
     /// afterwards. Events end if the driver asks for nothing then.
     pub fn release(&mut self, until: Timestamp, now: Now) {
+        self.give_up(until, false, now);
+    }
+
+    /// The agent itself has the device until then, to have it reset before a container starts on
+    /// it. The verdict stays what it was, with a warning, so that what the node offers does not
+    /// change for a moment; if nobody has looked by then, the device is out as after a release.
+    pub fn lend(&mut self, until: Timestamp, now: Now) {
+        self.give_up(until, true, now);
+    }
+
+    fn give_up(&mut self, until: Timestamp, own: bool, now: Now) {
         self.act();
         self.recount();
         let since = self.release.map_or(now.wall, |release| release.since);
-        self.release = Some(Release { since, until });
-    }
-
-    /// Until when an operator has the device, if one has.
-    pub fn released_until(&self, now: Now) -> Option<Timestamp> {
-        let until = self.release?.until;
-        (now.wall < until).then_some(until)
+        self.release = Some(Release { since, until, own });
     }
 
     /// The operator is done, and somebody looks.

@@ -1,11 +1,15 @@
 //! What is kept of a record over a restart of the agent: plain data for a file. What another
 //! version wrote, and this one does not know, is left out and not an error.
 
+mod prune;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{DeviceId, Transition};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+
+pub use self::prune::prune;
 
 /// The version that this build writes.
 const VERSION: u32 = 1;
@@ -37,6 +41,9 @@ pub struct Saved {
     /// The backend whose device it is, for the one who reads the file.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub backend: String,
+    /// When an agent last knew the device to be there, or missed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Timestamp>,
     #[serde(
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
@@ -169,6 +176,27 @@ impl SavedFile {
             same_driver: known.is_none_or(|(then, now)| then == now),
         }
     }
+}
+
+// === impl Saved ===
+
+impl Saved {
+    /// Whether nothing is held of the device.
+    pub fn is_blank(&self) -> bool {
+        let blank = Self {
+            backend: self.backend.clone(),
+            seen: self.seen,
+            ..Self::default()
+        };
+        *self == blank
+    }
+}
+
+// === impl SavedBegun ===
+
+impl SavedBegun {
+    /// What a foreign process on the device is called; every other trouble has its check's name.
+    pub(crate) const RESIDUE: &str = "residue";
 }
 
 // === impl Lenient ===

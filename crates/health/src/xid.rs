@@ -3,15 +3,12 @@
 
 mod policy;
 
-use std::{fmt, sync::LazyLock};
+use std::sync::LazyLock;
 
 pub use self::policy::{Base, Numbers, XidPolicy};
 
 /// What is to be done about an XID.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
     Ignore,
@@ -28,29 +25,20 @@ pub enum Action {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The XID.
-    pub number: u64,
-    /// What is to be done about it.
-    pub action: Action,
-    /// Its name.
-    pub name: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
+struct Row {
+    number: u64,
+    action: Action,
+    name: &'static str,
 }
 
-/// The table as it is written: `number | action | name | meaning`.
+/// The table as it is written: `number | action | name | meaning`, the last of them for people.
 const TABLE: &str = include_str!("xid/table.txt");
 
+/// Every row, by number.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().filter_map(parse).collect());
 
-/// Every row, by number.
-pub fn table() -> &'static [Row] {
-    &ROWS
-}
-
 /// The row of an XID.
-pub fn row(number: u64) -> Option<&'static Row> {
+fn row(number: u64) -> Option<&'static Row> {
     let at = ROWS.binary_search_by_key(&number, |row| row.number).ok()?;
     ROWS.get(at)
 }
@@ -67,7 +55,7 @@ pub fn describe(number: u64) -> String {
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 5] = [
+    const ALL: [Self; 5] = [
         Self::Ignore,
         Self::Application,
         Self::Reset,
@@ -80,8 +68,8 @@ impl Action {
         matches!(self, Self::Reset | Self::Drain | Self::Permanent)
     }
 
-    /// Its name in the table, in a config and in kept files.
-    pub fn name(self) -> &'static str {
+    /// Its name in the table.
+    fn name(self) -> &'static str {
         match self {
             Self::Ignore => "ignore",
             Self::Application => "application",
@@ -89,12 +77,6 @@ impl Action {
             Self::Drain => "drain",
             Self::Permanent => "permanent",
         }
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -116,7 +98,6 @@ fn parse(line: &'static str) -> Option<Row> {
         number,
         action,
         name,
-        meaning,
     })
 }
 

@@ -72,6 +72,8 @@ pub struct Settings {
     pub register: bool,
     /// Who prepares devices before a container starts, for pools that want it.
     pub prepare: Option<Arc<dyn Prepare>>,
+    /// Where to tell what the kubelet's calls say of it.
+    pub caller: watch::Sender<Option<String>>,
 }
 
 /// The front end at work.
@@ -162,6 +164,7 @@ impl Settings {
             retire: Duration::from_secs(30),
             register: true,
             prepare: None,
+            caller: watch::Sender::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How a backend (a vendor's probe) is doing, apart from its devices.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,10 @@ pub struct Extras {
     /// Resource names whose MPS control daemon is up, in the order of the alphabet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mps: Vec<String>,
+    /// Device nodes that only the host's own `/dev` has, where another folder for them was named:
+    /// what stands before the paths of the others does not stand before theirs.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_nodes: BTreeSet<String>,
     /// The driver's files, where the probe was told to look for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<std::sync::Arc<DriverFiles>>,

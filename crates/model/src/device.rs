@@ -37,6 +37,10 @@ pub struct Device {
     /// Whether a display is attached to the card, where the driver says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<bool>,
+    /// Whether processor and card see each other's memory under the same addresses in hardware
+    /// (ATS), where the driver says so; a partition has its card's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coherent: Option<bool>,
     /// Every device node a container needs to use it, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<DeviceNode>,
@@ -125,6 +129,7 @@ impl Device {
             memory_bytes: None,
             compute_capability: None,
             display: None,
+            coherent: None,
             nodes: Vec::new(),
             links: Vec::new(),
             failures: Vec::new(),

@@ -11,12 +11,18 @@ use crate::PciAddress;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DriverFiles {
+    /// The kind of machine that they are for.
+    #[serde(skip_serializing_if = "Platform::is_usual")]
+    pub platform: Platform,
     /// Files to mount, sorted by path, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<DriverFile>,
     /// The device nodes that were seen, with what their file system says of them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeStat>,
+    /// The device nodes that a container needs on a Tegra board, whose card has none of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub board_nodes: Vec<String>,
     /// The `/dev/dri` nodes of each card.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub drm: BTreeMap<PciAddress, Vec<String>>,
@@ -26,6 +32,19 @@ pub struct DriverFiles {
     /// What could not be looked at, for a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+/// A kind of machine, by where its driver's files are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Platform {
+    /// One with the driver's usual installation.
+    #[default]
+    Usual,
+    /// Linux below Windows, with the driver in Windows' driver store.
+    Wsl,
+    /// A Tegra board, whose system tells in files what containers need.
+    Tegra,
 }
 
 /// One file of a driver.
@@ -38,6 +57,9 @@ pub struct DriverFile {
     /// Where a container wants it, where that is not `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_path: Option<String>,
+    /// The name by which a loader knows a library, where the library says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soname: Option<String>,
     /// Links to it that exist on the host, e.g. by its soname; sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<FileLink>,
@@ -70,6 +92,8 @@ pub enum FileKind {
     Config,
     /// A part of GPUDirect Storage.
     Gds,
+    /// A library beside the driver's own that leads to it: GLVND's, OpenCL's loader.
+    Companion,
 }
 
 /// What the file system says of a device node.
@@ -87,4 +111,13 @@ pub struct NodeStat {
     /// The group.
     #[serde(default)]
     pub gid: u32,
+}
+
+// === impl Platform ===
+
+impl Platform {
+    /// Whether nothing has to be said of it.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::Usual
+    }
 }

@@ -10,6 +10,7 @@ use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
     Error, Session,
+    sensor::version,
     symbol::{self, Get, GetAt, GetText, GetTwo, Symbol},
     text,
 };
@@ -93,6 +94,24 @@ impl<'s> Device<'s> {
     /// What the driver answers.
     pub fn has_display(&self) -> Result<bool, Error> {
         self.get(&symbol::DISPLAY_MODE, 0).map(|mode| mode != 0)
+    }
+
+    /// Whether it and the processor see each other's memory under the same addresses in hardware
+    /// (ATS). A driver that does not know the question has no card that does.
+    ///
+    /// # Errors
+    /// What the driver answers.
+    pub fn is_coherent(&self) -> Result<bool, Error> {
+        let empty = sys::nvmlDeviceAddressingMode_t {
+            version: version::<sys::nvmlDeviceAddressingMode_t>(1),
+            value: 0,
+        };
+        let ats = sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_ATS;
+        match self.get(&symbol::ADDRESSING_MODE, empty) {
+            Ok(mode) => Ok(mode.value == ats),
+            Err(error) if error.is_not_supported() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Its PCI address; `None` where the driver gives numbers that are no address.

@@ -96,6 +96,7 @@ symbols! {
     REMAPPED_ROWS: unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint, *mut c_uint, *mut c_uint) -> nvmlReturn_t =
         c"nvmlDeviceGetRemappedRows";
     RETIREMENT_PENDING: Get<c_uint> = c"nvmlDeviceGetRetiredPagesPendingStatus";
+    ADDRESSING_MODE: Get<sys::nvmlDeviceAddressingMode_t> = c"nvmlDeviceGetAddressingMode";
     FIELD_VALUES: GetFields = c"nvmlDeviceGetFieldValues";
     FABRIC_V1: Get<sys::nvmlGpuFabricInfo_t> = c"nvmlDeviceGetGpuFabricInfo";
     CLOCK_REASONS: Get<c_ulonglong> =

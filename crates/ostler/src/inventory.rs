@@ -3,6 +3,7 @@
 //! cause; and what it remembers outlives the agent.
 
 mod known;
+mod leave;
 mod request;
 mod restore;
 mod rules;
@@ -11,28 +12,27 @@ mod state;
 mod tell;
 mod work;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
 use model::{
-    Backend, CauseKind, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Transition,
-    Verdict,
+    Backend, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Transition, Verdict,
 };
 use probe::{
     Sighting, Update,
     protocol::{self, Checkup, EventKind, Sample},
 };
 
-use self::{
-    known::Known,
-    restore::Waiting,
-    sight::{sight, was_dissolved},
-};
+use self::{known::Known, restore::Waiting, sight::sight};
 pub(crate) use self::{
     request::{Details, Request, Samples, What, ask},
     rules::Rules,
-    state::{State, keep},
+    state::{Draft, Keeping, State, keep},
     work::{Inlets, Outlets, run},
 };
 
@@ -52,6 +52,10 @@ pub(crate) struct Inventory {
     drivers: BTreeMap<String, String>,
     boot_id: String,
     waiting: Waiting,
+    /// What an operator gave back since this agent runs: what is read late says nothing of it.
+    vouched: BTreeSet<DeviceId>,
+    /// What he had since, by its name in the file.
+    released: BTreeSet<String>,
     history: History,
     /// What happened to devices that are not known yet.
     early: Vec<(DeviceId, Event)>,
@@ -74,6 +78,8 @@ impl Inventory {
             drivers: BTreeMap::new(),
             boot_id,
             waiting: Waiting::default(),
+            vouched: BTreeSet::new(),
+            released: BTreeSet::new(),
             history: History::default(),
             early: Vec::new(),
             last: Arc::new(Snapshot::empty(Timestamp::now())),
@@ -107,10 +113,13 @@ impl Inventory {
                 }
                 self.each(devices, |known, _| known.record.cordon(reason, now));
             }
-            What::Uncordon { devices } => self.each(devices, |known, _| {
-                tracing::info!(device = %known.device.id, "uncordoned by an operator");
-                known.record.uncordon();
-            }),
+            What::Uncordon { devices } => {
+                self.vouched.extend(devices.iter().cloned());
+                self.each(devices, |known, _| {
+                    tracing::info!(device = %known.device.id, "uncordoned by an operator");
+                    known.record.uncordon();
+                });
+            }
             What::Residue { device, evidence } => {
                 self.each(std::slice::from_ref(device), |known, policy| {
                     known.record.residue(evidence, policy, now);
@@ -218,23 +227,6 @@ impl Inventory {
         unsupported.filter(|(_, tiers)| !tiers.is_empty()).collect()
     }
 
-    /// Drops devices that have been gone for long. What an operator said of them is kept.
-    fn forget(&mut self, now: Now) {
-        let grace = self.gone_grace;
-        let waiting = &mut self.waiting;
-        let dirty = &mut self.dirty;
-        self.known.retain(|id, known| {
-            let gone = known.record.lasting(CauseKind::Gone, now);
-            let keep = gone.is_none_or(|lasting| lasting < grace);
-            if !keep {
-                tracing::info!(device = %id, "the device has been gone for long and is forgotten");
-                waiting.put(known, now);
-                *dirty = true;
-            }
-            keep
-        });
-    }
-
     fn see(&mut self, mut sighting: Sighting, now: Now) {
         let name = sighting.backend.name.clone();
         // A probe that has not looked says nothing of what there is beside the devices.
@@ -243,10 +235,11 @@ impl Inventory {
         {
             sighting.backend.extras.clone_from(&before.extras);
         }
+        self.released
+            .extend(restore::releases(&sighting).map(|(which, _)| which));
         self.meet(&sighting, now);
         self.notice_reload(&sighting, now);
-        self.known
-            .retain(|_, known| known.backend != name || !was_dissolved(&known.device, &sighting));
+        self.dissolve(&sighting, now);
         for known in self.known.values_mut().filter(|k| k.backend == name) {
             look(known, &sighting, &self.policy, now);
             known.looked = true;
@@ -341,7 +334,7 @@ impl Inventory {
             EventKind::EccUncorrected => Event::EccUncorrected,
         };
         match self.known.get_mut(device) {
-            Some(known) => drop(known.record.happen(event, &self.policy, now)),
+            Some(known) => known.record.happen(event, &self.policy, now),
             None if self.early.len() < EARLY => self.early.push((device.clone(), event)),
             None => {}
         }
@@ -357,6 +350,7 @@ fn users(telemetry: Option<&Telemetry>) -> Option<usize> {
 fn look(known: &mut Known, picture: &Sighting, policy: &Policy, now: Now) {
     match picture.released.of(&known.device) {
         // A time that has passed: a process that looks again is starting.
+        Some(release) if release.own => known.record.lend(release.until, now),
         Some(release) => known.record.release(release.until, now),
         None => {
             let Some(sight) = sight(&known.device, picture) else {

@@ -53,6 +53,9 @@ pub(crate) struct Done {
     pub(crate) devices: Vec<DeviceId>,
     /// What was done, for a person.
     pub(crate) message: String,
+    /// Why it does not outlive the agent, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_kept: Option<String>,
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
@@ -97,6 +100,30 @@ pub(crate) enum Unnamed {
     /// Several are.
     #[error("`{text}` is the beginning of several devices: {}", devices.join(", "))]
     Several { text: String, devices: Vec<String> },
+}
+
+// === impl Done ===
+
+impl Done {
+    /// What was done, to these devices.
+    pub(crate) fn new(devices: Vec<DeviceId>, message: String) -> Self {
+        Self {
+            devices,
+            message,
+            not_kept: None,
+            until: None,
+        }
+    }
+
+    /// Says so if it does not outlive the agent.
+    pub(crate) fn kept(mut self, not_kept: Option<String>) -> Self {
+        if let Some(why) = &not_kept {
+            let more = format!("; a restart of the agent forgets it: {why}");
+            self.message.push_str(&more);
+        }
+        self.not_kept = not_kept;
+        self
+    }
 }
 
 /// The device that a person means: by UUID, index, PCI address, or the beginning of a UUID that no

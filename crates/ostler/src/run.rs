@@ -4,13 +4,16 @@
 //! ended and started anew, the others are not touched. A part that ends by itself is started
 //! again; nothing dies unseen.
 
+mod init;
 mod offers;
 mod operator;
 mod parts;
 mod prestart;
 mod probe;
+mod release;
 mod status;
 mod watch;
+mod wires;
 
 use std::{
     path::{Path, PathBuf},
@@ -69,7 +72,7 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         kubelet = %config.kubelet.dir.display(),
-        mode = ?config.mode,
+        drop_in = matches!(source.origin, Origin::Nvidia(_)),
         "ostler starts"
     );
     let mut parts = Parts::new(config, &source);

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use grant::cdi::{Severity, Spec, check};
+use grant::cdi::{DeviceNode, Severity, Spec, check};
 use rstest::rstest;
 use serde_json::{Value, json};
 use sim::{Node, Profile};
@@ -69,15 +69,9 @@ fn read(file: &Path) -> Spec {
     serde_json::from_value(value).unwrap()
 }
 
-/// Every profile whose cards have nodes.
-fn profiles() -> impl Iterator<Item = &'static str> {
-    let names = sim::profile::names().into_iter();
-    names.filter(|name| *name != "tegra")
-}
-
 #[test]
 fn the_specs_of_every_profile_are_good_and_name_every_device() {
-    for profile in profiles() {
+    for profile in sim::profile::names() {
         let rig = Rig::new(profile);
         let specs = rig.specs(&[]);
         let gpus = specs.iter().find(|spec| spec.class() == "gpu");
@@ -257,6 +251,104 @@ fn without_a_device_there_is_no_spec_and_a_reason() {
     assert!(output.stdout.is_empty());
     let said = text(&output.stderr);
     assert!(said.contains("/nowhere/libnvidia-ml.so.1"), "{said}");
+    assert!(!said.contains("no file of the driver"), "{said}");
+}
+
+/// The spec for cards that a config asks for.
+fn configured(rig: &Rig, said: &Value) -> Spec {
+    let config = rig.folder.path().join("ostler.yaml");
+    fs_err::write(&config, said.to_string()).unwrap();
+    let specs = rig.specs(&["--config", config.to_str().unwrap()]);
+    let mut specs = specs.into_iter();
+    specs.find(|spec| spec.class() == "gpu").unwrap()
+}
+
+/// Where each node is on the host.
+fn places(spec: &Spec) -> BTreeSet<(String, String)> {
+    let edits = spec.devices.iter().map(|device| &device.container_edits);
+    let edits = edits.chain([&spec.container_edits]);
+    let nodes = edits.flat_map(|edits| &edits.device_nodes);
+    let place = |node: &DeviceNode| {
+        let host = node.host_path.clone().unwrap_or_else(|| node.path.clone());
+        (node.path.clone(), host)
+    };
+    nodes.map(place).collect()
+}
+
+#[test]
+fn a_node_is_where_it_was_found() {
+    let rig = Rig::new("t4");
+    let driver = rig.folder.path().join("driver");
+    fs_err::create_dir_all(driver.join("dev")).unwrap();
+    let said = json!({
+        "backends": {"nvidia": {"devPath": driver}},
+        "handover": {"lists": ["cdi-cri"], "devRoot": "/run/nvidia/driver"},
+    });
+    let at_home = places(&configured(&rig, &said));
+    assert!(at_home.len() > 3, "{at_home:?}");
+    assert!(
+        at_home.iter().all(|(path, host)| path == host),
+        "{at_home:?}"
+    );
+
+    for name in ["nvidia0", "nvidiactl"] {
+        let node = rig.node.root().join("dev").join(name);
+        fs_err::rename(node, driver.join("dev").join(name)).unwrap();
+    }
+    let there = places(&configured(&rig, &said));
+    let moved = there.iter().filter(|(path, host)| path != host);
+    let moved: Vec<&str> = moved.map(|(_, host)| host.as_str()).collect();
+    let driver = "/run/nvidia/driver/dev";
+    assert_eq!(
+        moved,
+        [format!("{driver}/nvidia0"), format!("{driver}/nvidiactl")]
+    );
+    assert_eq!(there.len(), at_home.len());
+}
+
+#[test]
+fn links_that_the_host_lost_are_in_the_spec_by_the_names_in_the_libraries() {
+    let rig = Rig::new("t4");
+    let said = json!({"handover": {"lists": ["cdi-cri"]}});
+    let links = |spec: &Spec| hooks(&serde_json::to_value(&spec.container_edits).unwrap());
+    let before = links(&configured(&rig, &said));
+    let folder = rig.node.root().join("usr/lib/x86_64-linux-gnu");
+    let mut lost = 0;
+    for entry in fs_err::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_symlink() {
+            fs_err::remove_file(entry.path()).unwrap();
+            lost += 1;
+        }
+    }
+    assert!(lost > 20);
+    let after = links(&configured(&rig, &said));
+    let gone: Vec<&String> = before.difference(&after).collect();
+    // Names without a number are for those who build programs.
+    assert!(gone.iter().all(|link| link.ends_with(".so")), "{gone:?}");
+    assert!(after.is_subset(&before), "{:?}", after.difference(&before));
+    assert!(
+        after
+            .iter()
+            .any(|link| link.ends_with("/libnvidia-encode.so.1"))
+    );
+    assert!(after.iter().any(|link| link.ends_with("/libcuda.so")));
+}
+
+#[rstest]
+#[case::with_a_processor_of_nvidias("gb200-nvl", "true")]
+#[case::of_the_usual_kind("dgx-a100", "false")]
+fn cards_are_marked_where_the_flag_asks_for_it(#[case] profile: &str, #[case] coherent: &str) {
+    let said = json!({
+        "handover": {"lists": ["cdi-cri"]},
+        "cdi": {"featureFlags": ["enable-coherent-annotations"]},
+    });
+    let spec = configured(&Rig::new(profile), &said);
+    assert_eq!(spec.version(), "0.6.0");
+    for device in spec.devices.iter().filter(|device| device.name != "all") {
+        let note = device.annotations.get("gpu.nvidia.com/coherent");
+        assert_eq!(note.map(String::as_str), Some(coherent), "{}", device.name);
+    }
 }
 
 #[test]
@@ -345,12 +437,26 @@ fn the_config_says_where_the_host_is() {
     assert!(notes.contains("/opt/nowhere/nvidia-ctk"), "{notes}");
 }
 
+#[rstest]
+#[case("wsl")]
+#[case("tegra")]
+fn a_spec_of_a_board_is_this(#[case] profile: &str) {
+    let rig = Rig::new(profile);
+    let output = rig.cdi(&["generate"]);
+    assert!(output.status.success());
+    assert_eq!(text(&output.stderr), "", "nothing is missed");
+    insta::assert_snapshot!(profile, text(&output.stdout));
+}
+
 #[test]
-fn on_a_tegra_board_the_way_without_specs_is_told() {
-    let output = Rig::new("tegra").cdi(&["generate"]);
+fn a_board_that_does_not_tell_what_containers_need_is_told() {
+    let rig = Rig::new("tegra");
+    let folder = "etc/nvidia-container-runtime/host-files-for-container.d";
+    fs_err::remove_dir_all(rig.node.root().join(folder)).unwrap();
+    let output = rig.cdi(&["generate"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("envvar"), "{said}");
+    assert!(said.contains(folder), "{said}");
     assert!(!said.contains("did not tell everything"), "{said}");
 }
 

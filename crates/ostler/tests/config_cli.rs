@@ -121,9 +121,17 @@ fn explain_translates_nvidias_file_into_one_of_ours() {
     let yaml = said(&ostler(folder.path(), &args));
     assert!(yaml.contains("mig: single  # v1.yaml:2\n"), "{yaml}");
     assert!(yaml.contains("gds: true  # flag --gds-enabled\n"), "{yaml}");
+    assert!(yaml.contains("xidBase: nvidia\n"), "{yaml}");
     fs_err::write(folder.path().join("ours.yaml"), &yaml).unwrap();
     let output = ostler(folder.path(), &["config", "check", "ours.yaml"]);
     assert_eq!(said(&output), "ours.yaml: good\n");
+    let args = ["config", "explain", "--config", "ours.yaml", "-o", "yaml"];
+    let again = said(&ostler(folder.path(), &args));
+    let values = |yaml: &str| -> Vec<String> {
+        let value = |line: &str| line.split("  # ").next().unwrap().to_owned();
+        yaml.lines().map(value).collect()
+    };
+    assert_eq!(values(&again), values(&yaml));
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub enum AsideKind {
     Whole,
     /// It cannot be shared as its pool asks.
     Sharing,
+    /// It cannot be prepared as its pool asks.
+    PreStart,
     /// A MIG device that is gone and whose type the strategy `single` does not serve any more.
     Gone,
     /// An earlier pool has the resource name, with other settings.
@@ -93,6 +95,7 @@ impl AsideKind {
             | Self::MigStrategy
             | Self::MigEmpty
             | Self::Sharing
+            | Self::PreStart
             | Self::Conflict
             | Self::BadId => true,
         }

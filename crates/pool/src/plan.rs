@@ -1,13 +1,14 @@
 //! The way from the config and a snapshot to offers. Each device goes through the same gates in
 //! the same order, and the first that holds it back says why: its id, `include` and `exclude`, the
-//! MIG strategy, the pools, `reserved`, the name, the sharing, other pools of the same name.
+//! MIG strategy, the pools, `reserved`, the name, `preStart`, the sharing, other pools of the same
+//! name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use config::{Method, Pool, Pools, Sharing};
+use config::{Method, Pool, Pools, PreStartMode, Sharing};
 use model::{Device, DeviceId, Entry, ResourceName, Snapshot};
 
 use crate::{
@@ -175,6 +176,14 @@ impl<'a> Draft<'a> {
             let reason = format!("{why}; change `resource` of pool `{}`", pool.name);
             (AsideKind::NoName, reason)
         })?;
+        if pool.pre_start.mode == PreStartMode::Reset && device.card() != &device.id {
+            let reason = format!(
+                "a MIG device cannot be reset alone, and its pool `{}` has `preStart: reset`: \
+                 give it a pool with another `preStart`",
+                pool.name
+            );
+            return Err((AsideKind::PreStart, reason));
+        }
         match share::obstacle(device, &pool.sharing) {
             Some(reason) => Err((AsideKind::Sharing, reason)),
             None => Ok(resource),

@@ -3,6 +3,7 @@
 //! Driver calls are made on two plain threads, the survey and the events; the main thread makes
 //! none, so that its beats go on and name the call in which another thread hangs.
 
+mod backend;
 mod clocks;
 mod deep;
 mod input;
@@ -18,15 +19,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use model::{DeviceId, StuckCall, Tier};
+use model::StuckCall;
 use nvml::Calls;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval, timeout_at},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout_at},
 };
 
 pub use self::{
+    backend::{Backend, Events, WatchError},
     clocks::Periods,
     deep::{DeepCheck, Patient},
 };
@@ -34,7 +36,10 @@ use self::{
     output::Output,
     work::{Order, Work},
 };
-use crate::protocol::{self, Beat, Checkup, Command, Event, Hello, Message, Report, Sample};
+use crate::{
+    protocol::{self, Beat, Command, Hello, Message},
+    tree,
+};
 
 /// Time between two signs of life.
 const BEAT: Duration = Duration::from_secs(2);
@@ -45,67 +50,11 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 /// How long a probe whose input ended waits for the look that is under way.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
+/// How often all links are asked for again: one that is trained late, or lost, is no event.
+const LINKS: Duration = Duration::from_secs(5 * 60);
+
 /// Lines that may wait to be written; the driver threads wait when there are more.
 const BACKLOG: usize = 64;
-
-/// A vendor's way to look at its devices. It reports facts and decides nothing.
-pub trait Backend: Send + 'static {
-    /// Its name: `nvidia`.
-    fn name(&self) -> &'static str;
-
-    /// Looks at everything. Links are those that are known already: the first look is quick.
-    fn survey(&mut self) -> Report;
-
-    /// Adds links that are not known yet, or all of them `again`; `false` where nothing was asked.
-    fn links(&mut self, report: &mut Report, again: bool) -> bool;
-
-    /// Whether something changed since the last look that must not wait for the next. Asked for
-    /// often: cheap.
-    fn glance(&mut self) -> bool {
-        false
-    }
-
-    /// Reads the sensors of the devices that were last seen.
-    fn samples(&mut self) -> Vec<Sample>;
-
-    /// What a tier of checks reads of the devices that were last seen; what it asks of their links
-    /// only where `links` are wanted.
-    fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
-        let _ = (tier, links);
-        Vec::new()
-    }
-
-    /// The cards that were last seen, for deep checks.
-    fn patients(&self) -> Vec<Patient> {
-        Vec::new()
-    }
-
-    /// Why a card is not idle, so that no deep check can be made; `None` where it is.
-    fn busy(&mut self, card: &DeviceId) -> Option<String> {
-        Some(format!("{card} cannot be asked whether it is idle"))
-    }
-
-    /// What happens to the devices, for a thread of its own; `None` where the vendor has no events.
-    fn events(&self) -> Option<Box<dyn Events>>;
-}
-
-/// What happens to a backend's devices.
-pub trait Events: Send {
-    /// Waits for the next events; none in time is an empty list.
-    ///
-    /// # Errors
-    /// The driver cannot be listened to; the caller rests before it tries again.
-    fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
-
-    /// The devices that the last wait did not listen to although it should, a sentence for each. A
-    /// device that has no events is none of them.
-    fn warnings(&self) -> Vec<String>;
-}
-
-/// Why a driver cannot be listened to, in its words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct WatchError(pub String);
 
 /// How a probe process behaves.
 #[derive(Clone, Debug)]
@@ -114,8 +63,8 @@ pub struct Settings {
     pub period: Duration,
     /// Whether to listen to events.
     pub events: bool,
-    /// Whether to ask how devices are linked.
-    pub links: bool,
+    /// How often to ask for all links again; `None` is never to ask how devices are linked.
+    pub links: Option<Duration>,
     /// How often the devices are checked.
     pub checks: Periods,
     /// The command for deep checks.
@@ -163,7 +112,7 @@ impl Default for Settings {
         Self {
             period: Duration::from_secs(10),
             events: true,
-            links: true,
+            links: Some(LINKS),
             checks: Periods::default(),
             deep: None,
             supervised: false,
@@ -209,7 +158,7 @@ async fn converse(
     calls: &Arc<Calls>,
 ) -> Result<(), Error> {
     let _ignored = ignore_signals(settings).map_err(Error::setup("ignore signals"))?;
-    let mut output = Output::new(io::stdout());
+    let mut output = Output::new();
     let hello = Message::Hello(Hello {
         protocol: protocol::VERSION,
         probe: backend.name().to_owned(),
@@ -230,9 +179,10 @@ async fn converse(
     }
     // The threads may be waiting to write: nobody reads any more.
     drop(messages);
-    work.finish(FAREWELL).await;
-    if settings.supervised && settings.deep.is_some() {
-        end_group();
+    let deadline = Instant::now() + FAREWELL;
+    work.finish(deadline).await;
+    if settings.deep.is_some() {
+        end_commands(settings.supervised, deadline).await;
     }
     Ok(())
 }
@@ -302,11 +252,17 @@ fn beat(calls: &Calls) -> Beat {
     }
 }
 
-/// Ends what a command for deep checks left behind, and with it this process. Only in a group of
-/// our own.
-fn end_group() {
-    use rustix::process::{Signal, getpgrp, getpid, kill_process_group};
-    if getpgrp() == getpid() {
+/// Ends a command for deep checks with all that it started, for the thread that should may hang. While
+/// they are there they may hold handles, so that they go first if they can. In a group of our own what
+/// is started meanwhile ends too, and this process with it.
+async fn end_commands(supervised: bool, deadline: Instant) {
+    use rustix::process::{Signal, WaitOptions, getpgrp, getpid, kill_process_group, wait};
+    let own = getpid().as_raw_nonzero().get().cast_unsigned();
+    while !tree::end_below(own).is_empty() && Instant::now() < deadline {
+        sleep(Duration::from_millis(10)).await;
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    }
+    if supervised && getpgrp() == getpid() {
         let _ = kill_process_group(getpgrp(), Signal::KILL);
     }
 }

@@ -7,5 +7,6 @@ pub mod protocol;
 pub mod supervisor;
 
 mod sighting;
+mod tree;
 
 pub use self::sighting::{Release, Released, Sighting, Update};

@@ -3,6 +3,7 @@
 //! Cards are found on the PCI bus and asked for by their addresses, so that a card has a name
 //! before the driver is asked anything, and one that is lost does not shift the others.
 
+mod backend;
 mod bus;
 mod card;
 mod checks;
@@ -19,17 +20,17 @@ mod platform;
 mod profile;
 mod seen;
 mod sensors;
+mod settings;
 mod stage;
 mod topology;
 mod watch;
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
 
-use model::{Device, DeviceId, DriverFiles, PciAddress, Tier};
+use model::{Device, DeviceId, DriverFiles, PciAddress};
 use nvml::{Calls, Session};
 use tokio::time::Instant;
 
-pub use self::platform::Discovery;
 use self::{
     card::{Card, Reader},
     driver::Connection,
@@ -41,44 +42,14 @@ use self::{
     nodes::Nodes,
     seen::{Seen, watched},
     stage::{Scene, Stage},
-    topology::{Topology, handle},
-    watch::Watch,
+    topology::Topology,
 };
-use crate::{
-    child::{Backend, Events, Patient},
-    protocol::{Checkup, Problem, ProblemKind, Report, Sample, Scope},
-};
+pub use self::{platform::Discovery, settings::Settings};
+use crate::protocol::{Problem, Report, Scope};
 
 /// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
 /// runs, so that a driver that was loaded again has another.
 const MODULE: &str = "/sys/module/nvidia";
-
-/// Where the cards and their driver are.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The folder under which the host's /sys, /proc and /dev are; `/` on the host itself.
-    pub host_root: PathBuf,
-    /// The folder under which the driver's files are, as this process sees them.
-    pub driver_path: Option<PathBuf>,
-    /// Whether the loader is asked for the library where `driver_path` does not have it.
-    pub loader_fallback: bool,
-    /// The driver library itself; nothing else is looked for.
-    pub nvml_library: Option<PathBuf>,
-    /// A second folder under which device nodes are, as this process sees it.
-    pub dev_path: Option<PathBuf>,
-    /// The folder of the MPS daemons, as this process sees it.
-    pub mps_path: Option<PathBuf>,
-    /// Whether the driver's files that a container needs are looked for.
-    pub driver_files: bool,
-    /// The same, from the second look on: whoever may need them later does not wait for them now.
-    pub driver_files_later: bool,
-    /// How the cards are found.
-    pub discovery: Discovery,
-    /// Which cards to look at.
-    pub scope: Scope,
-    /// Whether samples say which processes compute on a device.
-    pub processes: bool,
-}
 
 /// The backend for NVIDIA's cards.
 #[derive(Debug)]
@@ -90,8 +61,8 @@ pub struct Nvidia {
     files: Files,
     /// Finds the driver's files, where that is asked for.
     finder: Option<Finder>,
-    /// Whether it does not look the next time.
-    finder_waits: bool,
+    /// The devices of a look that left the driver's files for later; `None` once they are looked for.
+    unfiled: Option<Vec<Device>>,
     driver: Connection,
     stage: Stage,
     reader: Reader,
@@ -108,27 +79,6 @@ pub struct Nvidia {
     merged: Option<DeviceId>,
 }
 
-// === impl Settings ===
-
-impl Default for Settings {
-    /// The host itself, the loader's own search, all cards.
-    fn default() -> Self {
-        Self {
-            host_root: PathBuf::from("/"),
-            driver_path: None,
-            loader_fallback: false,
-            nvml_library: None,
-            dev_path: None,
-            mps_path: None,
-            driver_files: false,
-            driver_files_later: false,
-            discovery: Discovery::Auto,
-            scope: Scope::All,
-            processes: false,
-        }
-    }
-}
-
 /// Reads a text as each of the driver's files and names that are read here: a door for the fuzz
 /// targets, and for nothing else.
 #[doc(hidden)]
@@ -142,7 +92,15 @@ pub fn read_text(text: &str) {
 /// for the fuzz targets, and for nothing else.
 #[doc(hidden)]
 pub fn find_driver_files(cache: &[u8], root: &std::path::Path, version: &str) -> DriverFiles {
-    driver_files::fuzz(cache, root, version)
+    driver_files::fuzz(cache, root, version, &[])
+}
+
+/// Looks for the files of a Tegra board below a folder: a door for the fuzz targets, and for nothing
+/// else.
+#[doc(hidden)]
+pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
+    let files = Files::new(root, Arc::default());
+    driver_files::fuzz(&[], root, "unknown", &[platform::tegra(&files, None)])
 }
 
 // === impl Nvidia ===
@@ -170,7 +128,7 @@ impl Nvidia {
             reader: Reader::new(Nodes::new(files.clone())),
             files,
             finder,
-            finder_waits: !settings.driver_files,
+            unfiled: (!settings.driver_files).then(Vec::new),
             scope: settings.scope,
             processes: settings.processes,
             discovery: settings.discovery,
@@ -215,12 +173,13 @@ impl Nvidia {
         Ok(report)
     }
 
-    /// The driver's files, where they are looked for.
+    /// The driver's files, where they are looked for and not left for later.
     fn driver_files(&mut self, report: &Report) -> Option<Arc<DriverFiles>> {
-        let (finder, driver) = (self.finder.as_mut()?, report.driver.as_ref()?);
-        if std::mem::take(&mut self.finder_waits) {
+        if let Some(unfiled) = &mut self.unfiled {
+            unfiled.clone_from(&report.devices);
             return None;
         }
+        let (finder, driver) = (self.finder.as_mut()?, report.driver.as_ref()?);
         Some(finder.look(driver, &report.devices, Instant::now()))
     }
 
@@ -252,13 +211,15 @@ impl Nvidia {
     }
 
     /// The report of a Tegra board without NVML.
-    fn tegra(&self) -> Report {
-        Report {
+    fn tegra(&mut self) -> Report {
+        let mut report = Report {
             driver: Some(platform::tegra_driver(&self.files)),
             devices: vec![platform::tegra(&self.files, None)],
             extras: extras::read(&self.files, self.mps_path.as_ref()),
             ..Report::default()
-        }
+        };
+        report.extras.files = self.driver_files(&report);
+        report
     }
 
     /// Looks at every card; opens the driver anew where it does not know a card of its own.
@@ -306,103 +267,5 @@ impl Nvidia {
         self.merged = None;
         self.topology.forget();
         self.driver.close();
-    }
-}
-
-impl Backend for Nvidia {
-    fn name(&self) -> &'static str {
-        "nvidia"
-    }
-
-    fn survey(&mut self) -> Report {
-        self.try_survey().unwrap_or_else(|problem| {
-            self.forget();
-            if problem.kind == ProblemKind::NoDriver
-                && self.discovery == Discovery::Auto
-                && platform::is_tegra(&self.files)
-            {
-                return self.tegra();
-            }
-            Report {
-                problem: Some(problem),
-                ..Report::default()
-            }
-        })
-    }
-
-    fn links(&mut self, report: &mut Report, again: bool) -> bool {
-        // One device has no links.
-        let Some(session) = self.driver.session().filter(|_| self.merged.is_none()) else {
-            return false;
-        };
-        if again {
-            self.topology.forget();
-        }
-        let cards = self.seen.iter().map(|card| (card.id.clone(), card.at));
-        let asked = self.topology.complete(session, &cards.collect::<Vec<_>>());
-        if asked {
-            self.topology.apply(&mut report.devices);
-        }
-        asked
-    }
-
-    fn glance(&mut self) -> bool {
-        let (Some(session), Some(layout)) = (self.driver.session(), &self.layout) else {
-            return false;
-        };
-        self.away.is_back(session) || *layout != Layout::now(session, &self.seen)
-    }
-
-    fn samples(&mut self) -> Vec<Sample> {
-        let Some(session) = self.driver.session() else {
-            return Vec::new();
-        };
-        let files = self.processes.then_some(&self.files);
-        let cards = self.seen.iter();
-        let samples = cards
-            .flat_map(|card| card.samples(session, files))
-            .collect();
-        match self.merged {
-            Some(_) => platform::sum(samples),
-            None => samples,
-        }
-    }
-
-    fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
-        let Some(session) = self.driver.session() else {
-            return Vec::new();
-        };
-        // Of several cards that are one device none can be told to be the ill one.
-        if self.merged.is_some() && self.seen.len() > 1 {
-            return Vec::new();
-        }
-        let links = links.then_some(self.files.calls());
-        let cards = self.seen.iter();
-        cards
-            .flat_map(|card| card.checkups(session, tier, links))
-            .collect()
-    }
-
-    fn patients(&self) -> Vec<Patient> {
-        let patient = |card: &Seen| Patient {
-            id: card.id.clone(),
-            at: card.at.to_string(),
-        };
-        self.seen.iter().map(patient).collect()
-    }
-
-    fn busy(&mut self, card: &DeviceId) -> Option<String> {
-        let seen = self.seen.iter().find(|seen| seen.id == *card);
-        match (self.driver.session(), seen) {
-            (Some(session), Some(seen)) => match handle(session, seen.at) {
-                Ok(card) => sensors::busy(card),
-                Err(error) => Some(error.to_string()),
-            },
-            _ => Some("it is gone".to_owned()),
-        }
-    }
-
-    fn events(&self) -> Option<Box<dyn Events>> {
-        Some(Box::new(Watch::new(self.stage.clone())))
     }
 }

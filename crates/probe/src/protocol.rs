@@ -150,7 +150,7 @@ pub struct Beat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Command {
-    /// Look at everything again now and report even if nothing changed.
+    /// Look at the devices again now and report even if nothing changed.
     Refresh,
     /// Close every driver handle and exit.
     Stop,

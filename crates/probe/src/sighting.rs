@@ -51,6 +51,8 @@ pub struct Released {
 pub struct Release {
     /// When it is taken back. A time that has passed: a process that looks again is starting.
     pub until: Timestamp,
+    /// Whether the agent itself has it, to have it reset before it is handed over.
+    pub own: bool,
     /// Whether every process that could have a driver handle to it has ended.
     pub closed: bool,
 }

@@ -40,6 +40,9 @@ pub use self::{
 
 use self::state::State;
 
+/// The library of Kubernetes 1.36.
+const LIBRARY: &str = "grpc-go/1.79.3";
+
 /// A running, or stopped, kubelet. Clones are handles on the same one; it dies with the last.
 #[derive(Clone)]
 pub struct Kubelet {
@@ -59,6 +62,8 @@ pub struct Settings {
     pub grace: Duration,
     /// How long Register tries to dial the plugin.
     pub dial: Duration,
+    /// How its calls name its gRPC library, which tells how old a kubelet is.
+    pub library: String,
 }
 
 /// How plugins are told apart. Kubelets differ.
@@ -283,6 +288,7 @@ impl Settings {
             era: Era::default(),
             grace: Duration::from_secs(300),
             dial: Duration::from_secs(10),
+            library: LIBRARY.to_owned(),
         }
     }
 }

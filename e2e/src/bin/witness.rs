@@ -2,7 +2,8 @@
 //! sleeps until it is told to end, or ends by itself.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fs::Metadata,
     io::Write as _,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::PathBuf,
@@ -12,7 +13,7 @@ use std::{
 
 use anyhow::Result;
 use clap::Parser;
-use e2e::report::{Answer, Mount, Report};
+use e2e::report::{Answer, Mount, Node, Report};
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags},
     io::Errno,
@@ -71,6 +72,7 @@ fn look(args: &Args) -> Result<Report> {
         env: std::env::vars().collect(),
         mounts: mounts()?,
         dev: dev()?,
+        groups: groups()?,
         nodes: nodes()?,
         tried,
     })
@@ -82,8 +84,14 @@ fn mounts() -> Result<BTreeMap<String, Mount>> {
     Ok(text.lines().filter_map(Mount::parse).collect())
 }
 
+/// The groups that this process is in.
+fn groups() -> Result<BTreeSet<u32>> {
+    let groups = rustix::process::getgroups()?;
+    Ok(groups.into_iter().map(|group| group.as_raw()).collect())
+}
+
 /// Every device node below `/dev`, but for terminals.
-fn dev() -> Result<BTreeMap<String, (u32, u32)>> {
+fn dev() -> Result<BTreeMap<String, Node>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from("/dev")];
     while let Some(folder) = folders.pop() {
@@ -93,13 +101,35 @@ fn dev() -> Result<BTreeMap<String, (u32, u32)>> {
             if kind.is_dir() && entry.file_name() != "pts" {
                 folders.push(entry.path());
             } else if kind.is_char_device() || kind.is_block_device() {
-                let device = entry.metadata()?.rdev();
-                let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
-                found.insert(entry.path().display().to_string(), numbers);
+                let path = entry.path().display().to_string();
+                let node = node(&path, &entry.metadata()?);
+                found.insert(path, node);
             }
         }
     }
     Ok(found)
+}
+
+fn node(path: &str, meta: &Metadata) -> Node {
+    let kind = if meta.file_type().is_char_device() {
+        "c"
+    } else {
+        "b"
+    };
+    let device = meta.rdev();
+    let rights = [("r", OFlags::RDONLY), ("w", OFlags::WRONLY)];
+    let rights = rights.into_iter().filter(|(_, flags)| {
+        let flags = *flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = rustix::fs::open(path, flags, Mode::empty());
+        opened.err() != Some(Errno::PERM)
+    });
+    Node {
+        kind: kind.to_owned(),
+        numbers: (rustix::fs::major(device), rustix::fs::minor(device)),
+        mode: meta.mode() & 0o7777,
+        owner: (meta.uid(), meta.gid()),
+        rights: rights.map(|(right, _)| right).collect(),
+    }
 }
 
 /// Opens each `nvidia…` node there is, also those in folders of such a name.

@@ -6,9 +6,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 use sim::Target;
 
-use super::reboot::{ATTEMPTS, was_late};
+use super::{
+    length,
+    reboot::{ATTEMPTS, was_late},
+};
 use crate::{
-    agent::Agent,
+    agent::{Agent, configure},
     cdi,
     kubelet::{self, RESOURCE},
     node::Node,
@@ -22,7 +25,7 @@ use crate::{
 mod given;
 
 use given::{
-    List, PART, SLICE, calls, forget_calls, handed_over, make_hook, plain, restart, verify,
+    List, PART, SLICE, calls, forget_calls, handed_over, logged, make_hook, plain, restart, verify,
 };
 
 pub(super) async fn pods_have_what_the_spec_says_by_cdi_names(node: &mut Node) -> Result<()> {
@@ -74,10 +77,11 @@ async fn have_what_the_spec_says(node: &mut Node, list: List) -> Result<()> {
     Ok(())
 }
 
-/// containerd's config says that it takes CDI names. Without that, device nodes go through the
-/// kubelet.
+/// containerd's config says that it takes CDI names, and the kubelet's calls that it passes them on.
+/// Without that, device nodes go through the kubelet.
 pub(super) async fn auto_hands_over_by_cdi_where_the_runtime_can(node: &mut Node) -> Result<()> {
     let plain = plain(node).await?;
+    let from = length("agent");
     node.replace_agent(|| List::Auto.agent()).await?;
     node.offers(RESOURCE, 7).await?;
     let pod = Pod::with(node.name("named"), 2);
@@ -85,6 +89,7 @@ pub(super) async fn auto_hands_over_by_cdi_where_the_runtime_can(node: &mut Node
     node.running(&pod).await?;
     let devices = verify(node, &pod, &plain).await?;
     handed_over(&pod, &devices, List::Cri).await?;
+    logged(from, "which pass CDI names on").await?;
     let config = List::Auto.config(", runtime: unsupported");
     node.replace_agent(|| Agent::on_host(&config)).await?;
     node.offers(RESOURCE, 7).await?;
@@ -96,13 +101,19 @@ pub(super) async fn the_plugin_of_nvidias_name_hands_over_by_cdi(node: &mut Node
     let plain = plain(node).await?;
     make_hook()?;
     let root = format!("{}/root", place::DRIVER);
+    // The driver's files without device nodes, which are where the host has them.
+    let seen = format!("{}/driver-root", place::CONFIG);
+    if !fs_err::exists(&seen)? {
+        process::run("cp", &["-a", &root, &seen]).await?;
+        fs_err::remove_dir_all(format!("{seen}/dev"))?;
+    }
     let config = format!(
         "version: v1
 flags:
   nvidiaDriverRoot: {root}
   nvidiaDevRoot: /
   plugin:
-    containerDriverRoot: {root}
+    containerDriverRoot: {seen}
     deviceListStrategy: [cdi-cri, cdi-annotations]
 "
     );
@@ -183,13 +194,47 @@ pub(super) async fn cdi_pods_outlive_agent_and_kubelet_restarts(node: &mut Node)
     check(node).await.context("with another agent")
 }
 
+/// Pods that were started by CDI restart by CDI, whatever new pods get. When the last one is gone,
+/// the spec goes.
+pub(super) async fn cdi_pods_restart_after_the_config_left_cdi(node: &mut Node) -> Result<()> {
+    let plain = plain(node).await?;
+    node.replace_agent(|| List::Cri.agent()).await?;
+    node.offers(RESOURCE, 7).await?;
+    let pod = Pod::with(node.name("before"), 2).restarting();
+    node.place(&pod)?;
+    node.running(&pod).await?;
+    let devices = verify(node, &pod, &plain).await?;
+    let from = length("agent");
+    configure(&List::Envvar.config(""))?;
+    logged(from, "the config was read again").await?;
+    let after = Pod::with(node.name("after"), 2);
+    node.run(&after).await?;
+    restart(node, &pod).await?;
+    let now = verify(node, &pod, &plain).await?;
+    ensure!(now == devices, "it had {devices:?} and has {now:?}");
+    node.remove(&pod).await?;
+    // The kubelet forgets what a pod had when it hands something out next.
+    let later = Pod::with(node.name("later"), 1);
+    node.run(&later).await?;
+    wait::until("the spec to go", wait::LONG, async || {
+        ensure!(!fs_err::exists(cdi::file())?, "it is there");
+        Ok(())
+    })
+    .await
+}
+
 /// The folder of the specs is in memory, so it is gone; the agent makes it before the kubelet hears
-/// of devices.
+/// of devices. If the config left CDI meanwhile, the kubelet still starts containers with the names
+/// that it wrote down.
 pub(super) async fn cdi_pods_come_back_after_a_reboot(node: &mut Node) -> Result<()> {
-    for list in [List::Cri, List::Annotations] {
+    for (before, after) in [
+        (List::Cri, List::Cri),
+        (List::Annotations, List::Annotations),
+        (List::Cri, List::Envvar),
+    ] {
         let plain = plain(node).await?;
         let mut attempts = 1;
-        while !reboot(node, list, &plain).await? {
+        while !reboot(node, before, after, &plain).await? {
             if attempts == ATTEMPTS {
                 bail!("{ATTEMPTS} times the kubelet admitted pods before it had the agent's list");
             }
@@ -202,7 +247,7 @@ pub(super) async fn cdi_pods_come_back_after_a_reboot(node: &mut Node) -> Result
 }
 
 /// Reboots under two pods; `false` if the kubelet was too early, see [`was_late`].
-async fn reboot(node: &mut Node, list: List, plain: &Report) -> Result<bool> {
+async fn reboot(node: &mut Node, list: List, after: List, plain: &Report) -> Result<bool> {
     node.replace_agent(|| list.agent()).await?;
     node.offers(SLICE, 2).await?;
     let pods = [(RESOURCE, 2), (SLICE, 1)]
@@ -218,7 +263,7 @@ async fn reboot(node: &mut Node, list: List, plain: &Report) -> Result<bool> {
         !fs_err::exists(place::CDI)?,
         "the specs outlived the power cut"
     );
-    node.agent = Some(list.agent()?);
+    node.agent = Some(after.agent()?);
     node.kubelet.start().await?;
     node.offers(SLICE, 2).await?;
     node.offers(RESOURCE, 7).await?;

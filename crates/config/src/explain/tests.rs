@@ -1,7 +1,9 @@
 //! The effective config, and that it is a config itself.
 
+use proptest::prelude::*;
+
 use super::*;
-use crate::{Origin, Overrides, parse};
+use crate::{Origin, Overrides, file::tests::EVERY_KEY, parse};
 
 const FILE: &str = "\
 probe: {period: 3s}
@@ -43,12 +45,40 @@ fn every_value_is_shown_with_where_it_came_from() {
 
 #[test]
 fn the_effective_config_is_a_config_that_says_the_same() {
-    for text in ["", FILE] {
-        let resolved = explained(text);
+    for text in ["", FILE, EVERY_KEY] {
+        let file = parse("ostler.yaml", text).unwrap();
+        let resolved = Resolved::new(Overrides::default(), file, &Origin::flag);
         let yaml = resolved.to_yaml();
         let again = parse("again.yaml", &yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
         let again = Config::resolve(Overrides::default(), again);
         assert_eq!(again, resolved.config, "{yaml}");
+    }
+}
+
+/// Leaves keys out.
+fn thin(value: &mut Value, keep: &mut dyn Iterator<Item = bool>) {
+    match value {
+        Value::Object(map) => map.retain(|_, value| {
+            thin(value, keep);
+            keep.next().unwrap_or(true)
+        }),
+        Value::Array(list) => list.iter_mut().for_each(|value| thin(value, keep)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn so_is_that_of_any_part_of_a_config(keep in prop::collection::vec(prop::bool::weighted(0.8), 200)) {
+        let mut value = explained(EVERY_KEY).config.to_value();
+        thin(&mut value, &mut keep.into_iter());
+        if let Ok(file) = parse("part.yaml", &value.to_string()) {
+            let resolved = Resolved::new(Overrides::default(), file, &Origin::flag);
+            let yaml = resolved.to_yaml();
+            let again = parse("again.yaml", &yaml);
+            let again = again.unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+            prop_assert_eq!(Config::resolve(Overrides::default(), again), resolved.config);
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub struct PoolFile {
     #[schemars(with = "Option<OneOrMany<Selector>>")]
     pub reserved: Option<Said<Vec<Selector>>>,
     /// How many devices it takes at most, the first by the driver's index.
+    #[schemars(range(min = 1))]
     pub limit: Option<Said<u32>>,
     /// The resource name, or how it is made.
     pub resource: Said<Template>,
@@ -38,6 +39,7 @@ pub struct PoolFile {
     /// What is done with a device before a container starts on it.
     pub pre_start: Option<Said<PreStartMode>>,
     /// The command for `reset` and `exec`: a text for `/bin/sh -c`, or a program and its arguments.
+    /// Without one, `reset` runs `nvidia-smi --gpu-reset`.
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub pre_start_command: Option<Said<Vec<String>>>,
     /// How long it may take in all, at most 25 s.
@@ -51,7 +53,7 @@ pub struct SharingFile {
     /// By which means; `time-slicing` where only `replicas` is said.
     pub method: Option<Said<Method>>,
     /// How many units a device becomes.
-    #[schemars(range(min = 1, max = 1024))]
+    #[schemars(range(min = 1, max = Sharing::MOST))]
     pub replicas: Option<Said<u32>>,
     /// Whether a container may have only one of them.
     pub one_per_request: Option<Said<bool>>,

@@ -6,16 +6,11 @@ mod pool;
 use super::{BackendsFile, CdiFile, File, HandoverFile, KubeletFile, NvidiaBackendFile, ProbeFile};
 use crate::{
     Discovery, IdStrategy, ListStrategy, Mig, Period, RuntimeSupport,
-    source::{Fields, Item, Notes, Said},
+    source::{
+        Fields, Item, Notes, Said,
+        take::{boolean, choice, many, path, section, text, texts},
+    },
 };
-
-const LISTS: [(&str, ListStrategy); 5] = [
-    ("auto", ListStrategy::Auto),
-    ("envvar", ListStrategy::Envvar),
-    ("volume-mounts", ListStrategy::VolumeMounts),
-    ("cdi-annotations", ListStrategy::CdiAnnotations),
-    ("cdi-cri", ListStrategy::CdiCri),
-];
 
 /// Reads the whole file.
 pub(super) fn file(notes: &mut Notes) -> File {
@@ -38,16 +33,7 @@ pub(super) fn file(notes: &mut Notes) -> File {
         health: section(at, notes, "health", health::health),
         cdi: section(at, notes, "cdi", cdi),
         imex_required: boolean(at, notes, "imexRequired"),
-        mig: choice(
-            at,
-            notes,
-            "mig",
-            &[
-                ("none", Mig::None),
-                ("single", Mig::Single),
-                ("mixed", Mig::Mixed),
-            ],
-        ),
+        mig: choice(at, notes, "mig", &Mig::WORDS),
         include: pool::selectors(at, notes, "include"),
         exclude: pool::selectors(at, notes, "exclude"),
         handover: section(at, notes, "handover", handover),
@@ -100,10 +86,9 @@ fn cdi(at: &mut Fields<'_>, notes: &mut Notes) -> CdiFile {
 }
 
 fn handover(at: &mut Fields<'_>, notes: &mut Notes) -> HandoverFile {
-    let ids = [("uuid", IdStrategy::Uuid), ("index", IdStrategy::Index)];
     HandoverFile {
         lists: lists(at, notes),
-        ids: choice(at, notes, "ids", &ids),
+        ids: choice(at, notes, "ids", &IdStrategy::WORDS),
         device_nodes: boolean(at, notes, "deviceNodes"),
         dev_root: path(at, notes, "devRoot"),
         annotation_prefix: text(at, notes, "annotationPrefix"),
@@ -120,47 +105,14 @@ fn handover(at: &mut Fields<'_>, notes: &mut Notes) -> HandoverFile {
 
 fn lists(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<Vec<ListStrategy>>> {
     let lists = many(at, notes, "lists", |item, notes| {
-        item.choice(notes, &LISTS).map(|said| said.value)
+        item.choice(notes, &ListStrategy::WORDS)
+            .map(|said| said.value)
     })?;
     Some(lists.map(|mut lists| {
         lists.sort();
         lists.dedup();
         lists
     }))
-}
-
-fn many<T>(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-    read: impl Fn(&Item<'_>, &mut Notes) -> Option<T>,
-) -> Option<Said<Vec<T>>> {
-    let item = at.take(notes, name)?;
-    let values = item.one_or_many();
-    let values = values.iter().filter_map(|item| read(item, notes)).collect();
-    Some(item.said(values))
-}
-
-fn texts(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<Vec<String>>> {
-    many(at, notes, name, |item, notes| {
-        item.text(notes).map(|said| said.value)
-    })
-}
-
-fn text(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<String>> {
-    at.take(notes, name)?.text(notes)
-}
-
-fn path(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-) -> Option<Said<std::path::PathBuf>> {
-    at.take(notes, name)?.path(notes)
-}
-
-fn boolean(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<bool>> {
-    at.take(notes, name)?.boolean(notes)
 }
 
 /// A command: a text is for the shell, a list is a program and its arguments.
@@ -182,7 +134,7 @@ fn command(
         }
     };
     let words = words?;
-    let text_is_empty = !item.is_list() && words.last().is_some_and(String::is_empty);
+    let text_is_empty = !item.is_list() && words.last().is_some_and(|text| text.trim().is_empty());
     if text_is_empty || words.first().is_some_and(String::is_empty) {
         let help = "write a text for `/bin/sh -c`, or a list: a program and its arguments";
         item.error(notes, "the command is empty", help);
@@ -194,40 +146,4 @@ fn command(
 fn period(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<Period>> {
     let help = "write a number and a unit, e.g. 500ms, 10s, 5m";
     at.take(notes, name)?.parsed(notes, help)
-}
-
-fn choice<T: Copy>(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-    words: &[(&'static str, T)],
-) -> Option<Said<T>> {
-    at.take(notes, name)?.choice(notes, words)
-}
-
-/// Reads a map that may be left out.
-fn section<T: Default>(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-    read: impl FnOnce(&mut Fields<'_>, &mut Notes) -> T,
-) -> T {
-    match at.take(notes, name) {
-        Some(item) => inside(&item, notes, read),
-        None => T::default(),
-    }
-}
-
-/// Reads the keys of a map, and notes those that are unknown.
-fn inside<T: Default>(
-    item: &Item<'_>,
-    notes: &mut Notes,
-    read: impl FnOnce(&mut Fields<'_>, &mut Notes) -> T,
-) -> T {
-    let Some(mut fields) = item.fields(notes) else {
-        return T::default();
-    };
-    let value = read(&mut fields, notes);
-    fields.finish(notes);
-    value
 }

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use model::CauseKind;
 use schemars::JsonSchema;
 
 use super::OneOrMany;
 use crate::{
-    Discovery, MonitorLoss, NumberOrOff, Period, PeriodOrOff, RuntimeSupport, UnknownAs, Weight,
-    XidAction, XidSet, source::Said,
+    Discovery, MonitorLoss, NumberOrOff, Period, PeriodOrOff, RuntimeSupport, TierWeights,
+    UnknownAs, Weight, XidAction, XidBase, XidSet, source::Said,
 };
 
 /// Where the kubelet is.
@@ -70,10 +71,6 @@ pub struct HealthFile {
     pub unanswered_grace: Option<Said<Period>>,
     /// How long a card that is gone stays listed as Unhealthy.
     pub gone_grace: Option<Said<Period>>,
-    /// XIDs that say nothing about a card's health: `all`, or numbers.
-    pub ignore_xids: Option<Said<XidSet>>,
-    /// XIDs that count although they usually do not: `all`, or numbers. They win.
-    pub heed_xids: Option<Said<XidSet>>,
     /// What the kubelet is told of a device that cannot be judged.
     pub unknown: Option<Said<UnknownAs>>,
     /// What becomes of the devices of a probe that does not run.
@@ -102,15 +99,23 @@ pub struct HealthFile {
     /// The command of the tier *deep*: a text for `/bin/sh -c`, or a program and its arguments.
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub deep_command: Option<Said<Vec<String>>>,
+    /// How long that command may take for a card.
+    pub deep_limit: Option<Said<Period>>,
     /// What a finding of each tier does.
     pub weights: WeightsFile,
     /// Where a value becomes a finding.
     pub thresholds: ThresholdsFile,
+    /// What XIDs mean where nothing else is said: what our table says, or NVIDIA's device plugin.
+    pub xid_base: Option<Said<XidBase>>,
     /// What single XIDs mean: a map from numbers.
     #[schemars(with = "Option<std::collections::BTreeMap<String, XidAction>>")]
     pub xids: Option<Said<BTreeMap<u32, XidAction>>>,
     /// What an XID means that the table does not have.
     pub unknown_xids: Option<Said<XidAction>>,
+    /// XIDs that say nothing about a card's health: `all`, or numbers.
+    pub ignore_xids: Option<Said<XidSet>>,
+    /// XIDs that count although they usually do not: `all`, or numbers. They win.
+    pub heed_xids: Option<Said<XidSet>>,
     /// Where verdicts are kept over a restart of the agent, or `off`.
     pub state_file: Option<Said<PathBuf>>,
 }
@@ -127,6 +132,9 @@ pub struct WeightsFile {
     pub trend: Option<Said<Weight>>,
     /// Of *deep*.
     pub deep: Option<Said<Weight>>,
+    /// Of single causes, where that is not what their tier says: a map from their names.
+    #[schemars(schema_with = "causes")]
+    pub causes: Option<Said<BTreeMap<CauseKind, Weight>>>,
 }
 
 /// Where a value becomes a finding; `off` switches a check off.
@@ -171,4 +179,13 @@ pub struct CdiFile {
     /// Hooks that are left out, or `all`.
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub disable_hooks: Option<Said<Vec<String>>>,
+}
+
+/// The schema of a map from causes to weights.
+fn causes(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": ["object", "null"],
+        "propertyNames": {"enum": TierWeights::CAUSES},
+        "additionalProperties": generator.subschema_for::<Weight>(),
+    })
 }

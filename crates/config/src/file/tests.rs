@@ -20,7 +20,7 @@ fn an_empty_file_is_all_defaults() {
 }
 
 /// A file in which every key is said.
-const EVERY_KEY: &str = "
+pub(crate) const EVERY_KEY: &str = "
 failOnInitError: true
 kubelet: {dir: /a, podResourcesSocket: /b, register: false}
 hostRoot: /c
@@ -33,8 +33,6 @@ backends:
 health:
   unansweredGrace: 7s
   goneGrace: 8s
-  ignoreXids: all
-  heedXids: [79, 13]
   unknown: unhealthy
   onMonitorLoss: drain
   monitorLossGrace: 9s
@@ -48,7 +46,9 @@ health:
   trend: 16s
   deep: 17s
   deepCommand: [diagnose, -r, '1']
-  weights: {working: warn, performing: out, trend: off, deep: out}
+  deepLimit: 19s
+  weights:
+    {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, NvLink: out}}
   thresholds:
     eccUncorrected: 1
     fabricJoin: 18s
@@ -59,10 +59,13 @@ health:
     remappedRowsPerHour: 5
     pcieReplaysPerHour: 6
     meanWatts: 7
+  xidBase: nvidia
   xids: {94: permanent, 13: ignore}
   unknownXids: application
+  ignoreXids: all
+  heedXids: [79, 13]
   stateFile: /state
-cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
+cdi: {dir: /cdi, runtime: supported, driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
 imexRequired: true
 mig: single
 include: {vendor: nvidia}
@@ -103,6 +106,13 @@ fn verdicts_are_kept_beside_the_kubelets_socket_unless_it_is_said_otherwise() {
     );
     assert_eq!(file("health: {stateFile: /s}"), Some("/s".into()));
     assert_eq!(file("health: {stateFile: off}"), None);
+}
+
+#[test]
+fn the_longest_hold_down_is_at_least_the_first() {
+    let limit = |text| config(text).health.hold_down_limit.as_secs();
+    assert_eq!(limit("health: {holdDown: 1m}"), 900);
+    assert_eq!(limit("health: {holdDown: 1h}"), 3600);
 }
 
 #[test]

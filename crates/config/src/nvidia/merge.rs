@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Origin, Problem, Severity,
-    source::{Place, Said},
+    source::{Place, Said, unlike},
 };
 
 /// A value, who said it, and whether anybody did.
@@ -66,13 +66,22 @@ impl Merge<'_> {
         key: &'static str,
         file: &Option<Said<String>>,
     ) -> Pick<String> {
-        let default = || spec(name).map_or("", |spec| spec.default).to_owned();
         let said = self.said(name, key, file);
-        said.unwrap_or_else(|| Pick::default_of(default(), key))
+        said.unwrap_or_else(|| Pick::default_text(name, key))
     }
 
     /// Like [`Self::text`], with an empty text as if nobody had said anything.
-    pub(super) fn text_or(
+    pub(super) fn path(
+        &self,
+        name: &str,
+        key: &'static str,
+        file: &Option<Said<String>>,
+    ) -> Pick<String> {
+        self.path_or(name, key, file, &Pick::default_text(name, key))
+    }
+
+    /// Like [`Self::path`], with another default.
+    pub(super) fn path_or(
         &self,
         name: &str,
         key: &'static str,
@@ -101,11 +110,7 @@ impl Merge<'_> {
         let found = words.iter().find(|(word, _)| *word == pick.value);
         if found.is_none() {
             let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let message = format!("`{}` is not one of {}", pick.value, names.join(", "));
-            let help = match crate::source::nearest(&pick.value, &names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "write one of them".to_owned(),
-            };
+            let (message, help) = unlike(&pick.value, &names);
             self.error(pick, message, help);
         }
         found.map(|(_, value)| *value)
@@ -163,6 +168,14 @@ impl<T> Pick<T> {
             place: None,
             key,
         }
+    }
+}
+
+impl Pick<String> {
+    /// The default of a flag.
+    fn default_text(name: &str, key: &'static str) -> Self {
+        let default = spec(name).map_or("", |spec| spec.default);
+        Self::default_of(default.to_owned(), key)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Serialize, Serializer};
-
 use crate::{
     Sharing,
     source::{Fields, Item, Notes, Place, Said},
@@ -207,18 +205,6 @@ fn devices(item: &Item<'_>, notes: &mut Notes) -> Option<Said<Devices>> {
     devices.map(|devices| item.said(devices))
 }
 
-// === impl Devices ===
-
-impl Serialize for Devices {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::All => serializer.serialize_str("all"),
-            Self::Count(count) => serializer.serialize_u32(*count),
-            Self::List(list) => serializer.collect_seq(list.iter().map(DeviceRef::as_str)),
-        }
-    }
-}
-
 // === impl DeviceRef ===
 
 impl DeviceRef {
@@ -274,11 +260,6 @@ impl ResourceName {
     /// The whole name.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// The part after the slash.
-    pub fn base(&self) -> &str {
-        self.0.strip_prefix(PREFIX).unwrap_or(&self.0)
     }
 
     /// The name that a shared resource has by default.

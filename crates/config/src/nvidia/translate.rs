@@ -10,8 +10,8 @@ use super::{
     validate,
 };
 use crate::{
-    Config, Discovery, Error, Handover, IdStrategy, ListStrategy, Mig, Mode, Origin, Origins,
-    Overrides, Policy, Pools, Problem, Problems, Resolved, XidSet,
+    Config, Discovery, Error, Handover, IdStrategy, Mig, Origin, Origins, Overrides, Policy, Pools,
+    Problem, Problems, Resolved, XidBase, XidSet,
 };
 
 /// Where the MPS daemons' files are in the plugin's container.
@@ -44,10 +44,7 @@ pub fn resolve(
             file,
             problems: Vec::new(),
         },
-        config: Config {
-            mode: Mode::NvidiaDevicePlugin,
-            ..Config::default()
-        },
+        config: Config::default(),
         origins: Origins::default(),
     };
     translation.run();
@@ -139,11 +136,11 @@ impl Translation<'_> {
     fn driver(&mut self) {
         let (file, merge) = (&self.merge.file.flags, &self.merge);
         let fail = merge.said("fail-on-init-error", "", &file.fail_on_init_error);
-        let root = merge.text("driver-root", "", &file.driver_root);
+        let root = merge.path("driver-root", "", &file.driver_root);
         let key = "flags.plugin.containerDriverRoot";
         let inner = &file.plugin.container_driver_root;
         let inner = merge.text("driver-root-ctr-path", key, inner);
-        let hook = merge.text("nvidia-cdi-hook-path", "", &file.plugin.ctk_path);
+        let hook = merge.path("nvidia-cdi-hook-path", "", &file.plugin.ctk_path);
         let key = "flags.deviceDiscoveryStrategy";
         let discovery = merge.text("device-discovery-strategy", key, &file.discovery);
         let required = merge.is("imex-required", "", &merge.file.imex.required);
@@ -189,31 +186,17 @@ impl Translation<'_> {
     }
 
     fn xids(&mut self) {
-        let flags = self.merge.flags;
-        let sets = [
-            (
-                "DP_DISABLE_HEALTHCHECKS",
-                &flags.disable_xids,
-                "health.ignoreXids",
-            ),
-            (
-                "DP_ENABLE_HEALTHCHECKS",
-                &flags.enable_xids,
-                "health.heedXids",
-            ),
-        ];
-        let mut found = Vec::new();
-        for (variable, text, key) in sets {
-            let Some(text) = text else {
-                found.push(XidSet::default());
-                continue;
-            };
-            self.origins.set(key, Origin::variable(variable));
-            found.push(xids(text));
+        let (flags, meant) = (self.merge.flags, &mut self.config.health.xids);
+        meant.base = XidBase::Nvidia;
+        if let Some(text) = &flags.disable_xids {
+            meant.ignore = xids(text);
+            let origin = Origin::variable("DP_DISABLE_HEALTHCHECKS");
+            self.origins.set("health.ignoreXids", origin);
         }
-        if let [ignore, heed] = &found[..] {
-            self.config.xids.ignore = ignore.clone();
-            self.config.xids.heed = heed.clone();
+        if let Some(text) = &flags.enable_xids {
+            meant.heed = xids(text);
+            let origin = Origin::variable("DP_ENABLE_HEALTHCHECKS");
+            self.origins.set("health.heedXids", origin);
         }
     }
 
@@ -222,12 +205,7 @@ impl Translation<'_> {
         let pick = self
             .merge
             .text("mig-strategy", "flags.migStrategy", &file.mig_strategy);
-        let words = [
-            ("none", Mig::None),
-            ("single", Mig::Single),
-            ("mixed", Mig::Mixed),
-        ];
-        let mig = self.merge.word(&pick, &words).unwrap_or(Mig::None);
+        let mig = self.merge.word(&pick, &Mig::WORDS).unwrap_or(Mig::None);
         self.origins.set("mig", pick.origin.clone());
         (pick, mig)
     }
@@ -255,9 +233,9 @@ impl Translation<'_> {
             &plugin.device_id_strategy,
         );
         let key = "flags.nvidiaDriverRoot";
-        let root = merge.text("driver-root", key, &flags.driver_root);
+        let root = merge.path("driver-root", key, &flags.driver_root);
         let key = "flags.nvidiaDevRoot";
-        let dev = merge.text_or("dev-root", key, &flags.dev_root, &root);
+        let dev = merge.path_or("dev-root", key, &flags.dev_root, &root);
         let key = "flags.plugin.cdiAnnotationPrefix";
         let prefix = merge.text("cdi-annotation-prefix", key, &plugin.cdi_annotation_prefix);
         let gds = merge.is("gds-enabled", "", &flags.gds);
@@ -268,8 +246,7 @@ impl Translation<'_> {
         validate::prefix(&mut self.merge, &prefix);
         let lists = validate::lists(&mut self.merge);
         let imex = validate::imex(&mut self.merge);
-        let id_words = [("uuid", IdStrategy::Uuid), ("index", IdStrategy::Index)];
-        let id = self.merge.word(&ids, &id_words).unwrap_or(IdStrategy::Uuid);
+        let id = self.merge.word(&ids, &IdStrategy::WORDS);
         let node_origin = nodes
             .as_ref()
             .map_or(Origin::Default, |pick| pick.origin.clone());
@@ -287,12 +264,9 @@ impl Translation<'_> {
         ];
         let handover = Handover {
             lists: lists.0,
-            ids: id,
+            ids: id.unwrap_or(IdStrategy::Uuid),
             device_nodes: nodes.is_none_or(|pick| pick.value),
-            dev_root: match dev.value.is_empty() {
-                true => "/".into(),
-                false => dev.value.into(),
-            },
+            dev_root: dev.value.into(),
             annotation_prefix: prefix.value,
             capabilities: None,
             gds: gds.value,
@@ -317,14 +291,6 @@ fn xids(text: &str) -> XidSet {
     }
     XidSet::Some(found)
 }
-
-/// The words for list strategies.
-pub(super) const LISTS: [(&str, ListStrategy); 4] = [
-    ("envvar", ListStrategy::Envvar),
-    ("volume-mounts", ListStrategy::VolumeMounts),
-    ("cdi-annotations", ListStrategy::CdiAnnotations),
-    ("cdi-cri", ListStrategy::CdiCri),
-];
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -2,11 +2,8 @@
 
 use std::path::Path;
 
-use super::{
-    merge::{Merge, Pick},
-    translate::LISTS,
-};
-use crate::{Handover, ListStrategy, Mig, Origin, file::relative};
+use super::merge::{Merge, Pick};
+use crate::{Handover, ListStrategy, Mig, Origin, file::relative, source::unlike};
 
 /// The list strategies, sorted, each once.
 pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
@@ -15,17 +12,18 @@ pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
     let Some(pick) = merge.said("device-list-strategy", key, file) else {
         return (vec![ListStrategy::Envvar], Origin::Default);
     };
+    let mut words = ListStrategy::WORDS.to_vec();
+    words.retain(|(_, strategy)| *strategy != ListStrategy::Auto);
     let mut found = Vec::new();
     for name in &pick.value {
-        match LISTS.iter().find(|(word, _)| word == name) {
+        match words.iter().find(|(word, _)| word == name) {
             Some((_, strategy)) => found.push(*strategy),
             None => {
-                let names = LISTS.map(|(word, _)| word);
-                let message = format!("`{name}` is not one of {}", names.join(", "));
-                let help = match name.contains(',') {
-                    true => "in a file, write a list: [envvar, cdi-cri]".to_owned(),
-                    false => crate::source::among(name, "write some of", &names),
-                };
+                let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let (message, mut help) = unlike(name, &names);
+                if name.contains(',') {
+                    help = "in a file, write a list: [envvar, cdi-cri]".to_owned();
+                }
                 merge.error(&pick, message, help);
             }
         }

@@ -72,17 +72,51 @@ impl Resolved {
 
     /// Checks what flags and file say together.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let Some((message, help)) = crate::file::kubelet_dir(&self.config.kubelet.dir) else {
-            return Ok(());
+        let mut problems = Vec::new();
+        let mut wrong = |key: &str, (message, help)| {
+            problems.push(Problem {
+                severity: Severity::Error,
+                at: self.origins.of(key),
+                key: key.to_owned(),
+                message,
+                help,
+                snippet: None,
+            });
         };
-        Err(Error::Invalid(Problems(vec![Problem {
-            severity: Severity::Error,
-            at: self.origins.of("kubelet.dir"),
-            key: "kubelet.dir".to_owned(),
-            message,
-            help,
-            snippet: None,
-        }])))
+        if let Some(words) = crate::file::kubelet_dir(&self.config.kubelet.dir) {
+            wrong("kubelet.dir", words);
+        }
+        for (key, path) in self.config.flag_paths() {
+            if path.is_some_and(|path| path.to_str().is_none()) {
+                let message = "the path is not a text in UTF-8".to_owned();
+                let help = "use a path that is: it is handed on and shown as a text".to_owned();
+                wrong(key, (message, help));
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Invalid(Problems(problems))),
+        }
+    }
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The paths that a flag can say, by their keys.
+    fn flag_paths(&self) -> [(&'static str, Option<&PathBuf>); 8] {
+        let (kubelet, probe) = (&self.kubelet, &self.probe);
+        let socket = &kubelet.pod_resources_socket;
+        [
+            ("kubelet.dir", Some(&kubelet.dir)),
+            ("kubelet.podResourcesSocket", Some(socket)),
+            ("hostRoot", Some(&probe.host_root)),
+            ("backends.nvidia.driverPath", probe.driver_path.as_ref()),
+            ("backends.nvidia.nvmlLibrary", probe.nvml_library.as_ref()),
+            ("backends.nvidia.mpsPath", probe.mps_path.as_ref()),
+            ("controlSocket", Some(&self.control_socket)),
+            ("cdi.dir", Some(&self.cdi.dir)),
+        ]
     }
 }
 
@@ -188,6 +222,7 @@ impl Layers<'_> {
         if self.origins.of("health.stateFile") == Origin::Default {
             health.state_file = Some(config.kubelet.dir.join(Health::STATE_FILE));
         }
+        health.hold_down_limit = health.hold_down_limit.max(health.hold_down);
         config.pools.unknown = health.unknown;
     }
 
@@ -245,6 +280,7 @@ impl Layers<'_> {
                 &mut health.hold_down_memory,
                 &h.hold_down_memory,
             ),
+            ("health.deepLimit", &mut health.deep_limit, &h.deep_limit),
             (
                 "health.thresholds.fabricJoin",
                 &mut health.thresholds.fabric_join,

@@ -85,6 +85,19 @@ fn a_folder_of_a_flag_in_which_no_socket_fits_is_refused_and_the_flag_named() {
 }
 
 #[test]
+fn a_path_of_a_flag_that_is_no_text_is_refused() {
+    use std::{ffi::OsString, os::unix::ffi::OsStringExt};
+    let overrides = Overrides {
+        host_root: Some(OsString::from_vec(vec![b'/', 0xff]).into()),
+        ..Overrides::default()
+    };
+    let error = native(None, overrides, &Origin::flag).unwrap_err();
+    let text = error.to_string();
+    let expected = "flag --host-root: hostRoot: the path is not a text in UTF-8";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn what_must_be_there_follows_from_flags_and_file_together() {
     let text = "imexRequired: true\nbackends: {nvidia: {mpsPath: /file}}\n";
     let file = crate::parse("ostler.yaml", text).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
-use super::{Entry, Node, Place, Said, Source, Value, among, tree};
+use super::{Entry, Node, Place, Said, Source, Value, among, tree, unlike};
 use crate::{Problem, Severity};
 
 /// How strictly a file is read.
@@ -247,11 +247,7 @@ impl<'n> Item<'n> {
             return Some(self.said(*value));
         }
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let message = format!("`{text}` is not one of {}", names.join(", "));
-        let help = match super::nearest(&text, &names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "write one of them".to_owned(),
-        };
+        let (message, help) = unlike(&text, &names);
         self.error(notes, message, help);
         None
     }

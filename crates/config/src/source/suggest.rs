@@ -16,6 +16,16 @@ pub(crate) fn among(text: &str, what: &str, candidates: &[&str]) -> String {
     }
 }
 
+/// What is wrong with a text that should be one of a few, and the remedy.
+pub(crate) fn unlike(text: &str, candidates: &[&str]) -> (String, String) {
+    let help = match nearest(text, candidates) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write one of them".to_owned(),
+    };
+    let message = format!("`{text}` is not one of {}", candidates.join(", "));
+    (message, help)
+}
+
 /// How many letters must be changed, added or left out (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

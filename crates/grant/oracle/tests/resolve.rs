@@ -27,15 +27,13 @@ fn ostler(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names of the simulator's profiles: one for each file, but for boards without nodes.
+/// The names of the simulator's profiles: one for each file.
 fn profiles() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/profiles");
     let files = std::fs::read_dir(folder).unwrap();
     let names = files.map(|file| file.unwrap().path());
     let names = names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
-    names
-        .filter(|name| name != "tegra" && name != "models")
-        .collect()
+    names.filter(|name| name != "models").collect()
 }
 
 /// Specs of a profile, in a folder; the program for hooks is there or not.
@@ -61,6 +59,52 @@ fn generate(profile: &str, folder: &Path, hooks: bool) -> Vec<PathBuf> {
         &path(&library),
     ]);
     files.lines().map(PathBuf::from).collect()
+}
+
+/// The devices of a node, as its driver tells of them.
+fn devices(folder: &Path) -> Vec<Value> {
+    let node = folder.join("node");
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let said = ostler(&[
+        "devices",
+        "-o",
+        "json",
+        "--control-socket",
+        &path(&folder.join("no.sock")),
+        "--host-root",
+        &path(&root(&node)),
+        "--nvml-library",
+        &path(&library(&node)),
+    ]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let entries = said["devices"].as_array().unwrap().iter();
+    entries.map(|entry| entry["device"].clone()).collect()
+}
+
+/// The paths of the nodes that are not everybody's.
+fn own_nodes(device: &Value) -> BTreeSet<String> {
+    let nodes = device["nodes"].as_array().into_iter().flatten();
+    let own = nodes.filter(|node| node["role"] != "control");
+    texts(own.map(|node| &node["path"]))
+}
+
+/// Every device resolves, whatever a MIG strategy makes of it: a card in MIG mode, too, and who is
+/// given that has the rights of all of its parts.
+fn resolve_all(folder: &Path, cache: &mut Cache) {
+    let devices = devices(folder);
+    for device in &devices {
+        let is_part = |part: &&Value| part["parent"] == device["id"];
+        let parts = devices.iter().filter(is_part).map(own_nodes);
+        let expected: BTreeSet<String> = parts.chain([own_nodes(device)]).flatten().collect();
+        for name in [&device["id"], &device["index"]] {
+            let Some(name) = name.as_str() else { continue };
+            let name = format!("k8s.device-plugin.nvidia.com/gpu={name}");
+            let container = container(cache, &name);
+            let nodes = container["linux"]["devices"].as_array().unwrap();
+            let given = texts(nodes.iter().map(|node| &node["path"]));
+            assert!(given.is_superset(&expected), "{name}: {given:?}");
+        }
+    }
 }
 
 /// Where the simulated host is in a node's folder.
@@ -195,6 +239,7 @@ fn judge(profile: &str, hooks: bool) {
         }
     }
     assert!(!names.is_empty(), "{profile}");
+    resolve_all(folder.path(), &mut cache);
 }
 
 #[test]
@@ -206,7 +251,9 @@ fn every_spec_of_every_profile_is_taken_and_means_what_we_meant() {
 
 #[test]
 fn specs_without_hooks_are_taken_too() {
-    judge("dgx-a100", false);
+    for profile in ["dgx-a100", "wsl", "tegra"] {
+        judge(profile, false);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use config::{Cdi, Config};
-use model::DriverFiles;
+use model::{DriverFile, DriverFiles, Platform};
 
 use super::{
     Hook,
@@ -64,19 +64,24 @@ impl<'a> Hooks<'a> {
         self.possible() && !self.disabled.iter().any(off)
     }
 
-    /// The hooks that every container has.
-    pub(super) fn common(&self, files: &DriverFiles, driver: Option<&str>) -> Vec<Hook> {
+    /// The hooks that every container has on such a machine; `compat` is what the one for a newer CUDA
+    /// is told.
+    pub(super) fn common(
+        &self,
+        files: &[&DriverFile],
+        platform: Platform,
+        compat: Option<Vec<String>>,
+    ) -> Vec<Hook> {
         let links: Vec<String> = links(files)
             .iter()
             .map(|(path, link)| format!("{}::{path}", link.target))
             .collect();
-        let compat = driver.map(|version| format!("--host-driver-version={version}"));
         let folders = folders(files);
         let calls = [
             (SYMLINKS, !links.is_empty(), each("--link", links)),
-            (COMPAT, compat.is_some(), compat.into_iter().collect()),
+            (COMPAT, compat.is_some(), compat.unwrap_or_default()),
             (LDCACHE, !folders.is_empty(), each("--folder", folders)),
-            (NODES, true, Vec::new()),
+            (NODES, platform.is_usual(), Vec::new()),
         ];
         calls
             .into_iter()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DriverFile, DriverFiles, FileKind, FileLink};
+use model::{DriverFile, FileKind, FileLink};
 
 use super::mount::inside;
 
@@ -35,7 +35,7 @@ pub(super) struct Linked<'a> {
 }
 
 /// The folders of the libraries in a container, sorted.
-pub(super) fn folders(files: &DriverFiles) -> BTreeSet<&str> {
+pub(super) fn folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
     libraries(files)
         .filter_map(|file| Some(inside(file).rsplit_once('/')?.0))
         // Plug-ins are found by whoever loads them, and not by the loader.
@@ -44,7 +44,7 @@ pub(super) fn folders(files: &DriverFiles) -> BTreeSet<&str> {
 }
 
 /// The folders that have CUDA's library, sorted.
-pub(super) fn cuda_folders(files: &DriverFiles) -> BTreeSet<&str> {
+pub(super) fn cuda_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
     libraries(files)
         .filter_map(|file| inside(file).rsplit_once('/'))
         .filter(|(_, name)| name.starts_with("libcuda.so."))
@@ -52,18 +52,18 @@ pub(super) fn cuda_folders(files: &DriverFiles) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Every link to a file that a container is to have, by its path: those of the host, and those
-/// that programs need besides.
-pub(super) fn links(files: &DriverFiles) -> BTreeMap<String, Linked<'_>> {
+/// Every link to a file that a container is to have, by its path: those of the host, those by which
+/// a loader looks for a library, and those that programs need besides.
+pub(super) fn links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, Linked<'a>> {
     let mut links = BTreeMap::new();
-    for file in &files.files {
+    for file in files {
         for FileLink { path, target } in &file.links {
             links.insert(path.clone(), Linked { file, target });
         }
     }
-    let there: BTreeSet<&str> = files.files.iter().map(inside).collect();
+    let there: BTreeSet<&str> = files.iter().map(|file| inside(file)).collect();
     for file in libraries(files) {
-        for (link, target) in needed(file) {
+        for (link, target) in soname(file).into_iter().chain(needed(file)) {
             if !there.contains(link.as_str()) {
                 links.entry(link).or_insert(Linked { file, target });
             }
@@ -108,6 +108,13 @@ fn follow(path: &str, target: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
+/// The link by the name that a library gives itself.
+fn soname(file: &DriverFile) -> Option<(String, &str)> {
+    let (folder, name) = inside(file).rsplit_once('/')?;
+    let soname = file.soname.as_deref()?;
+    Some((format!("{folder}/{soname}"), name))
+}
+
 fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
     let (folder, name) = inside(file).rsplit_once('/').unwrap_or_default();
     let links = NEEDED.iter().filter(move |(begin, ..)| {
@@ -121,7 +128,8 @@ fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
     })
 }
 
-fn libraries(files: &DriverFiles) -> impl Iterator<Item = &DriverFile> {
-    let files = files.files.iter();
-    files.filter(|file| file.kind == FileKind::Library)
+fn libraries<'a>(files: &[&'a DriverFile]) -> impl Iterator<Item = &'a DriverFile> {
+    let is_library = |kind| matches!(kind, FileKind::Library | FileKind::Companion);
+    let files = files.iter().copied();
+    files.filter(move |file| is_library(file.kind))
 }

@@ -1,16 +1,19 @@
 //! Facts → specs. Only what was found is in them; what containers will miss is said.
 
-use std::path::Path;
+mod card;
+mod note;
 
 use config::{Cdi, IdStrategy};
-use model::{Backend, Device as Card, DriverFiles, FileKind, Kind, NodeRole, Snapshot};
+use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
 
 use super::{
     ALL, ContainerEdits, Device, GDRCOPY, GDS, GPU, IMEX, MOFED, Spec, VENDOR, Wish,
-    hook::{Hooks, LDCACHE, NAMES, SYMLINKS},
+    flag::Flags,
+    hook::{Hooks, SYMLINKS},
     is_device, layout,
     mount::{at, mount},
     node::Nodes,
+    platform::compat,
 };
 use crate::{grant::VENDOR as NVIDIA, names::name};
 
@@ -18,17 +21,6 @@ use crate::{grant::VENDOR as NVIDIA, names::name};
 const VOID: &str = "NVIDIA_VISIBLE_DEVICES=void";
 /// The kind of the spec for management containers.
 const MANAGEMENT: &str = "management.nvidia.com/gpu";
-
-/// The switches that change something here.
-const NO_IPC: &str = "disable-ipc-discoverer";
-const NO_GROUPS: &str = "no-additional-gids-for-device-nodes";
-/// Switches of NVIDIA's that are about how it finds things, and change nothing here.
-const WITHOUT_EFFECT: [&str; 4] = [
-    "disable-nvsandboxutils",
-    "disable-nvsandbox-utils",
-    "disable-multiple-csv-devices",
-    "enable-explicit-driver-libraries",
-];
 
 /// What was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +36,10 @@ struct Maker<'a> {
     snapshot: &'a Snapshot,
     backend: &'a Backend,
     files: &'a DriverFiles,
+    /// Those of the driver's files that containers are given with any device.
+    contents: Vec<&'a DriverFile>,
     cdi: &'a Cdi,
+    flags: Flags,
     wish: &'a Wish,
     hooks: Hooks<'a>,
     nodes: Nodes<'a>,
@@ -87,7 +82,8 @@ pub fn management(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Made {
     };
     let cards = maker.cards();
     let own = cards.iter().flat_map(|card| &card.nodes);
-    let own = own.map(|node| node.path.as_str());
+    let own = own.map(|node| &node.path).chain(&maker.files.board_nodes);
+    let own = own.map(String::as_str);
     let every = maker.files.nodes.keys().map(String::as_str);
     let every = every.filter(|path| path.starts_with("/dev/nvidia"));
     let paths: Vec<&str> = own.chain(every).collect();
@@ -118,17 +114,27 @@ impl<'a> Maker<'a> {
         let mut backends = snapshot.backends.iter();
         let backend = backends.find(|backend| backend.name == NVIDIA)?;
         let files = backend.extras.files.as_deref().unwrap_or(nothing);
+        let flags = Flags::of(cdi);
+        let contents = files.files.iter().filter(|file| match file.kind {
+            FileKind::Gds => false,
+            FileKind::Ipc => flags.ipc,
+            FileKind::Companion => flags.companions,
+            _ => true,
+        });
         Some(Self {
             snapshot,
             backend,
             files,
+            contents: contents.collect(),
             cdi,
+            flags,
             wish,
             hooks: Hooks::new(cdi, files),
             nodes: Nodes {
                 root: &wish.dev_root,
+                at_home: &backend.extras.host_nodes,
                 stats: &files.nodes,
-                groups: !has(cdi, NO_GROUPS),
+                groups: flags.groups,
             },
             notes: Vec::new(),
         })
@@ -148,7 +154,10 @@ impl<'a> Maker<'a> {
                         "{name} cannot be named in CDI, and has no entry in the spec"
                     ));
                 } else if !edits.is_empty() {
-                    devices.push(device(name, edits.clone()));
+                    devices.push(Device {
+                        annotations: self.annotations(card),
+                        ..device(name, edits.clone())
+                    });
                 } else if let Some(kept) = before.and_then(|spec| spec.device(name)) {
                     devices.push(kept.clone());
                 } else {
@@ -211,71 +220,25 @@ impl<'a> Maker<'a> {
         let shared = shared.filter(|node| node.role == NodeRole::Control);
         let mut edits = self.nodes.edits(shared.map(|node| &node.path));
         edits.add(void());
-        let folders: Vec<&str> = layout::cuda_folders(self.files).into_iter().collect();
-        if !folders.is_empty() {
+        let folders: Vec<&str> = layout::cuda_folders(&self.contents).into_iter().collect();
+        if !folders.is_empty() && self.files.platform.is_usual() {
             let folders = folders.join(":");
             edits.env.push(format!("NVIDIA_CTK_LIBCUDA_DIR={folders}"));
         }
         let root = &self.cdi.driver_root;
-        let ipc = !has(self.cdi, NO_IPC);
-        let files = self.files.files.iter().filter(|file| match file.kind {
-            FileKind::Gds => false,
-            FileKind::Ipc => ipc,
-            _ => true,
-        });
+        let files = self.contents.iter();
         edits.mounts.extend(files.map(|file| mount(root, file)));
         if !self.hooks.has(SYMLINKS) {
             // Nobody makes the links, so the files are there under the links' names.
-            let links = layout::links(self.files);
+            let links = layout::links(&self.contents);
             let links = links.iter().map(|(path, link)| at(root, link.file, path));
             edits.mounts.extend(links);
         }
         let driver = self.backend.driver.as_ref();
-        let version = driver.map(|driver| driver.version.as_str());
-        edits.hooks = self.hooks.common(self.files, version);
+        let platform = self.files.platform;
+        let compat = compat(platform, driver, &self.cards());
+        edits.hooks = self.hooks.common(&self.contents, platform, compat);
         edits
-    }
-
-    /// What a container has for one device alone.
-    fn edits(&self, card: &Card) -> ContainerEdits {
-        let own = |card: &'a Card| {
-            let nodes = card.nodes.iter();
-            nodes.filter(|node| node.role != NodeRole::Control)
-        };
-        let parts = self.cards().into_iter().filter(|part| {
-            // Who has the whole card has its parts.
-            matches!(card.kind, Kind::Card { partitioned: true })
-                && matches!(&part.kind, Kind::Partition { parent, .. } if *parent == card.id)
-        });
-        let nodes = card.nodes.iter();
-        let nodes = nodes.filter(|node| node.role != NodeRole::Control);
-        let nodes = nodes.chain(parts.flat_map(own)).map(|node| &node.path);
-        let mut edits = self.nodes.edits(nodes);
-        if !edits.is_empty() && draws(card) {
-            self.drm(card, &mut edits);
-        }
-        edits
-    }
-
-    /// The nodes for graphics, and the links by which they are found.
-    fn drm(&self, card: &Card, edits: &mut ContainerEdits) {
-        let Some((pci, nodes)) = card
-            .pci
-            .and_then(|pci| Some((pci, self.files.drm.get(&pci)?)))
-        else {
-            return;
-        };
-        edits.add(self.nodes.edits(nodes));
-        let links = nodes.iter().filter_map(|path| {
-            let name = path.rsplit('/').next()?;
-            let what = match name {
-                _ if name.starts_with("card") => "card",
-                _ if name.starts_with("renderD") => "render",
-                _ => return None,
-            };
-            Some(format!("../{name}::/dev/dri/by-path/pci-{pci}-{what}"))
-        });
-        edits.hooks.extend(self.hooks.links(links.collect()));
     }
 
     /// The devices of NVIDIA's.
@@ -296,56 +259,6 @@ impl<'a> Maker<'a> {
         names.dedup();
         names
     }
-
-    /// What a person should know of all of it.
-    fn note(&mut self) {
-        self.notes.extend(self.wish.conflicts.iter().cloned());
-        let known = [NO_IPC, NO_GROUPS].into_iter().chain(WITHOUT_EFFECT);
-        let known: Vec<&str> = known.collect();
-        for flag in &self.cdi.feature_flags {
-            if !known.contains(&flag.as_str()) {
-                self.notes
-                    .push(format!("the CDI feature flag `{flag}` has no effect"));
-            }
-        }
-        for hook in &self.cdi.disable_hooks {
-            if !NAMES.contains(&hook.as_str()) {
-                self.notes.push(format!(
-                    "`{hook}` is no hook that could be left out; there are {}",
-                    NAMES.join(", ")
-                ));
-            }
-        }
-        self.notes.extend(self.files.problems.iter().cloned());
-        if self.files.files.is_empty() {
-            self.notes.push(format!(
-                "no file of the driver was found: containers get device nodes, and no library; let \
-                 the agent see the driver's files (driverPath), which are under {} on the host",
-                self.cdi.driver_root.display()
-            ));
-        } else if !self.hooks.possible() {
-            self.notes.push(self.missed());
-        }
-    }
-
-    /// What containers miss without a program for hooks.
-    fn missed(&self) -> String {
-        let folders: Vec<&str> = layout::folders(self.files).into_iter().collect();
-        let root = &self.cdi.driver_root;
-        let place = match root == Path::new("/") {
-            true => "on the host".to_owned(),
-            false => format!("under {}", root.display()),
-        };
-        format!(
-            "neither nvidia-ctk nor nvidia-cdi-hook was found {place}, so the specs have no hooks. \
-             Containers have the libraries under all of their names, but: their loader is not told \
-             of {} ({LDCACHE}), a newer CUDA in the image cannot replace the driver's \
-             (enable-cuda-compat), and the driver may make device nodes \
-             (disable-device-node-modification). Install nvidia-container-toolkit on the host, or \
-             set cdi.hookPath",
-            folders.join(", ")
-        )
-    }
 }
 
 fn device(name: &str, edits: ContainerEdits) -> Device {
@@ -360,17 +273,5 @@ fn void() -> ContainerEdits {
     ContainerEdits {
         env: vec![VOID.to_owned()],
         ..ContainerEdits::default()
-    }
-}
-
-fn has(cdi: &Cdi, flag: &str) -> bool {
-    cdi.feature_flags.iter().any(|own| own == flag)
-}
-
-/// Whether a device may draw: of MIG devices only those whose profile says so.
-fn draws(card: &Card) -> bool {
-    match &card.kind {
-        Kind::Card { .. } => true,
-        Kind::Partition { profile, .. } => profile.contains("gfx"),
     }
 }

@@ -1,6 +1,9 @@
 //! Device nodes of a spec, with what their file system says of them.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use model::NodeStat;
 
@@ -15,6 +18,8 @@ const WORLD: u32 = 0o006;
 pub(super) struct Nodes<'a> {
     /// The folder on the host under which they are.
     pub(super) root: &'a Path,
+    /// Those that are not under it, but where their paths say.
+    pub(super) at_home: &'a BTreeSet<String>,
     /// What is known of them.
     pub(super) stats: &'a BTreeMap<String, NodeStat>,
     /// Whether containers are put into the groups of nodes that not everybody may use.
@@ -37,7 +42,10 @@ impl Nodes<'_> {
     }
 
     fn node(&self, path: &str, stat: Option<&NodeStat>) -> DeviceNode {
-        let host_path = under(self.root, path);
+        let host_path = match self.at_home.contains(path) {
+            true => path.to_owned(),
+            false => under(self.root, path),
+        };
         let plain = DeviceNode {
             path: path.to_owned(),
             host_path: (host_path != path).then_some(host_path),

@@ -1,5 +1,7 @@
 //! Specs of five driver layouts, and what holds for all of them.
 
+mod boards;
+mod contents;
 mod layouts;
 mod rules;
 

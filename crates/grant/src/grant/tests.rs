@@ -162,6 +162,26 @@ fn the_dev_root_stands_before_every_node_outside() {
     ");
 }
 
+#[test]
+fn a_node_that_only_the_host_has_is_at_home() {
+    let pool = pool(|handover| {
+        handover.dev_root = "/run/nvidia/driver".into();
+        handover.gdrcopy = true;
+    });
+    let extras = Extras {
+        host_nodes: ["/dev/gdrdrv", "/dev/nvidia-uvm"].map(str::to_owned).into(),
+        ..everything()
+    };
+    insta::assert_snapshot!(given(&with(extras, cards(pool)), &["GPU-c"]), @r"
+    env NVIDIA_GDRCOPY=enabled
+    env NVIDIA_VISIBLE_DEVICES=GPU-c
+    node /dev/gdrdrv rw
+    node /dev/nvidia-uvm rw
+    node /run/nvidia/driver/dev/nvidia1 -> /dev/nvidia1 rw
+    node /run/nvidia/driver/dev/nvidiactl -> /dev/nvidiactl rw
+    ");
+}
+
 /// Channels are handed over in every mode, as the mode has it.
 #[rstest]
 #[case(&[Envvar], &["env NVIDIA_IMEX_CHANNELS=0,1", "node /dev/nvidia-caps-imex-channels/channel0 rw"])]

@@ -1,13 +1,11 @@
 //! What the driver told of a device by itself, and what ends it.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use model::{Cause, CauseKind};
 
 use super::{Moment, Record};
 use crate::{
-    Event, Now, Policy, Weight,
+    Check, Event, Now, Policy, Weight,
     xid::{self, Action},
 };
 
@@ -29,14 +27,10 @@ pub(super) struct Happened {
 // === impl Record ===
 
 impl Record {
-    /// Keeps an event, if it means anything. Returns whether it takes the device out.
-    pub(super) fn note(&mut self, event: Event, policy: &Policy, now: Now) -> bool {
-        let action = action(event, policy);
-        if action == Action::Ignore {
-            return false;
-        }
+    /// Keeps an event, if it means anything.
+    pub(super) fn note(&mut self, event: Event, policy: &Policy, now: Now) {
         let room = self.events.len() < MOST || self.events.contains_key(&event);
-        if room {
+        if room && action(event, policy) != Action::Ignore {
             let asked = self.asked;
             let happened = self.events.entry(event).or_insert(Happened {
                 since: now.wall,
@@ -47,7 +41,6 @@ impl Record {
             happened.asked = asked;
             self.unsaved = true;
         }
-        weight(event, action, policy) == Weight::Out
     }
 
     /// The device was reset: what that ends has ended.
@@ -110,14 +103,6 @@ impl Record {
         }
         told
     }
-
-    /// In how much time the first of the warnings ends.
-    pub(super) fn warning_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
-        let application = |event: &Event| action(*event, policy) == Action::Application;
-        let events = self.events.iter().filter(|(event, _)| application(event));
-        let left = |happened: &Happened| policy.xid.warn_for.checked_sub(happened.last.ago(now));
-        events.filter_map(|(_, happened)| left(happened)).min()
-    }
 }
 
 /// What is to be done about an event.
@@ -133,12 +118,12 @@ fn is_over(event: Event, happened: &Happened, policy: &Policy, now: Now) -> bool
     action(event, policy) == Action::Application && happened.last.ago(now) >= policy.xid.warn_for
 }
 
+/// What an event does: an XID what its action says, a memory error what the check of them does.
 fn weight(event: Event, action: Action, policy: &Policy) -> Weight {
-    let kinds = &policy.weights.kinds;
     match event {
-        _ if !action.takes_out() => Weight::Warn,
-        Event::Xid(_) => Weight::Out,
-        _ => kinds.get(&kind(event)).copied().unwrap_or(Weight::Out),
+        Event::EccUncorrected | Event::EccCorrected => policy.weights.of(Check::Ecc),
+        Event::Xid(_) if action.takes_out() => Weight::Out,
+        Event::Xid(_) => Weight::Warn,
     }
 }
 

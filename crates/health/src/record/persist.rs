@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::Tier;
+
 use super::{
     Begun, Cordon, Flap, Moment, Record, Release, Residue,
     events::Happened,
@@ -12,9 +14,6 @@ use crate::{
     Check, Continuity, Event, Now, Policy, Saved,
     saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
 };
-
-/// How [`Flap::Residue`] is called in a file.
-const RESIDUE: &str = "residue";
 
 // === impl Record ===
 
@@ -40,6 +39,7 @@ impl Record {
         });
         Saved {
             backend: String::new(),
+            seen: Some(now.wall),
             events: events.collect(),
             standing: standing.map(|(c, s)| save_standing(*c, s, now)).collect(),
             begun: begun.collect(),
@@ -52,7 +52,7 @@ impl Record {
             }),
             release: self
                 .release
-                .map(|Release { since, until }| SavedRelease { since, until }),
+                .map(|Release { since, until, .. }| SavedRelease { since, until }),
             residue: self.residue.as_ref().map(|residue| SavedResidue {
                 evidence: residue.evidence.clone(),
                 since: residue.since,
@@ -86,9 +86,11 @@ impl Record {
             cordon: saved
                 .cordon
                 .map(|SavedCordon { reason, since }| Cordon { reason, since }),
-            release: saved
-                .release
-                .map(|SavedRelease { since, until }| Release { since, until }),
+            release: saved.release.map(|SavedRelease { since, until }| Release {
+                since,
+                until,
+                own: false,
+            }),
             residue: saved.residue.map(|residue| Residue {
                 found: earlier(residue.ago, now),
                 evidence: residue.evidence,
@@ -104,6 +106,27 @@ impl Record {
         }
         record
     }
+
+    /// Takes over what an agent before this one kept, where that comes to hand when the device has
+    /// been looked at already: what is known of it since is newer.
+    pub fn inherit(&mut self, saved: Saved, continuity: Continuity, policy: &Policy, now: Now) {
+        let mut old = Self::restore(saved, continuity, policy, now);
+        // It was away, and was seen since.
+        if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
+            old.reset(policy);
+        }
+        old.standing
+            .retain(|check, _| check.tier() != Tier::Present);
+        old.events.append(&mut self.events);
+        old.standing.append(&mut self.standing);
+        old.begun.append(&mut self.begun);
+        self.events = old.events;
+        self.standing = old.standing;
+        self.begun = old.begun;
+        self.counters.nvlink = self.counters.nvlink.or(old.counters.nvlink);
+        self.cordon = self.cordon.take().or(old.cordon);
+        self.residue = self.residue.take().or(old.residue);
+    }
 }
 
 // === impl Flap ===
@@ -112,13 +135,13 @@ impl Flap {
     fn name(self) -> &'static str {
         match self {
             Self::Check(check) => check.name(),
-            Self::Residue => RESIDUE,
+            Self::Residue => SavedBegun::RESIDUE,
         }
     }
 
     fn named(name: &str) -> Option<Self> {
         match name {
-            RESIDUE => Some(Self::Residue),
+            SavedBegun::RESIDUE => Some(Self::Residue),
             name => Check::named(name).map(Self::Check),
         }
     }

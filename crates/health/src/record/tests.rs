@@ -66,8 +66,11 @@ impl Bench {
         panic!("it never comes back: {:?}", self.verdict());
     }
 
+    /// Takes in an XID, and says whether the device is out then.
     fn xid(&mut self, number: u64) -> bool {
-        self.record.xid(number, &self.policy, at(self.second))
+        let event = Event::Xid(number);
+        self.record.happen(event, &self.policy, at(self.second));
+        self.state() == State::Unhealthy
     }
 
     fn read(&mut self, values: Values) -> &mut Self {

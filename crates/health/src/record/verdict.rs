@@ -20,8 +20,8 @@ impl Record {
             }
             None => verdict.warnings.push(cause),
         };
-        for cause in self.in_hand(now) {
-            add(Some(State::Maintenance), cause);
+        for (state, cause) in self.in_hand(now) {
+            add(state, cause);
         }
         for (weight, cause) in self.told(policy, now) {
             add((weight == Weight::Out).then_some(State::Unhealthy), cause);
@@ -37,32 +37,6 @@ impl Record {
         verdict
     }
 
-    /// In how much time the verdict changes if nothing else happens.
-    pub fn next_change(&self, policy: &Policy, now: Now) -> Option<Duration> {
-        let lasting = |(check, standing): (&Check, &Standing)| {
-            let limit = match check {
-                Check::NotAnswering => policy.unanswered,
-                Check::FabricJoining => policy.thresholds.fabric_join,
-                Check::MonitorDown if policy.monitor_loss.then == OnLoss::Drain => {
-                    policy.monitor_loss.after
-                }
-                _ => return None,
-            };
-            limit.checked_sub(standing.began.ago(now))
-        };
-        let release = self
-            .release
-            .and_then(|release| Duration::try_from(release.until.duration_since(now.wall)).ok());
-        let ends = [
-            self.warning_left(policy, now),
-            self.residue_left(policy, now),
-            release,
-        ];
-        let ends = ends.into_iter().flatten();
-        let lasting = self.standing.iter().filter_map(lasting);
-        ends.chain(lasting).filter(|left| !left.is_zero()).min()
-    }
-
     /// In how much time a device on which a foreign process was is given back.
     pub(super) fn residue_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
         let found = self.residue.as_ref()?.found;
@@ -75,11 +49,11 @@ impl Record {
         policy.hold_down.doubled(policy.residue, times)
     }
 
-    /// What an operator does with the device.
-    fn in_hand(&self, now: Now) -> Vec<Cause> {
+    /// What an operator, or the agent itself, does with the device, and the state that follows.
+    fn in_hand(&self, now: Now) -> Vec<(Option<State>, Cause)> {
         let mut causes = Vec::new();
         if let Some(cordon) = &self.cordon {
-            causes.push(Cause {
+            let cause = Cause {
                 kind: CauseKind::Cordoned,
                 evidence: match cordon.reason.trim() {
                     "" => "an operator cordoned it".to_owned(),
@@ -87,25 +61,39 @@ impl Record {
                 },
                 since: cordon.since,
                 ends_when: "an operator uncordons it".to_owned(),
-            });
+            };
+            causes.push((Some(State::Maintenance), cause));
         }
         if let Some(release) = self.release {
-            let (evidence, ends_when) = match now.wall < release.until {
-                true => (
+            let maintenance = Some(State::Maintenance);
+            let lasts = now.wall < release.until;
+            let (state, evidence, ends_when) = match (lasts, release.own) {
+                (true, true) => (
+                    None,
+                    "it is being reset before a container starts on it; nobody looks at it",
+                    format!(
+                        "a probe has looked at it; {:.0} at the latest",
+                        release.until
+                    ),
+                ),
+                (true, false) => (
+                    maintenance,
                     "an operator has it; nobody looks at it",
                     format!("the operator is done, or it is {:.0}", release.until),
                 ),
-                false => (
+                (false, _) => (
+                    maintenance,
                     "it was released, and no probe has looked at it since",
                     "a probe has looked at it".to_owned(),
                 ),
             };
-            causes.push(Cause {
+            let cause = Cause {
                 kind: CauseKind::Released,
                 evidence: evidence.to_owned(),
                 since: release.since,
                 ends_when,
-            });
+            };
+            causes.push((state, cause));
         }
         causes
     }

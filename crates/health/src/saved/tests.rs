@@ -1,13 +1,22 @@
+mod prune;
+
+use std::time::Duration;
+
 use rstest::rstest;
 
 use super::*;
 use crate::{Event, Now, Policy, Record};
 
-fn now() -> Now {
+fn at(seconds: u64) -> Now {
+    let uptime = Duration::from_secs(seconds);
     Now {
-        wall: Timestamp::UNIX_EPOCH,
-        uptime: std::time::Duration::ZERO,
+        wall: Timestamp::UNIX_EPOCH + uptime,
+        uptime,
     }
+}
+
+fn now() -> Now {
+    at(0)
 }
 
 fn file() -> SavedFile {

@@ -93,23 +93,6 @@ impl Numbers {
         Self::Some(BTreeSet::new())
     }
 
-    /// Reads a list as NVIDIA's device plugin does: numbers with commas between them; `all` or
-    /// `xids` is every XID and ends the list. Returns what was not understood, too.
-    pub fn parse(list: &str) -> (Self, Vec<String>) {
-        let (mut numbers, mut strange) = (BTreeSet::new(), Vec::new());
-        for token in list.split(',').map(|token| token.trim().to_lowercase()) {
-            match token.as_str() {
-                "" => {}
-                "all" | "xids" => return (Self::All, strange),
-                number => match number.parse() {
-                    Ok(number) => drop(numbers.insert(number)),
-                    Err(_) => strange.push(token),
-                },
-            }
-        }
-        (Self::Some(numbers), strange)
-    }
-
     /// Whether it has this XID.
     pub fn has(&self, number: u64) -> bool {
         match self {

@@ -11,7 +11,7 @@ use std::{
 use grant::cdi::{CLASSES, Spec, VENDOR};
 use serde::Serialize;
 
-use super::{Evidence, text};
+use super::text;
 
 /// The permissions of a spec file: for everybody to read.
 const MODE: u32 = 0o644;
@@ -34,8 +34,6 @@ pub(super) struct Outcome {
     pub(super) names: BTreeSet<String>,
     /// One row for each file that is there or should be.
     pub(super) files: Vec<FileStatus>,
-    /// What is known of the container runtime.
-    pub(super) runtime: Evidence,
     /// Whether the disk did not answer.
     pub(super) late: bool,
 }

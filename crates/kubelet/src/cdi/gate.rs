@@ -4,18 +4,25 @@
 use std::sync::Arc;
 
 use config::{Handover, ListStrategy, Pool};
-use grant::{Runtime, cdi_names, resolve_lists};
+use grant::{Reason, Runtime, cdi_names, resolve_lists};
 use pool::{Offer, Offers, Unit};
 
-use super::{folder::Outcome, status::ListStatus};
+use super::{Evidence, folder::Outcome, status::ListStatus};
+
+/// What is known of those on the way from a name to a container.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) runtime: Evidence,
+    pub(super) kubelet: Evidence,
+}
 
 /// The offers with what is on the disk, and how the runtime is told for each of them.
-pub(super) fn gate(draft: &Offers, outcome: &Outcome) -> (Offers, Vec<ListStatus>) {
+pub(super) fn gate(draft: &Offers, outcome: &Outcome, known: &Known) -> (Offers, Vec<ListStatus>) {
     let mut lists = Vec::new();
     let offers = draft.iter().map(|offer| match may_use(offer) {
         false => Arc::clone(offer),
         true => {
-            let (offer, status) = one(offer, outcome);
+            let (offer, status) = one(offer, outcome, known);
             lists.push(status);
             Arc::new(offer)
         }
@@ -23,7 +30,7 @@ pub(super) fn gate(draft: &Offers, outcome: &Outcome) -> (Offers, Vec<ListStatus
     (offers.collect(), lists)
 }
 
-fn one(offer: &Offer, outcome: &Outcome) -> (Offer, ListStatus) {
+fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
     let missing: Vec<Option<String>> = offer
         .units
         .iter()
@@ -31,7 +38,8 @@ fn one(offer: &Offer, outcome: &Outcome) -> (Offer, ListStatus) {
         .collect();
     let runtime = Runtime {
         cdi_spec: missing.iter().all(Option::is_none),
-        cdi_devices: outcome.runtime.supported,
+        cdi_devices: known.runtime.supported,
+        kubelet: known.kubelet.supported,
     };
     let found = resolve_lists(&offer.pool.handover, runtime);
     let cdi = [ListStrategy::CdiCri, ListStrategy::CdiAnnotations];
@@ -40,9 +48,18 @@ fn one(offer: &Offer, outcome: &Outcome) -> (Offer, ListStatus) {
         resource: offer.resource.clone(),
         strategies: found.strategies.clone(),
         reason: found.reason,
-        why: match offer.pool.handover.lists.contains(&ListStrategy::Auto) {
-            true => format!("{}: {}", found.reason, outcome.runtime.reason),
-            false => found.reason.to_string(),
+        why: match found.reason {
+            Reason::Configured => found.reason.to_string(),
+            Reason::NoSpec => {
+                let first = missing.iter().flatten().next();
+                format!("{}: {}", found.reason, first.map_or("", |why| why))
+            }
+            Reason::NoCdi => format!("{}: {}", found.reason, known.runtime.reason),
+            Reason::NoKubelet => format!("{}: {}", found.reason, known.kubelet.reason),
+            Reason::Cdi => format!(
+                "{}: {}; {}",
+                found.reason, known.kubelet.reason, known.runtime.reason
+            ),
         },
     };
     let units = offer.units.iter().cloned().zip(missing);

@@ -141,7 +141,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 // === impl Evidence ===
 
 impl Evidence {
-    fn new(supported: bool, reason: impl Into<String>) -> Self {
+    pub(super) fn new(supported: bool, reason: impl Into<String>) -> Self {
         Self {
             supported,
             reason: reason.into(),

@@ -16,10 +16,14 @@ pub struct Status {
     pub dir: PathBuf,
     /// The files that are there or should be.
     pub files: Vec<FileStatus>,
+    /// How many containers the kubelet has in its record that were started with names of them.
+    pub containers: usize,
     /// What containers will miss, and the like.
     pub notes: Vec<String>,
     /// What is known of the container runtime.
     pub runtime: Evidence,
+    /// What is known of the kubelet.
+    pub kubelet: Evidence,
     /// How the runtime is told which devices, for each resource that may use CDI.
     pub lists: Vec<ListStatus>,
 }

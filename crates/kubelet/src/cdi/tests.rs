@@ -1,24 +1,35 @@
 //! Offers in, files and offers out.
 
+mod auto;
+mod kept;
+
 use std::path::Path;
 
 use config::{Handover, ListStrategy, Pool, RuntimeSupport};
+use grant::cdi::{CLASSES, Spec, Wish, specs};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Verdict};
+use model::{
+    Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase, Verdict,
+};
 use pool::{Offer, Unit, UnitId};
 use rstest::rstest;
 use tempfile::TempDir;
-use tokio::task::JoinSet;
+use tokio::{
+    task::{JoinSet, spawn_blocking},
+    time::timeout,
+};
 
-use super::*;
+use super::{folder::Wanted, memory::VENDOR, *};
 
 const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
+const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 
 /// The stage at work, in a folder of its own.
 struct Stage {
     drafts: watch::Sender<Offers>,
     pools: watch::Sender<Pools>,
+    caller: watch::Sender<Option<String>>,
     offers: watch::Receiver<Offers>,
     status: watch::Receiver<Status>,
     folder: TempDir,
@@ -37,19 +48,21 @@ impl Stage {
         };
         let settings = Settings {
             check: Duration::from_millis(200),
-            ..Settings::new(cdi, folder.path().to_owned())
+            ..Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned())
         };
         let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
         let (drafts, pools) = (
             watch::Sender::new(Offers::default()),
             watch::Sender::new(pools(lists)),
         );
+        let caller = watch::Sender::default();
         let (offers, status) = (watch::Sender::default(), watch::Sender::default());
         let (came, told) = (offers.subscribe(), status.subscribe());
         let wires = Wires {
             snapshots: watch::Sender::new(empty).subscribe(),
             pools: pools.subscribe(),
             drafts: drafts.subscribe(),
+            caller: caller.subscribe(),
             offers,
             status,
         };
@@ -58,6 +71,7 @@ impl Stage {
         Self {
             drafts,
             pools,
+            caller,
             offers: came,
             status: told,
             folder,
@@ -78,6 +92,25 @@ impl Stage {
         let first = |offers: &Offers| offers.iter().any(|offer| offer.units.len() == cards.len());
         let found = timeout(LONG, self.offers.wait_for(first)).await.unwrap();
         Arc::clone(&found.unwrap()[0])
+    }
+
+    /// The names of the spec on the disk.
+    fn names(&self) -> Vec<String> {
+        let text = fs_err::read_to_string(self.file()).unwrap_or_default();
+        let spec: Option<Spec> = serde_json::from_str(&text).ok();
+        let names = spec.iter().flat_map(Spec::names);
+        names.map(|name| name.replace(KIND, "")).collect()
+    }
+
+    /// Waits until the spec has these names; with none it is not there.
+    async fn has(&self, names: &[&str]) {
+        let there = async {
+            while self.names() != names {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let there = timeout(LONG, there).await;
+        assert!(there.is_ok(), "{names:?} expected: {:?}", self.names());
     }
 
     async fn until(&mut self, wanted: impl Fn(&Status) -> bool) -> Status {
@@ -211,30 +244,6 @@ async fn without_a_spec_units_are_unhealthy_and_say_why(#[case] lists: &[ListStr
     timeout(LONG, healed).await.unwrap().unwrap();
 }
 
-#[rstest]
-#[case::all_known(Supported, nothing, CdiCri)]
-#[case::no_runtime(Unsupported, nothing, Envvar)]
-#[case::no_evidence(RuntimeSupport::Auto, nothing, Envvar)]
-#[case::no_spec(Supported, blocked, Envvar)]
-#[tokio::test]
-async fn auto_is_decided_and_never_blocks(
-    #[case] runtime: RuntimeSupport,
-    #[case] prepare: fn(&Path),
-    #[case] list: ListStrategy,
-) {
-    let mut stage = Stage::start(&[Auto], runtime, prepare);
-    let offer = stage.offer(&["a"]).await;
-    assert_eq!(offer.pool.handover.lists, [list]);
-    assert_eq!(offer.healthy(), 1);
-    let status = stage.until(|status| !status.lists.is_empty()).await;
-    assert_eq!(status.lists[0].strategies, [list]);
-    assert!(
-        status.lists[0].why.contains("auto is"),
-        "{:?}",
-        status.lists
-    );
-}
-
 #[tokio::test]
 async fn a_foreign_file_is_reported_and_stays() {
     let mut stage = Stage::start(&[CdiCri], Supported, |folder| {
@@ -250,18 +259,6 @@ async fn a_foreign_file_is_reported_and_stays() {
     assert_eq!(fs_err::read_to_string(stage.file()).unwrap(), "mine");
     let status = stage.until(|status| !status.files.is_empty()).await;
     assert!(status.files[0].problem.is_some());
-}
-
-#[tokio::test]
-async fn a_spec_goes_when_no_pool_asks_for_it_and_offers_pass_as_they_are() {
-    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
-    stage.offer(&["a"]).await;
-    assert!(stage.file().exists());
-    stage.pools.send_replace(pools(&[Envvar]));
-    let offer = stage.offer(&["a", "b"]).await;
-    assert_eq!(offer.pool.handover.lists, [Envvar]);
-    stage.until(|status| status.files.is_empty()).await;
-    assert!(!stage.file().exists());
 }
 
 #[tokio::test]
@@ -326,7 +323,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away() {
         dir: folder.path().to_owned(),
         ..config::Config::default().cdi
     };
-    let settings = Settings::new(cdi, folder.path().to_owned());
+    let settings = Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned());
     let spec = specs(
         &offer(&[CdiCri], &["a"]).snapshot,
         &Wish::default(),
@@ -339,10 +336,8 @@ async fn a_disk_that_hangs_later_takes_no_name_away() {
     let good = memory.settle(&settings, wanted.clone(), true).await;
     assert!(!good.names.is_empty() && !good.late);
     let (end, hung) = std::sync::mpsc::channel::<()>();
-    memory.pending = Some(spawn_blocking(move || {
-        let _ = hung.recv();
-        Outcome::default()
-    }));
+    let hung = spawn_blocking(move || hung.recv());
+    memory.pending = Some(hung.abort_handle());
     for _ in 0..2 {
         let late = memory.settle(&settings, wanted.clone(), true).await;
         assert_eq!(late.names, good.names);

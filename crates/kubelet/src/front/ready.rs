@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     plugin::{Memory, Plugin},
     server::Server,
+    service::Shared,
     wait::{changed, until},
 };
 use crate::{api::KUBELET_SOCKET, socket::TooLong, status::Phase};
@@ -133,9 +134,12 @@ impl Plugin {
         let name = self.name()?;
         self.kept.sockets.fetch_add(1, Ordering::Relaxed);
         let bound = Bound::bind(&self.settings.dir.join(&name))?;
-        let clock = Arc::clone(&self.kept.clock);
-        let prepare = self.settings.prepare.clone();
-        let server = Server::start(bound, self.served.clone(), clock, prepare);
+        let shared = Shared {
+            clock: Arc::clone(&self.kept.clock),
+            prepare: self.settings.prepare.clone(),
+            caller: self.settings.caller.clone(),
+        };
+        let server = Server::start(bound, self.served.clone(), shared);
         Ok((server, name))
     }
 

@@ -1,13 +1,9 @@
 //! The server of one registration: a socket of its own, and a way to stop that always ends.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
 use host::socket::{Bound, File};
-use place::Clock;
 use tokio::{
     net::UnixListener,
     sync::watch,
@@ -17,10 +13,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server as Grpc;
 
-use super::{
-    prepare::Prepare,
-    service::{Line, Served, Service},
-};
+use super::service::{Line, Served, Service, Shared};
 use crate::{api::deviceplugin::device_plugin_server::DevicePluginServer, socket::Connection};
 
 /// How long to wait before the next accept after one failed, e.g. for lack of file descriptors.
@@ -45,14 +38,13 @@ impl Server {
     pub(crate) fn start(
         bound: Bound,
         served: watch::Receiver<Arc<Served>>,
-        clock: Arc<Mutex<Clock>>,
-        prepare: Option<Arc<dyn Prepare>>,
+        shared: Shared,
     ) -> Self {
         let (listener, file) = bound.split();
         let (close, cut) = (CancellationToken::new(), CancellationToken::new());
         let line = Arc::new(watch::Sender::new(Line::default()));
         let receiver = line.subscribe();
-        let service = Service::new(served, line, close.clone(), clock, prepare);
+        let service = Service::new(served, line, close.clone(), shared);
         let serving = Grpc::builder()
             .add_service(DevicePluginServer::new(service))
             .serve_with_incoming_shutdown(

@@ -59,9 +59,17 @@ pub(crate) struct Service {
     served: watch::Receiver<Arc<Served>>,
     line: Arc<watch::Sender<Line>>,
     cancel: CancellationToken,
+    shared: Shared,
+}
+
+/// What the services of a resource share, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
     /// Held for a moment only, to read or to note.
-    clock: Arc<Mutex<Clock>>,
-    prepare: Option<Arc<dyn Prepare>>,
+    pub(crate) clock: Arc<Mutex<Clock>>,
+    pub(crate) prepare: Option<Arc<dyn Prepare>>,
+    /// What the kubelet's calls say of it.
+    pub(crate) caller: watch::Sender<Option<String>>,
 }
 
 /// Why a call is refused.
@@ -112,15 +120,13 @@ impl Service {
         served: watch::Receiver<Arc<Served>>,
         line: Arc<watch::Sender<Line>>,
         cancel: CancellationToken,
-        clock: Arc<Mutex<Clock>>,
-        prepare: Option<Arc<dyn Prepare>>,
+        shared: Shared,
     ) -> Self {
         Self {
             served,
             line,
             cancel,
-            clock,
-            prepare,
+            shared,
         }
     }
 
@@ -130,7 +136,26 @@ impl Service {
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
         // A clock that somebody panicked over is still a clock.
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        let clock = &self.shared.clock;
+        clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Tells what a call of the kubelet's says of it.
+    fn tell(&self, request: &Request<Empty>) {
+        let agent = request.metadata().get("user-agent");
+        let agent = agent.and_then(|agent| agent.to_str().ok());
+        let new = agent.unwrap_or_default();
+        self.caller.send_if_modified(|known| {
+            let is_new = known.as_deref() != Some(new);
+            if is_new {
+                *known = Some(new.to_owned());
+            }
+            is_new
+        });
     }
 }
 
@@ -148,12 +173,16 @@ impl DevicePlugin for Service {
 
     async fn list_and_watch(
         &self,
-        _: Request<Empty>,
+        request: Request<Empty>,
     ) -> Result<Response<Self::ListAndWatchStream>, Status> {
         if let Err(error) = &self.served.borrow().list {
             return Err(Error::from(error.clone()).into());
         }
         let hang_up = HangUp::pick_up(&self.line);
+        // Others who look do not speak for the kubelet.
+        if hang_up.0.is_some() {
+            self.shared.tell(&request);
+        }
         let lists = lists(self.served.clone()).take_until(self.cancel.clone().cancelled_owned());
         let lists = lists.map(move |list| {
             let _held = &hang_up;
@@ -191,7 +220,7 @@ impl DevicePlugin for Service {
         request: Request<PreStartContainerRequest>,
     ) -> Result<Response<PreStartContainerResponse>, Status> {
         let offer = self.offer();
-        if let Some(prepare) = self.prepare.as_ref().filter(|_| is_wanted(&offer)) {
+        if let Some(prepare) = self.shared.prepare.as_ref().filter(|_| is_wanted(&offer)) {
             let devices = devices(&offer, &request.into_inner().device_ids)?;
             let resource = offer.resource.to_string();
             let prepared = prepare.prepare(offer, devices).await;

@@ -2,77 +2,18 @@
 
 use std::sync::Arc;
 
-use kubelet::{
-    Phase,
-    api::deviceplugin::{
-        AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
-        PreStartContainerRequest, PreferredAllocationRequest,
-    },
-    front::{Prepare, Preparing, Settings},
+use kubelet::api::deviceplugin::{
+    AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
+    PreStartContainerRequest, PreferredAllocationRequest,
 };
 use pool::{Offer, Offers, UnitId};
 use rstest::rstest;
-use tempfile::TempDir;
 use tonic::Code;
 
 use crate::{
-    node::{GPU, Node, cards},
-    registrar::{Plugin, Registrar, next},
+    node::{GPU, cards},
+    setting::setting,
 };
-
-struct Setting {
-    node: Node,
-    plugin: Plugin,
-    stream: tonic::Streaming<kubelet::api::deviceplugin::ListAndWatchResponse>,
-    kubelet: Registrar,
-    _dir: TempDir,
-}
-
-/// Lets nobody onto the second card.
-#[derive(Debug)]
-struct Doorkeeper;
-
-impl Prepare for Doorkeeper {
-    fn prepare(&self, _: Arc<Offer>, devices: Vec<model::DeviceId>) -> Preparing {
-        let taken = devices.iter().any(|device| device.as_str() == "GPU-0001");
-        let answer = match taken {
-            true => Err("process 7 is on it".to_owned()),
-            false => Ok(()),
-        };
-        Box::pin(std::future::ready(answer))
-    }
-}
-
-/// Offers whose devices are looked at before a container starts.
-fn guarded(offers: Offers) -> Offers {
-    let guard = |offer: &Arc<Offer>| {
-        let mut pool = config::Pool::clone(&offer.pool);
-        pool.pre_start.mode = config::PreStartMode::Check;
-        Arc::new(Offer {
-            pool: Arc::new(pool),
-            ..Offer::clone(offer)
-        })
-    };
-    offers.iter().map(guard).collect()
-}
-
-async fn setting(offers: Offers) -> Setting {
-    let dir = tempfile::tempdir().unwrap();
-    let mut kubelet = Registrar::start(dir.path());
-    let settings = Settings {
-        prepare: Some(Arc::new(Doorkeeper)),
-        ..Settings::new(dir.path())
-    };
-    let node = Node::with(settings, offers);
-    let (plugin, stream) = kubelet.admit().await;
-    Setting {
-        node,
-        plugin,
-        stream,
-        kubelet,
-        _dir: dir,
-    }
-}
 
 fn ids(ids: &[&str]) -> Vec<String> {
     ids.iter().map(ToString::to_string).collect()
@@ -97,6 +38,19 @@ fn preference(available: &[&str], required: &[&str], size: i32) -> PreferredAllo
             allocation_size: size,
         }],
     }
+}
+
+/// Offers whose devices are looked at before a container starts.
+fn guarded(offers: Offers) -> Offers {
+    let guard = |offer: &Arc<Offer>| {
+        let mut pool = config::Pool::clone(&offer.pool);
+        pool.pre_start.mode = config::PreStartMode::Check;
+        Arc::new(Offer {
+            pool: Arc::new(pool),
+            ..Offer::clone(offer)
+        })
+    };
+    offers.iter().map(guard).collect()
 }
 
 #[tokio::test]
@@ -137,50 +91,6 @@ async fn options_that_change_are_registered_anew() {
     let (mut plugin, _stream) = at.kubelet.admit().await;
     let options = plugin.get_device_plugin_options(Empty {}).await.unwrap();
     assert!(options.into_inner().pre_start_required);
-}
-
-#[tokio::test]
-async fn the_list_is_complete_at_once_and_sent_again_only_when_it_changed() {
-    let mut at = setting(cards(3, &[1])).await;
-    let first = next(&mut at.stream).await;
-    let seen: Vec<_> = first
-        .iter()
-        .map(|device| {
-            let topology = device.topology.as_ref();
-            let numa = topology.map(|t| t.nodes.iter().map(|n| n.id).collect::<Vec<_>>());
-            (device.id.as_str(), device.health.as_str(), numa)
-        })
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            ("GPU-0000", "Healthy", Some(vec![0])),
-            ("GPU-0001", "Unhealthy", Some(vec![1])),
-            ("GPU-0002", "Healthy", None),
-        ]
-    );
-
-    // The same again is not sent, so the next list is the one after it.
-    at.node.offers.send_replace(cards(3, &[1]));
-    at.node.shows("unchanged", |row| row.healthy == 2).await;
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    at.node.offers.send_replace(cards(3, &[]));
-    let healthy = next(&mut at.stream).await;
-    assert!(healthy.iter().all(|device| device.health == "Healthy"));
-    let row = at.node.shows("healthy", |row| row.healthy == 3).await;
-    assert_eq!((row.units, row.registrations), (3, 1));
-}
-
-#[tokio::test]
-async fn a_resource_that_vanishes_keeps_its_plugin_with_an_empty_list() {
-    let mut at = setting(cards(2, &[])).await;
-    assert_eq!(next(&mut at.stream).await.len(), 2);
-    at.node.offers.send_replace(Arc::new([]));
-    assert!(next(&mut at.stream).await.is_empty());
-    at.node.shows("empty", |row| row.units == 0).await;
-    at.node.offers.send_replace(cards(1, &[]));
-    assert_eq!(next(&mut at.stream).await.len(), 1);
-    assert_eq!(at.node.reaches(Phase::Registered).await.registrations, 1);
 }
 
 #[tokio::test]
@@ -376,58 +286,6 @@ async fn a_preference_that_cannot_be_met_is_refused_precisely(
         .unwrap_err();
     assert_eq!(status.code(), code, "{status}");
     assert!(status.message().contains(part), "{status}");
-}
-
-/// More units than the kubelet takes in one message.
-fn huge() -> Offers {
-    let offer = &cards(1, &[])[0];
-    let unit = &offer.units[0];
-    let units = (0..100_000)
-        .map(|n| pool::Unit {
-            id: UnitId::new(format!("GPU-with-a-long-name-{n:030}")),
-            ..unit.clone()
-        })
-        .collect();
-    Arc::new([Arc::new(Offer {
-        units,
-        ..Offer::clone(offer)
-    })])
-}
-
-#[tokio::test]
-async fn a_list_that_is_too_large_is_withheld_and_the_reason_shown() {
-    let mut at = setting(cards(2, &[])).await;
-    assert_eq!(next(&mut at.stream).await.len(), 2);
-    at.node.offers.send_replace(huge());
-    let row = at
-        .node
-        .shows("withheld", |row| row.withheld.is_some())
-        .await;
-    let reason = row.withheld.unwrap();
-    assert!(
-        reason.contains("100000 units") && reason.contains("4194304"),
-        "{reason}"
-    );
-
-    let refused = at.plugin.list_and_watch(Empty {}).await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    // The stream of before goes on with the next list that fits.
-    at.node.offers.send_replace(cards(3, &[]));
-    assert_eq!(next(&mut at.stream).await.len(), 3);
-    at.node.shows("sent", |row| row.withheld.is_none()).await;
-}
-
-#[tokio::test]
-async fn nothing_is_registered_while_the_list_is_too_large() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut kubelet = Registrar::start(dir.path());
-    let node = Node::with(Settings::new(dir.path()), huge());
-    let row = node.reaches(Phase::Failed).await;
-    assert!(row.message.contains("at most 4194304"), "{}", row.message);
-    node.offers.send_replace(cards(1, &[]));
-    let (_plugin, mut stream) = kubelet.admit().await;
-    assert_eq!(next(&mut stream).await.len(), 1);
-    assert_eq!(node.reaches(Phase::Registered).await.resource.as_str(), GPU);
 }
 
 #[tokio::test]

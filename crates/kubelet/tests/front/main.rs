@@ -4,8 +4,10 @@
 
 mod node;
 mod registrar;
+mod setting;
 
 mod calls;
 mod lifecycle;
+mod list;
 mod overlap;
 mod recovery;

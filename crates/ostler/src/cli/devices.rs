@@ -154,8 +154,8 @@ async fn first_look(
     }
 }
 
-/// Whether it is the device of a Tegra board, of which there are no samples, nor driver files.
-pub(super) fn is_tegra(entry: &Entry) -> bool {
+/// Whether it is the device of a Tegra board, of which there are no samples.
+fn is_tegra(entry: &Entry) -> bool {
     entry.device.id.as_str() == "tegra"
 }
 

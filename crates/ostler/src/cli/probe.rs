@@ -78,6 +78,10 @@ struct Nvidia {
     #[arg(long, value_name = "TIME", default_value = "10m", help_heading = CHECKS)]
     deep_limit: Period,
 
+    /// How long ago the last run of the --deep-command was: the next is a period after it
+    #[arg(long, value_name = "SECONDS", default_value = "0", help_heading = CHECKS)]
+    deep_last_ago: u64,
+
     /// Say in the samples which processes compute on a device
     #[arg(long)]
     processes: bool,
@@ -106,7 +110,7 @@ struct Nvidia {
     #[arg(long)]
     driver_files: bool,
 
-    /// The same, but not at the first look
+    /// The same, but not in the first report
     #[arg(long)]
     driver_files_later: bool,
 
@@ -170,7 +174,7 @@ impl Nvidia {
         let settings = child::Settings {
             period: self.period.get(),
             events: !self.no_events,
-            links: !self.no_links,
+            links: child::Settings::default().links.filter(|_| !self.no_links),
             checks: child::Periods {
                 working: self.working_period,
                 performing: self.performing_period,
@@ -181,6 +185,7 @@ impl Nvidia {
                     command: self.deep_command,
                     period: self.deep_period,
                     limit: self.deep_limit.get(),
+                    last_ago: Duration::from_secs(self.deep_last_ago),
                 },
             ),
             supervised: self.child,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile};
+use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
+use jiff::Timestamp;
 use model::{Device, DeviceId};
+use probe::Sighting;
 
 use super::{Inventory, State, known::Known};
 
-/// The most devices that are waited for.
-const MOST: usize = 256;
+/// The name of all cards in the file, where they are released.
+pub(super) const ALL: &str = "all";
 
 /// What was kept of devices that are not there.
 #[derive(Debug, Default)]
@@ -66,20 +68,16 @@ impl Waiting {
     }
 
     /// Keeps what is known of a device that is not listed any more.
-    pub(super) fn put(&mut self, known: &Known, now: Now) {
-        if self.gone.len() < MOST {
-            self.gone.insert(known.device.id.clone(), save(known, now));
-        }
+    pub(super) fn put(&mut self, known: &Known, policy: &Policy, now: Now) {
+        self.gone.insert(known.device.id.clone(), save(known, now));
+        prune(&mut self.gone, policy, now);
     }
 
     /// A backend's driver was loaded anew since its devices went.
     pub(super) fn reloaded(&mut self, backend: &str, (policy, now): (&Policy, Now)) {
         let gone = self.gone.values_mut();
         for saved in gone.filter(|saved| saved.backend == backend) {
-            let mut record = Record::restore(std::mem::take(saved), SAME, policy, now);
-            record.reloaded(policy);
-            *saved = record.save(now);
-            backend.clone_into(&mut saved.backend);
+            renew(saved, SAME, (policy, now), |record| record.reloaded(policy));
         }
     }
 
@@ -88,18 +86,15 @@ impl Waiting {
         &self,
         boot_id: &str,
         drivers: &BTreeMap<String, String>,
-        (policy, now): (&Policy, Now),
+        at: (&Policy, Now),
     ) -> BTreeMap<DeviceId, Saved> {
-        let renew = |(id, saved): (&DeviceId, &Saved)| {
+        let mut devices = self.file.devices.clone();
+        for saved in devices.values_mut() {
             let backend = &saved.backend;
             let instance = drivers.get(backend).map(String::as_str);
             let continuity = self.file.continuity(boot_id, backend, instance);
-            let record = Record::restore(saved.clone(), continuity, policy, now);
-            let mut renewed = record.save(now);
-            renewed.backend.clone_from(backend);
-            (id.clone(), renewed)
-        };
-        let mut devices: BTreeMap<_, _> = self.file.devices.iter().map(renew).collect();
+            renew(saved, continuity, at, |_| {});
+        }
         devices.extend(self.gone.clone());
         devices
     }
@@ -113,24 +108,68 @@ impl Inventory {
         file.boot_id == self.boot_id
     }
 
-    /// Takes over what an earlier agent left.
-    pub(super) fn restore(&mut self, state: State) {
-        let file = state.health;
-        self.history = History::from_entries(file.history.clone());
+    /// Whether an operator had this since the agent runs: a card, or all of them.
+    pub(super) fn has_released(&self, name: &str) -> bool {
+        self.released.contains(name) || self.released.contains(ALL)
+    }
+
+    /// What is kept is for another file from now on.
+    pub(super) fn move_out(&mut self) {
+        self.waiting.has_file = false;
+        self.dirty = true;
+    }
+
+    /// Takes over what an earlier agent left. What this one knows by now is newer.
+    pub(super) fn restore(&mut self, state: State, now: Now) {
+        let State { health, facts, .. } = state;
+        let mut file = health;
         let same_boot = self.is_of_this_boot(&file);
-        self.drivers.clear();
+        self.dirty |= !same_boot || !self.known.is_empty();
+        let history = file.history.drain(..);
+        self.history = History::from_entries(history.chain(self.history.iter().cloned()));
         if same_boot {
-            self.drivers.clone_from(&file.drivers);
+            let mut drivers = file.drivers.clone();
+            drivers.append(&mut self.drivers);
+            self.drivers = drivers;
         }
-        self.dirty |= !same_boot;
-        let facts = state.facts.into_values();
+        file.devices.retain(|id, _| !self.vouched.contains(id));
+        for saved in file.devices.values_mut() {
+            saved.seen.get_or_insert(now.wall);
+        }
+        let at = (&self.policy, now);
+        self.waiting.gone = self.waiting.devices(&self.boot_id, &self.drivers, at);
+        self.inherit(&mut file, now);
+        let facts = facts.into_values();
         let facts = facts.filter_map(|facts| serde_json::from_value(facts).ok());
-        self.waiting = Waiting {
-            file,
-            gone: BTreeMap::new(),
-            facts: facts.filter(|_| same_boot).collect(),
-            has_file: true,
+        self.waiting.facts = facts.filter(|_| same_boot).collect();
+        self.waiting.file = file;
+        self.waiting.has_file = true;
+        // What was not known may be missing in what was seen.
+        for picture in std::mem::take(&mut self.pictures).into_values() {
+            self.see(picture, now);
+        }
+    }
+
+    /// Takes over what a file has of devices that this agent has met.
+    fn inherit(&mut self, file: &mut SavedFile, now: Now) {
+        let (policy, drivers) = (&self.policy, &self.drivers);
+        let mut take = |id: &DeviceId, backend: &str| {
+            let saved = file.devices.remove(id)?;
+            let instance = drivers.get(backend).map(String::as_str);
+            Some((saved, file.continuity(&self.boot_id, backend, instance)))
         };
+        for (id, known) in &mut self.known {
+            if let Some((saved, continuity)) = take(id, &known.backend) {
+                known.record.inherit(saved, continuity, policy, now);
+            }
+        }
+        for (id, gone) in &mut self.waiting.gone {
+            if let Some((saved, continuity)) = take(id, &gone.backend) {
+                renew(gone, SAME, (policy, now), |record| {
+                    record.inherit(saved, continuity, policy, now);
+                });
+            }
+        }
     }
 
     /// What is to outlive the agent, if it changed since this was asked for last.
@@ -140,20 +179,11 @@ impl Inventory {
         }
         let at = (&self.policy, now);
         let mut devices = self.waiting.devices(&self.boot_id, &self.drivers, at);
-        for (id, known) in &self.known {
-            let saved = save(known, now);
-            if !is_blank(&saved) {
-                devices.insert(id.clone(), saved);
-            }
-        }
+        devices.extend(self.known.iter().map(|(id, k)| (id.clone(), save(k, now))));
+        prune(&mut devices, &self.policy, now);
         let mut drivers = self.waiting.file.drivers.clone();
         drivers.extend(self.drivers.clone());
-        let released = self.pictures.values().flat_map(|picture| {
-            let all = picture.released.all.iter();
-            let all = all.map(|release| ("all".to_owned(), release.until));
-            let cards = picture.released.cards.iter();
-            all.chain(cards.map(|(card, release)| (card.to_string(), release.until)))
-        });
+        let released = self.pictures.values().flat_map(releases);
         let sick = |known: &&Known| {
             let told = known.told.as_ref();
             told.is_some_and(|told| told.state != model::State::Healthy)
@@ -164,7 +194,7 @@ impl Inventory {
             let facts = serde_json::to_value(device).ok()?;
             Some((device.id.clone(), facts))
         });
-        let state = State {
+        let mut state = State {
             facts: facts.collect(),
             released: released.filter(|(_, until)| now.wall < *until).collect(),
             health: SavedFile {
@@ -176,6 +206,7 @@ impl Inventory {
                 ..SavedFile::default()
             },
         };
+        state.tidy();
         // Without a file, nothing is gained by one that says nothing.
         let worth = self.waiting.has_file || !state.is_empty();
         self.waiting.has_file |= worth;
@@ -183,11 +214,27 @@ impl Inventory {
     }
 }
 
-/// Whether nothing is held of a device.
-pub(super) fn is_blank(saved: &Saved) -> bool {
-    let mut blank = Saved::default();
-    blank.backend.clone_from(&saved.backend);
-    *saved == blank
+/// What nobody may look at in a picture, by its name in the file, and until when.
+pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, Timestamp)> {
+    let all = picture.released.all.iter();
+    let all = all.map(|release| (ALL.to_owned(), release.until));
+    let cards = picture.released.cards.iter();
+    all.chain(cards.map(|(card, release)| (card.to_string(), release.until)))
+}
+
+/// Has what is kept of a device as of now, with what was done to it since.
+fn renew(
+    saved: &mut Saved,
+    continuity: Continuity,
+    (policy, now): (&Policy, Now),
+    act: impl FnOnce(&mut Record),
+) {
+    let old = std::mem::take(saved);
+    let (backend, seen) = (old.backend.clone(), old.seen);
+    let mut record = Record::restore(old, continuity, policy, now);
+    act(&mut record);
+    *saved = record.save(now);
+    (saved.backend, saved.seen) = (backend, seen);
 }
 
 fn save(known: &Known, now: Now) -> Saved {

@@ -1,8 +1,8 @@
 //! What the config says of health → the rules by which verdicts are made.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use config::{Config, Mode, Weight, XidAction, XidSet, Xids};
+use config::{Config, Weight, XidAction, XidBase, XidSet};
 use health::{
     Action, HoldDown, MonitorLoss, OnLoss, Policy, Weights, XidPolicy,
     xid::{Base, Numbers},
@@ -12,9 +12,6 @@ use health::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) health: config::Health,
-    pub(crate) xids: Xids,
-    /// Whether XIDs mean what they mean to NVIDIA's device plugin.
-    pub(crate) upstream: bool,
 }
 
 // === impl Rules ===
@@ -24,14 +21,13 @@ impl Rules {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             health: config.health.clone(),
-            xids: config.xids.clone(),
-            upstream: config.mode == Mode::NvidiaDevicePlugin,
         }
     }
 
     /// In the words of `health`.
     pub(crate) fn policy(&self) -> Policy {
         let health = &self.health;
+        let causes = health.weights.causes.iter();
         let default = Policy::default();
         Policy {
             unanswered: health.unanswered_grace,
@@ -54,7 +50,9 @@ impl Rules {
                 performing: weight(health.weights.performing),
                 trend: weight(health.weights.trend),
                 deep: weight(health.weights.deep),
-                kinds: BTreeMap::new(),
+                kinds: causes
+                    .map(|(kind, heavy)| (*kind, weight(*heavy)))
+                    .collect(),
             },
             thresholds: thresholds(&health.thresholds),
             xid: self.xid(default.xid.warn_for),
@@ -62,18 +60,19 @@ impl Rules {
     }
 
     fn xid(&self, warn_for: Duration) -> XidPolicy {
-        let overrides = self.health.xids.iter();
+        let xids = &self.health.xids;
+        let actions = xids.actions.iter();
         XidPolicy {
-            base: match self.upstream {
-                true => Base::Upstream,
-                false => Base::Catalogue,
+            base: match xids.base {
+                XidBase::Catalogue => Base::Catalogue,
+                XidBase::Nvidia => Base::Upstream,
             },
-            overrides: overrides
+            overrides: actions
                 .map(|(number, meant)| (u64::from(*number), action(*meant)))
                 .collect(),
-            ignore: numbers(&self.xids.ignore),
-            heed: numbers(&self.xids.heed),
-            unknown: action(self.health.unknown_xids),
+            ignore: numbers(&xids.ignore),
+            heed: numbers(&xids.heed),
+            unknown: action(xids.unknown),
             warn_for,
         }
     }
@@ -120,6 +119,12 @@ fn numbers(set: &XidSet) -> Numbers {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use config::TierWeights;
+    use health::Check;
+    use model::{CauseKind, Tier};
+
     use super::*;
 
     /// With nothing said, both crates mean the same.
@@ -130,20 +135,39 @@ mod tests {
     }
 
     #[test]
-    fn in_drop_in_mode_xids_mean_what_they_mean_to_nvidias_plugin() {
-        let mut config = Config {
-            mode: Mode::NvidiaDevicePlugin,
-            ..Config::default()
-        };
+    fn with_nvidias_base_xids_mean_what_they_mean_to_nvidias_plugin() {
+        let mut config = Config::default();
+        config.health.xids.base = XidBase::Nvidia;
         let action = |config: &Config, xid| Rules::new(config).policy().xid.action(xid);
         assert!(action(&config, 94).takes_out());
         assert_eq!(action(&config, 109), Action::Ignore);
-        config.xids.ignore = XidSet::All;
-        config.xids.heed = XidSet::Some(vec![79]);
+        config.health.xids.ignore = XidSet::All;
+        config.health.xids.heed = XidSet::Some(vec![79]);
         assert!(
             action(&config, 79).takes_out(),
             "as the comment upstream promises"
         );
         assert_eq!(action(&config, 48), Action::Ignore);
+    }
+
+    /// The config can weigh exactly the causes of the checks that have a weight.
+    #[test]
+    fn a_weight_can_be_had_for_every_cause_that_a_check_of_a_tier_with_a_weight_finds() {
+        let weighed = Check::ALL.iter().filter(|c| c.tier() != Tier::Present);
+        let found: BTreeSet<CauseKind> = weighed.map(|check| check.kind()).collect();
+        assert_eq!(found, TierWeights::CAUSES.into());
+    }
+
+    #[test]
+    fn the_weight_of_a_cause_reaches_the_policy() {
+        let text = "health: {weights: {causes: {Temperature: out, NvLink: off}}}";
+        let file = config::parse("ostler.yaml", text).unwrap();
+        let config = Config::resolve(config::Overrides::default(), file);
+        let expected = [
+            (CauseKind::NvLink, health::Weight::Off),
+            (CauseKind::Temperature, health::Weight::Out),
+        ];
+        let policy = Rules::new(&config).policy();
+        assert_eq!(policy.weights.kinds, expected.into());
     }
 }

@@ -1,44 +1,22 @@
-//! What outlives the agent: one small file, replaced whole. A file that cannot be read, or makes
-//! no sense, is reported and left out of account; it is not replaced before somebody could save it.
+//! What outlives the agent: one small file, replaced whole, and never before what was in it is
+//! known. `read` has what an earlier agent left, `write` keeps the file.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+mod read;
+mod write;
+
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 use health::SavedFile;
 use jiff::Timestamp;
 use model::DeviceId;
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{
-    sync::watch,
-    task::{JoinHandle, spawn_blocking},
-    time::{sleep, timeout},
-};
-use tokio_util::sync::CancellationToken;
 
-use super::{Rules, restore::is_blank};
+pub(super) use self::read::{Loaded, Reader};
+pub(crate) use self::write::keep;
 
-/// The longest file that is read; ours are some kilobytes.
-const MOST: u64 = 4 << 20;
-/// How long reading may take: the disk may be away.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The same for writing.
-const LIMIT: Duration = Duration::from_secs(5);
-/// How long a file that could not be read is left as it is: the next agent may have more luck.
-pub(super) const RESPITE: Duration = Duration::from_secs(60);
-/// The least time between two writes.
-const SPACING: Duration = Duration::from_millis(500);
-/// The pause after a write that failed.
-const PAUSE: Duration = Duration::from_secs(30);
-/// Only root has to read it.
-const MODE: u32 = 0o600;
+/// The longest file that is read and written; ours are some kilobytes.
+const MOST: usize = 4 << 20;
 
 /// What outlives the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,25 +33,25 @@ pub(crate) struct State {
     pub(crate) facts: BTreeMap<DeviceId, Value>,
 }
 
-/// What became of reading the file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Loaded {
-    State(Box<State>),
-    /// There is none, or it makes no sense.
-    Nothing,
-    /// It may hold something, but the disk did not give it.
-    Unread,
+/// What is to be written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    /// The how-manieth it is.
+    pub(crate) number: u64,
+    /// The file, and what is to be in it.
+    content: Option<(PathBuf, Arc<State>)>,
 }
 
-/// Writes the file.
-#[derive(Debug)]
-struct Writer {
-    /// How long a write may take before it is told.
-    limit: Duration,
-    /// A write that has not come to its end in time.
-    late: Option<JoinHandle<io::Result<()>>>,
-    /// The file that was looked at before it was replaced for the first time.
-    checked: Option<PathBuf>,
+/// How it goes with the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Keeping {
+    /// The file; none if nothing is kept.
+    pub(crate) file: Option<PathBuf>,
+    /// Why it could not be read, or not be written.
+    pub(crate) problem: Option<String>,
+    /// The newest draft that somebody tried to write; none while the file was not read.
+    #[serde(skip)]
+    tried: Option<u64>,
 }
 
 // === impl State ===
@@ -83,169 +61,86 @@ impl State {
     pub(super) fn is_empty(&self) -> bool {
         self.released.is_empty()
             && self.health.history.is_empty()
-            && self.health.devices.values().all(is_blank)
+            && self.health.devices.values().all(health::Saved::is_blank)
+    }
+
+    /// Leaves the facts of devices of which something is kept: without that they are of no use.
+    pub(super) fn tidy(&mut self) {
+        let devices = &self.health.devices;
+        self.facts.retain(|id, _| devices.contains_key(id));
+    }
+
+    /// The text of the file: always one that can be read again. What is least worth is left out if
+    /// it would be too long.
+    fn text(&self) -> io::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(self)?;
+        let mut less = None;
+        while text.len() >= MOST {
+            let less = less.get_or_insert_with(|| self.clone());
+            if !less.health.shrink() {
+                return Err(io::Error::other(format!("it has more than {MOST} bytes")));
+            }
+            less.tidy();
+            text = serde_json::to_vec(less)?;
+        }
+        text.push(b'\n');
+        Ok(text)
     }
 }
 
-// === impl Writer ===
+// === impl Draft ===
 
-impl Writer {
-    fn new(limit: Duration) -> Self {
+impl Draft {
+    /// Another state for a file.
+    pub(super) fn set(&mut self, file: PathBuf, state: State) {
+        self.number += 1;
+        self.content = Some((file, Arc::new(state)));
+    }
+
+    /// Nothing more is to be written.
+    pub(super) fn clear(&mut self) {
+        self.content = None;
+    }
+}
+
+// === impl Keeping ===
+
+impl Keeping {
+    /// A file that has not been read yet, or none.
+    pub(super) fn new(file: Option<PathBuf>) -> Self {
         Self {
-            limit,
-            late: None,
-            checked: None,
+            file,
+            ..Self::default()
         }
     }
 
-    /// Replaces the file. A disk that hangs is an error, and nothing else is begun until it does
-    /// not any more.
-    async fn save(&mut self, path: PathBuf, state: Arc<State>) -> io::Result<()> {
-        if let Some(late) = self.late.take() {
-            let _ = self.await_end(late).await?;
+    /// What came of reading the file, at that draft.
+    pub(super) fn read(&mut self, problem: Option<String>, draft: u64) {
+        self.tried = problem.is_none().then_some(draft);
+        self.problem = problem;
+    }
+
+    /// What came of writing a draft.
+    fn wrote(&mut self, file: &PathBuf, draft: u64, problem: Option<String>) {
+        if self.file.as_ref() == Some(file) && self.tried.is_some() {
+            self.tried = Some(draft);
+            self.problem = problem;
         }
-        let first = self.checked.as_ref() != Some(&path);
-        let file = path.clone();
-        let write = spawn_blocking(move || {
-            if first {
-                set_aside(&file);
-            }
-            let mut text = serde_json::to_vec(&*state)?;
-            text.push(b'\n');
-            host::atomic::write(&file, &text, MODE)
-        });
-        self.await_end(write).await??;
-        self.checked = Some(path);
-        Ok(())
     }
 
-    /// What came of a write; an error if it takes too long.
-    async fn await_end(
-        &mut self,
-        mut write: JoinHandle<io::Result<()>>,
-    ) -> io::Result<io::Result<()>> {
-        if let Ok(done) = timeout(self.limit, &mut write).await {
-            return done.map_err(io::Error::other);
-        }
-        self.late = Some(write);
-        let message = format!("the disk has not taken it within {:?}", self.limit);
-        Err(io::Error::new(io::ErrorKind::TimedOut, message))
-    }
-}
-
-/// Reads the file, if there is one; what is wrong with it is told.
-pub(super) async fn load(path: PathBuf) -> Loaded {
-    let shown = path.display().to_string();
-    let reading = timeout(PATIENCE, spawn_blocking(move || read(&path)));
-    let (problem, loaded) = match reading.await {
-        Ok(Ok(Ok(None))) => return Loaded::Nothing,
-        Ok(Ok(Ok(Some(state)))) => return Loaded::State(Box::new(state)),
-        Ok(Ok(Err(error))) if is_garbage(&error) => (error.to_string(), Loaded::Nothing),
-        Ok(Ok(Err(error))) => (error.to_string(), Loaded::Unread),
-        Ok(Err(error)) => (error.to_string(), Loaded::Unread),
-        Err(_) => {
-            let problem = format!("it could not be read within {PATIENCE:?}");
-            (problem, Loaded::Unread)
-        }
-    };
-    tracing::warn!(
-        path = shown,
-        problem,
-        "the state file is of no use: what it kept is found out anew"
-    );
-    loaded
-}
-
-fn read(path: &Path) -> io::Result<Option<State>> {
-    // A FIFO would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => std::fs::File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
-    if !file.metadata()?.is_file() {
-        return Err(invalid("it is not a file".to_owned()));
-    }
-    let mut text = Vec::new();
-    file.take(MOST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MOST {
-        return Err(invalid(format!("it has more than {MOST} bytes")));
-    }
-    let state = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
-    Ok(Some(state))
-}
-
-/// Whether it was read and makes no sense.
-fn is_garbage(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::InvalidData
-}
-
-/// Writes what is to be kept whenever it is another, until cancelled; the last of it in any case.
-/// A disk that fails or hangs hinders nobody else.
-pub(crate) async fn keep(
-    mut kept: watch::Receiver<Option<Arc<State>>>,
-    mut rules: watch::Receiver<Rules>,
-    stop: CancellationToken,
-) {
-    let mut writer = Writer::new(LIMIT);
-    let mut told = String::new();
-    let mut pause = SPACING;
-    let mut file = rules.borrow_and_update().health.state_file.clone();
-    loop {
-        let change = async {
-            tokio::select! {
-                changed = kept.changed() => changed.is_ok(),
-                () = other_file(&mut rules, &file) => true,
-                () = sleep(PAUSE), if pause == PAUSE => true,
-            }
+    /// Why what is told now does not outlive the agent, if it does not.
+    pub(crate) fn not_kept(&self) -> Option<String> {
+        let Some(file) = &self.file else {
+            return Some("health.stateFile is off".to_owned());
         };
-        let ended = !stop.run_until_cancelled(change).await.unwrap_or(false);
-        if ended && !kept.has_changed().unwrap_or(false) {
-            return;
-        }
-        file = rules.borrow_and_update().health.state_file.clone();
-        let state = kept.borrow_and_update().clone();
-        if let (Some(path), Some(state)) = (&file, state) {
-            let problem = writer.save(path.clone(), state).await.err();
-            pause = if problem.is_some() { PAUSE } else { SPACING };
-            let problem = problem.map(|error| error.to_string()).unwrap_or_default();
-            if !problem.is_empty() && problem != told {
-                let path = path.display();
-                tracing::warn!(%path, problem, "verdicts are not kept over a restart");
-            }
-            told = problem;
-        }
-        if ended {
-            return;
-        }
-        let _ = stop.run_until_cancelled(sleep(SPACING)).await;
+        let problem = self.problem.as_ref()?;
+        Some(format!("{}: {problem}", file.display()))
     }
-}
 
-/// Waits until another file is to be used than this one.
-async fn other_file(rules: &mut watch::Receiver<Rules>, file: &Option<PathBuf>) {
-    let other = rules.wait_for(|rules| rules.health.state_file != *file);
-    if other.await.is_err() {
-        std::future::pending().await
-    }
-}
-
-/// Renames a file that makes no sense, so that it can be looked at.
-fn set_aside(path: &Path) {
-    let garbage = read(path).is_err_and(|error| is_garbage(&error));
-    if !garbage || !path.is_file() {
-        return;
-    }
-    let mut bad = OsString::from(path);
-    bad.push(".bad");
-    match fs_err::rename(path, &bad) {
-        Ok(()) => tracing::warn!(
-            path = %path.display(), kept = %bad.display(),
-            "the state file made no sense: it was set aside"
-        ),
-        Err(error) => tracing::warn!(%error, "a state file that made no sense is replaced"),
+    /// Whether it is decided what becomes of a draft.
+    pub(crate) fn is_settled(&self, draft: u64) -> bool {
+        let tried = self.tried.map_or(self.problem.is_some(), |n| n >= draft);
+        tried || self.file.is_none()
     }
 }
 

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
 mod keeping;
+mod late;
 mod ways_back;
 
 use config::Config;
-use model::{CallFailure, Device, Kind, State, StuckCall, Unreadable};
+use model::{CallFailure, CauseKind, Device, Kind, State, StuckCall, Unreadable};
 use probe::protocol::{CardRef, Event};
 
 use super::*;

@@ -14,7 +14,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{Details, Inventory, Request, Rules, Samples, State, state, state::Loaded};
+use super::{
+    Details, Draft, Inventory, Keeping, Request, Rules, Samples, State,
+    restore::ALL,
+    state::{Loaded, Reader},
+};
 
 /// How often verdicts that depend on time are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -44,8 +48,11 @@ pub(crate) struct Outlets {
     /// Every change of a verdict, once.
     pub(crate) transitions: broadcast::Sender<Transition>,
     /// What is to outlive the agent.
-    pub(crate) kept: watch::Sender<Option<Arc<State>>>,
-    /// Whether what an earlier agent kept was taken over: nothing is looked at before.
+    pub(crate) kept: watch::Sender<Draft>,
+    /// How it goes with the file that has it.
+    pub(crate) keeping: watch::Sender<Keeping>,
+    /// Whether what an earlier agent kept was taken over, or cannot be had: nothing is looked at
+    /// before.
     pub(crate) restored: watch::Sender<bool>,
     pub(crate) orders: Orders,
 }
@@ -61,22 +68,17 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
     } = inlets;
     let started = Instant::now();
     let mut inventory = Inventory::new(&rules.borrow_and_update(), boot_id);
-    let file = rules.borrow().health.state_file.clone();
-    let mut unread = None;
-    if let Some(file) = file {
-        match state::load(file).await {
-            Loaded::State(state) => outlets.resume(&mut inventory, *state),
-            Loaded::Nothing => {}
-            Loaded::Unread => unread = Some(Instant::now() + state::RESPITE),
-        }
-    }
-    outlets.restored.send_replace(true);
-    let mut tick = interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let now = || Now {
         wall: Timestamp::now(),
         uptime: started.elapsed(),
     };
+    let mut reader = Reader::default();
+    outlets.turn_to(&mut reader, &rules.borrow());
+    let loaded = reader.attempt().await;
+    outlets.take_over(&mut inventory, loaded, now());
+    outlets.restored.send_replace(true);
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
     let mut done: Vec<oneshot::Sender<()>> = Vec::new();
     loop {
@@ -89,7 +91,12 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
                 inventory.obey(&request.what, now());
                 done.push(request.done);
             }
-            Ok(()) = rules.changed() => inventory.configure(&rules.borrow_and_update()),
+            Ok(()) = rules.changed() => {
+                outlets.configure(&mut inventory, &mut reader, &rules.borrow_and_update());
+            }
+            loaded = reader.attempt(), if reader.is_pending() => {
+                outlets.take_over(&mut inventory, loaded, now());
+            }
             _ = tick.tick() => {
                 let spacing = rules.borrow().spacing();
                 if inventory.wants_look(now()) && looked.elapsed() >= spacing {
@@ -103,9 +110,7 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
             outlets.pass(&mut inventory, update, now());
         }
         outlets.publish(&mut inventory, now());
-        if unread.is_none_or(|until| Instant::now() >= until) {
-            outlets.keep(&mut inventory, now());
-        }
+        outlets.keep(&mut inventory, &reader, now());
         for done in done.drain(..) {
             let _ = done.send(());
         }
@@ -124,24 +129,61 @@ impl Outlets {
             details: watch::Sender::default(),
             transitions: broadcast::Sender::new(BACKLOG),
             kept: watch::Sender::default(),
+            keeping: watch::Sender::default(),
             restored: watch::Sender::default(),
             orders,
         }
     }
 
-    fn resume(&self, inventory: &mut Inventory, state: State) {
-        // A start of the node ends what an operator had.
-        if inventory.is_of_this_boot(&state.health) {
-            self.hold(&state);
+    /// Has a new config count.
+    fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, rules: &Rules) {
+        inventory.configure(rules);
+        if reader.file() != rules.health.state_file.as_ref() {
+            inventory.move_out();
+            self.turn_to(reader, rules);
         }
-        inventory.restore(state);
+    }
+
+    /// Has another file used; nothing is written until what is in it is known.
+    fn turn_to(&self, reader: &mut Reader, rules: &Rules) {
+        let file = rules.health.state_file.clone();
+        self.kept.send_modify(Draft::clear);
+        let mut keeping = Keeping::new(file.clone());
+        reader.turn_to(file);
+        if !reader.is_pending() {
+            keeping.read(None, self.kept.borrow().number);
+        }
+        self.keeping.send_replace(keeping);
+    }
+
+    /// Takes over what an earlier agent kept, once it is known.
+    fn take_over(&self, inventory: &mut Inventory, loaded: Loaded, now: Now) {
+        let problem = match loaded {
+            Loaded::State(state) => {
+                // A start of the node ends what an operator had.
+                if inventory.is_of_this_boot(&state.health) {
+                    self.hold(inventory, &state);
+                }
+                inventory.restore(*state, now);
+                None
+            }
+            Loaded::Nothing => None,
+            Loaded::Unread(problem) => Some(problem),
+        };
+        let draft = self.kept.borrow().number;
+        self.keeping.send_if_modified(|keeping| {
+            let before = keeping.clone();
+            keeping.read(problem, draft);
+            *keeping != before
+        });
     }
 
     /// What an operator had when the agent ended is not touched by the next one either.
-    fn hold(&self, state: &State) {
-        for (name, until) in &state.released {
+    fn hold(&self, inventory: &Inventory, state: &State) {
+        let mine = |name: &str| inventory.has_released(name);
+        for (name, until) in state.released.iter().filter(|(name, _)| !mine(name)) {
             let which = match name.as_str() {
-                "all" => Some(Which::All),
+                ALL => Some(Which::All),
                 card => card.parse().ok().map(Which::Card),
             };
             let left = Duration::try_from(until.duration_since(Timestamp::now())).ok();
@@ -194,10 +236,14 @@ impl Outlets {
         });
     }
 
-    /// Has the inventory's state written, if it is another.
-    fn keep(&self, inventory: &mut Inventory, now: Now) {
+    /// Has the inventory's state written, if it is another, and if what was in its file is known.
+    fn keep(&self, inventory: &mut Inventory, reader: &Reader, now: Now) {
+        let Some(file) = reader.file().filter(|_| !reader.is_pending()) else {
+            return;
+        };
         if let Some(state) = inventory.checkpoint(now) {
-            self.kept.send_replace(Some(Arc::new(state)));
+            self.kept
+                .send_modify(|draft| draft.set(file.clone(), state));
         }
     }
 }

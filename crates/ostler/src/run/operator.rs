@@ -1,13 +1,16 @@
 //! Carries out what an operator asks for over the control socket.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
 use model::{Device, DeviceId, Snapshot};
-use probe::{Released, protocol::CardRef, supervisor::Which};
-use tokio::{sync::mpsc, time::timeout};
+use probe::supervisor::Which;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use web::control::{Pages, Refusal};
 
+use super::release::{self, CLOSED_WITHIN};
 use crate::{
     inventory::{self, Outlets, Request, What},
     order::{self, Cordon, Done, Health, Judged, Release, Uncordon, Unsupported},
@@ -17,8 +20,10 @@ use crate::{
 const USUAL: Duration = Duration::from_secs(600);
 /// The longest release.
 const MOST: Duration = Duration::from_secs(24 * 3600);
-/// How long handles may take to be closed before somebody is told what hinders.
-const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
+/// How long the disk may take before somebody is told that it has not taken an order.
+const KEPT_WITHIN: Duration = Duration::from_millis(1800);
+/// The longest reason, in bytes: it is kept for as long as the cordon is.
+const REASON: usize = 1000;
 
 /// Who carries out what an operator asks for.
 #[derive(Clone, Debug)]
@@ -85,6 +90,10 @@ impl Operator {
     async fn cordon(self, order: Cordon) -> Answer {
         let snapshot = self.snapshot();
         let device = find(&snapshot, &order.device)?.id.clone();
+        if order.reason.len() > REASON {
+            let error = format!("a reason has at most {REASON} bytes");
+            return Err(Refusal::wrong(error, "say it in fewer words"));
+        }
         let devices = order::family(&snapshot, &device);
         let what = What::Cordon {
             // Its partitions are as well as the card.
@@ -92,7 +101,8 @@ impl Operator {
             reason: order.reason,
         };
         inventory::ask(&self.requests, what).await;
-        answer(devices, format!("{device} is cordoned"), None)
+        let done = Done::new(devices, format!("{device} is cordoned"));
+        answer(done.kept(self.not_kept().await))
     }
 
     async fn uncordon(self, order: Uncordon) -> Answer {
@@ -111,7 +121,12 @@ impl Operator {
             }
             _ => format!("{} is uncordoned", device.id),
         };
-        answer(devices, message, None)
+        let mut not_kept = self.not_kept().await;
+        // Then no cordon is.
+        if self.outlets.keeping.borrow().file.is_none() {
+            not_kept = None;
+        }
+        answer(Done::new(devices, message).kept(not_kept))
     }
 
     async fn release(self, order: Release) -> Answer {
@@ -121,24 +136,25 @@ impl Operator {
             let error = "a release lasts from one second to 24 hours";
             return Err(Refusal::wrong(error, "say for how long, e.g. 10m"));
         }
-        let mut released = self.outlets.released.subscribe();
         let until = self.outlets.orders.release(which, time);
-        let closed = timeout(
-            CLOSED_WITHIN,
-            released.wait_for(|released| is_closed(released, which, until)),
-        );
-        if closed.await.is_err() {
+        let limit = Instant::now() + CLOSED_WITHIN;
+        let given_up = [(which, until)];
+        let closed = release::closed(&self.outlets, &given_up, limit);
+        if let Err(calls) = closed.await {
             let error = format!(
                 "{name} is released, and after {CLOSED_WITHIN:?} a probe process still holds \
-                 driver handles{}",
-                self.hindrance()
+                 driver handles{calls}"
             );
             let remedy = "it was killed and ends when the driver lets it; ask again, or see \
                           `ostler devices` for the call";
             return Err(Refusal::hindered(error, remedy));
         }
         let message = format!("{name} is released until {until:.0}: every driver handle is closed");
-        answer(devices, message, Some(until))
+        let done = Done {
+            until: Some(until),
+            ..Done::new(devices, message)
+        };
+        answer(done.kept(self.not_kept().await))
     }
 
     async fn resume(self, order: Release) -> Answer {
@@ -155,7 +171,19 @@ impl Operator {
                 }
             });
         }
-        answer(devices, format!("{name} is looked at again"), None)
+        answer(Done::new(devices, format!("{name} is looked at again")))
+    }
+
+    /// Waits for the disk to take what was published last, for a while; why it does not outlive
+    /// the agent, if it does not.
+    async fn not_kept(&self) -> Option<String> {
+        let mut keeping = self.outlets.keeping.subscribe();
+        let newest = || self.outlets.kept.borrow().number;
+        let settled = keeping.wait_for(|keeping| keeping.is_settled(newest()));
+        match timeout(KEPT_WITHIN, settled).await {
+            Ok(Ok(keeping)) => keeping.not_kept(),
+            _ => Some(format!("the disk has not taken it within {KEPT_WITHIN:?}")),
+        }
     }
 
     /// What an order concerns, and how to call it.
@@ -169,8 +197,7 @@ impl Operator {
             (Some(text), false) => {
                 let device = find(&snapshot, text)?;
                 let devices = order::family(&snapshot, device.card());
-                let which = Which::Card(card(device)?);
-                Ok((which, devices, device.card().to_string()))
+                Ok((card(device)?, devices, device.card().to_string()))
             }
             _ => {
                 let error = "say one device, or all";
@@ -178,30 +205,6 @@ impl Operator {
             }
         }
     }
-
-    /// Calls that do not return, for a person.
-    fn hindrance(&self) -> String {
-        let snapshot = self.snapshot();
-        let stuck = snapshot.backends.iter().flat_map(|backend| &backend.stuck);
-        let calls: Vec<String> = stuck
-            .map(|call| format!("{} since {:.0}", call.call, call.since))
-            .collect();
-        match calls.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", calls.join(", ")),
-        }
-    }
-}
-
-fn is_closed(released: &BTreeMap<String, Released>, which: Which, until: Timestamp) -> bool {
-    let mut released = released.values();
-    released.any(|released| {
-        let release = match which {
-            Which::All => released.all.as_ref(),
-            Which::Card(card) => released.cards.get(&card),
-        };
-        release.is_some_and(|release| release.closed && release.until >= until)
-    })
 }
 
 fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
@@ -209,22 +212,14 @@ fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
     found.map_err(|error| Refusal::wrong(error.to_string(), "`ostler devices` lists them"))
 }
 
-/// How the probe calls the card of a device.
-fn card(device: &Device) -> Result<CardRef, Refusal> {
-    let index = device.index.as_deref();
-    let index = index.and_then(|index| index.split(':').next()?.parse().ok());
-    let card = device.pci.map(CardRef::Pci).or(index.map(CardRef::Index));
-    card.ok_or_else(|| {
+/// What is released with a device.
+fn card(device: &Device) -> Result<Which, Refusal> {
+    release::card(device).map(Which::Card).ok_or_else(|| {
         let error = format!("{} has neither a PCI address nor an index", device.id);
         Refusal::hindered(error, "release all of them: `ostler release --all`")
     })
 }
 
-fn answer(devices: Vec<DeviceId>, message: String, until: Option<Timestamp>) -> Answer {
-    let done = Done {
-        devices,
-        message,
-        until,
-    };
+fn answer(done: Done) -> Answer {
     serde_json::to_string(&done).map_err(|error| Refusal::hindered(error.to_string(), ""))
 }

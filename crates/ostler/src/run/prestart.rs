@@ -1,13 +1,14 @@
 //! What is done with exclusive devices before a container starts on them: nobody else may be at
-//! work on them. Nothing here asks a driver; it waits for what the probe says next.
+//! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
 
 mod command;
+mod reset;
 
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
 use kubelet::front::{Prepare, Preparing};
-use model::{CauseKind, Device, DeviceId, Telemetry};
+use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
 use pool::Offer;
 use probe::supervisor::Children;
 use tokio::{
@@ -40,6 +41,17 @@ struct Taken {
     why: String,
 }
 
+// === impl Taken ===
+
+impl Taken {
+    fn new(device: &Device, why: impl Into<String>) -> Self {
+        Self {
+            device: device.id.clone(),
+            why: why.into(),
+        }
+    }
+}
+
 // === impl Steward ===
 
 impl Steward {
@@ -62,20 +74,21 @@ impl Steward {
             .iter()
             .filter_map(|id| Some(&offer.snapshot.find(id.as_str())?.device))
             .collect();
-        let found = match self.command(&offer, &devices, deadline).await {
-            Err(taken) => Some(taken),
-            Ok(()) if rule.mode == PreStartMode::Wait => self.wait(&ids, deadline).await,
-            Ok(()) => {
-                let soon = deadline.min(Instant::now() + FRESH_WITHIN);
-                self.look(&ids, soon).await
-            }
+        let found = match rule.mode {
+            PreStartMode::Off | PreStartMode::Check => self.look(&ids, soon(deadline)).await,
+            PreStartMode::Wait => self.wait(&ids, deadline).await,
+            PreStartMode::Reset => self.reset(&offer, &devices, deadline).await,
+            PreStartMode::Exec => match self.command(&offer, &devices, deadline).await {
+                Ok(()) => self.look(&ids, soon(deadline)).await,
+                failed => failed,
+            },
         };
         match found {
-            None => {
+            Ok(()) => {
                 self.give(&ids).await;
                 Ok(())
             }
-            Some(Taken { device, why }) => {
+            Err(Taken { device, why }) => {
                 self.withhold(&device, &why).await;
                 tracing::warn!(%device, why, resource = %offer.resource, "a start is refused");
                 Err(format!("{device} is not handed over: {why}"))
@@ -83,39 +96,32 @@ impl Steward {
         }
     }
 
-    /// Runs the user's command for each device.
+    /// Runs the user's command for one device after another.
     async fn command(
         &self,
         offer: &Offer,
         devices: &[&Device],
         deadline: Instant,
     ) -> Result<(), Taken> {
-        let rule = &offer.pool.pre_start;
-        if !rule.mode.runs() {
-            return Ok(());
-        }
         for device in devices {
             let call = Call {
-                command: &rule.command,
-                device,
-                resource: &offer.resource,
+                command: &offer.pool.pre_start.command,
+                about: command::about(device, &offer.resource),
                 deadline,
             };
-            call.run(&self.children).await.map_err(|why| Taken {
-                device: device.id.clone(),
-                why,
-            })?;
+            let ended = call.run(&self.children).await;
+            ended.map_err(|why| Taken::new(device, why))?;
         }
         Ok(())
     }
 
     /// Waits until nobody is on the devices; who still is at the deadline.
-    async fn wait(&self, ids: &[DeviceId], deadline: Instant) -> Option<Taken> {
+    async fn wait(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
         loop {
-            let taken = self.look(ids, deadline).await?;
+            let looked = self.look(ids, deadline).await;
             let next = Instant::now() + STEP;
-            if next >= deadline {
-                return Some(taken);
+            if looked.is_ok() || next >= deadline {
+                return looked;
             }
             sleep_until(next).await;
         }
@@ -123,7 +129,18 @@ impl Steward {
 
     /// Who is on the devices according to a look that begins now, or, if none comes until then,
     /// according to the last one.
-    async fn look(&self, ids: &[DeviceId], until: Instant) -> Option<Taken> {
+    async fn look(&self, ids: &[DeviceId], until: Instant) -> Result<(), Taken> {
+        if !self.fresh(ids, until).await {
+            tracing::warn!(
+                devices = ?ids,
+                "no new look at the devices in time; the last one decides about a start"
+            );
+        }
+        self.free(ids)
+    }
+
+    /// Orders a look, and waits until it has come for every device; whether it came until then.
+    async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
         let asked = Instant::now();
         let mut samples = self.outlets.samples.subscribe();
         self.outlets.orders.refresh();
@@ -131,25 +148,25 @@ impl Steward {
             let newer = |id| samples.get(id).is_some_and(|(at, _)| *at > asked);
             ids.iter().all(newer)
         };
-        let fresh = timeout_at(until, samples.wait_for(is_fresh)).await.is_ok();
+        timeout_at(until, samples.wait_for(is_fresh)).await.is_ok()
+    }
+
+    /// Who is on the devices according to the last look.
+    fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
         let samples = self.outlets.samples.borrow();
-        if !fresh {
-            tracing::warn!(
-                devices = ?ids,
-                "no new look at the devices in time; the last one decides about a start"
-            );
-        }
-        ids.iter().find_map(|id| {
+        let taken = ids.iter().find_map(|id| {
             let (_, telemetry) = samples.get(id)?;
             let why = occupant(telemetry)?;
             let device = id.clone();
             Some(Taken { device, why })
-        })
+        });
+        taken.map_or(Ok(()), Err)
     }
 
-    /// Keeps the kubelet from handing the device to the next pod at once. Once is enough.
+    /// Keeps the kubelet from handing the device to the next pod at once. One that is out already
+    /// needs nothing more.
     async fn withhold(&self, device: &DeviceId, why: &str) {
-        if !self.is_withheld(device) {
+        if !self.is(device, |verdict| verdict.state >= State::Unhealthy) {
             let what = What::Residue {
                 device: device.clone(),
                 evidence: why.to_owned(),
@@ -159,19 +176,21 @@ impl Steward {
     }
 
     async fn give(&self, ids: &[DeviceId]) {
-        for id in ids.iter().filter(|id| self.is_withheld(id)) {
+        let withheld = |verdict: &Verdict| {
+            let mut causes = verdict.causes.iter();
+            causes.any(|cause| cause.kind == CauseKind::Residue)
+        };
+        for id in ids.iter().filter(|id| self.is(id, withheld)) {
             let what = What::Clean { device: id.clone() };
             inventory::ask(&self.requests, what).await;
         }
     }
 
-    fn is_withheld(&self, device: &DeviceId) -> bool {
-        let snapshot = Arc::clone(&self.outlets.snapshots.borrow());
+    /// Whether that holds of what is held of a device.
+    fn is(&self, device: &DeviceId, so: impl Fn(&Verdict) -> bool) -> bool {
+        let snapshot = self.outlets.snapshots.borrow();
         let entry = snapshot.find(device.as_str());
-        entry.is_some_and(|entry| {
-            let mut causes = entry.verdict.causes.iter();
-            causes.any(|cause| cause.kind == CauseKind::Residue)
-        })
+        entry.is_some_and(|entry| so(&entry.verdict))
     }
 }
 
@@ -181,10 +200,28 @@ impl Prepare for Steward {
     }
 }
 
+/// When a look that was ordered now should have come.
+fn soon(deadline: Instant) -> Instant {
+    deadline.min(Instant::now() + FRESH_WITHIN)
+}
+
 /// Who is on a device. Before a container starts it has no processes, so whoever is there is not
 /// of it.
 fn occupant(telemetry: &Telemetry) -> Option<String> {
-    let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let unseen = || {
+        let used = telemetry
+            .memory_used_bytes
+            .filter(|used| *used > IDLE_BYTES)?;
+        Some(format!(
+            "{} of its memory are in use, by a process that cannot be seen",
+            mebibytes(used)
+        ))
+    };
+    computes(telemetry).or_else(unseen)
+}
+
+/// The processes that compute on a device.
+fn computes(telemetry: &Telemetry) -> Option<String> {
     let processes = telemetry.processes.iter().flatten();
     let named: Vec<String> = processes
         .map(|process| {
@@ -194,16 +231,12 @@ fn occupant(telemetry: &Telemetry) -> Option<String> {
             format!("process {} ({name}){memory}", process.pid)
         })
         .collect();
-    if !named.is_empty() {
-        return Some(format!("{} computes on it", named.join(", ")));
-    }
-    let used = telemetry
-        .memory_used_bytes
-        .filter(|used| *used > IDLE_BYTES)?;
-    Some(format!(
-        "{} of its memory are in use, by a process that cannot be seen",
-        mebibytes(used)
-    ))
+    let computes = || format!("{} computes on it", named.join(", "));
+    (!named.is_empty()).then(computes)
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
 }
 
 #[cfg(test)]

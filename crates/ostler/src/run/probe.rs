@@ -75,8 +75,30 @@ fn checks(config: &Config) -> Vec<String> {
     let mut args: Vec<String> = periods.into_iter().map(every).collect();
     let words = health.deep_command.iter();
     args.extend(words.map(|word| format!("--deep-command={word}")));
+    let limit = health.deep_limit.as_millis().max(1);
+    args.push(format!("--deep-limit={limit}ms"));
     if config.pools.asks_who() {
         args.push("--processes".to_owned());
     }
     args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weights are the agent's alone, what the command may take is the probe's.
+    #[test]
+    fn another_limit_for_the_command_is_another_process_and_another_weight_is_not() {
+        let config = |text| {
+            let file = config::parse("ostler.yaml", text).unwrap();
+            Config::resolve(config::Overrides::default(), file)
+        };
+        let one = config("health: {deepCommand: check, deepLimit: 90s}");
+        assert!(checks(&one).contains(&"--deep-limit=90000ms".to_owned()));
+        let other = config("health: {deepCommand: check, deepLimit: 91s}");
+        assert!(is_other(&one, &other));
+        let same = "health: {deepCommand: check, deepLimit: 90s, weights: {deep: out}}";
+        assert!(!is_other(&one, &config(same)));
+    }
 }

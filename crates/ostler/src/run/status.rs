@@ -7,6 +7,7 @@ use kubelet::Resource;
 use serde::Serialize;
 
 use super::offers::Made;
+use crate::inventory::Keeping;
 
 /// What `/v1/status` says.
 #[derive(Clone, Debug, Serialize)]
@@ -22,6 +23,8 @@ pub(super) struct Status {
     pub(super) offers: Made,
     /// How it goes with CDI specs; filled in when it is asked for.
     pub(super) cdi: kubelet::cdi::Status,
+    /// How it goes with the state file; filled in when it is asked for.
+    pub(super) state: Keeping,
 }
 
 /// Which config is at work.
@@ -53,6 +56,7 @@ impl Status {
             resources: Vec::new(),
             offers: Made::default(),
             cdi: kubelet::cdi::Status::default(),
+            state: Keeping::default(),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Every cause: a device breaks, is out, is cured and comes back, and the agent stays the same.
 
+mod circle;
+mod sweep;
+mod table;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use model::{CauseKind, State};
-use sim::{EccKind, NewGpu, kubelet::Era};
+use sim::{NewGpu, kubelet::Era};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running, card, took, unhealthy};
 
@@ -19,80 +23,12 @@ health:
   weights: {performing: out, trend: out, deep: out}
 ";
 
-/// Waits until a card is held for that cause.
-async fn held(running: &Running, index: usize, kind: CauseKind) {
-    let id = running.rig.uuid(index);
-    let what = format!("card {index} is out for {kind:?}");
-    let shows = running.agent.shows(&what, |seen| {
-        let entry = seen.find(&id);
-        entry.is_some_and(|entry| entry.verdict.causes.iter().any(|c| c.kind == kind))
-    });
-    shows.await;
-}
-
-#[tokio::test]
-async fn what_a_check_up_finds_takes_a_card_out_until_it_finds_it_no_more() {
-    /// What is set to break a card, and to cure it.
-    type Breakage = (&'static str, u64, u64, CauseKind);
-    const BREAKAGES: [Breakage; 7] = [
-        ("ecc-uncorrected", 1, 0, CauseKind::Ecc),
-        ("remap-pending", 1, 0, CauseKind::RowRemap),
-        ("remap-failed", 1, 0, CauseKind::RowRemap),
-        ("recovery-action", 1, 0, CauseKind::RecoveryAction),
-        ("clock-reasons", 0x8, 0, CauseKind::Throttled),
-        ("pcie-width", 4, 16, CauseKind::Pcie),
-        ("temperature", 120, 40, CauseKind::Temperature),
-    ];
-    let running = Running::start(DGX, STRICT).await;
-    let (node, pid) = (&running.rig.node, running.agent.pid());
-    for (index, (name, bad, _, _)) in BREAKAGES.into_iter().enumerate() {
-        node.set(&card(index), name, bad).unwrap();
-    }
-    for (index, (_, _, _, kind)) in BREAKAGES.into_iter().enumerate() {
-        held(&running, index, kind).await;
-    }
-    running.kubelet.wait_healthy(GPU, 1, LONG).await.unwrap();
-    for (index, (name, _, good, _)) in BREAKAGES.into_iter().enumerate() {
-        node.set(&card(index), name, good).unwrap();
-    }
-    running.complete(LONG).await;
-    assert_eq!(running.agent.pid(), pid);
-    assert_eq!(running.kubelet.registrations().len(), 1);
-    assert_eq!(running.breaches(), [""; 0]);
-}
-
-#[tokio::test]
-async fn what_the_command_of_the_user_finds_counts() {
-    let rig = Rig::new(DGX);
-    let flag = rig.path("sick");
-    let command = format!(
-        "{STRICT}  deep: 500ms\n  deepCommand: '! grep -q $OSTLER_DEVICE {}'\n",
-        flag.display()
-    );
-    fs_err::write(&flag, "").unwrap();
-    let kubelet = rig.kubelet(Era::V1_37).await;
-    let agent = rig.agent(&command);
-    let running = Running {
-        agent,
-        kubelet,
-        rig,
-    };
-    running.complete(LONG).await;
-    fs_err::write(&flag, running.rig.uuid(3)).unwrap();
-    held(&running, 3, CauseKind::Deep).await;
-    running.sick(GPU, &[&running.rig.uuid(3)]).await;
-    fs_err::write(&flag, "").unwrap();
-    running.complete(LONG).await;
-}
-
 #[tokio::test]
 async fn a_warning_takes_no_card_out_until_its_weight_says_so() {
-    let config = |weight: &str| {
-        format!(
-            "probe: {{period: 300ms}}\nhealth: {{performing: 300ms, weights: {{performing: {weight}}}}}\n"
-        )
+    let config = |weights: &str| {
+        format!("probe: {{period: 300ms}}\nhealth: {{performing: 300ms, weights: {{{weights}}}}}\n")
     };
-    let running = Running::start(DGX, &config("warn")).await;
+    let running = Running::start(DGX, &config("performing: warn")).await;
     let id = running.rig.uuid(1);
     running.rig.node.set(&card(1), "pcie-width", 4).unwrap();
     let warned = running.agent.shows("a warning", |seen| {
@@ -102,33 +38,17 @@ async fn a_warning_takes_no_card_out_until_its_weight_says_so() {
     let seen = warned.await;
     assert_eq!(seen.find(&id).unwrap().verdict.state, State::Healthy);
     let probes = running.agent.probes();
-    running.rewrite(&config("out"));
+    running.rewrite(&config("performing: out"));
     running.sick(GPU, &[&id]).await;
-    running.rewrite(&config("off"));
+    running.rewrite(&config("performing: off"));
     running.complete(LONG).await;
+    running.rewrite(&config("performing: off, causes: {Pcie: out}"));
+    running.sick(GPU, &[&id]).await;
     assert_eq!(
         running.agent.probes(),
         probes,
         "no probe was started for it"
     );
-}
-
-#[tokio::test]
-async fn an_xid_ends_with_a_reset_and_a_memory_error_too() {
-    let running = Running::start(DGX, QUICK).await;
-    let rig = &running.rig;
-    rig.listening().await;
-    rig.node.xid(&card(2), 79).unwrap();
-    rig.node.ecc(&card(4), EccKind::Uncorrected).unwrap();
-    let mut sick = [rig.uuid(2), rig.uuid(4)];
-    sick.sort();
-    running.sick(GPU, &[&sick[0], &sick[1]]).await;
-    for index in [2, 4] {
-        let node = rig.node.clone();
-        let reset = move || node.reset(&card(index), Duration::from_secs(2));
-        tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
-    }
-    running.complete(LONG).await;
 }
 
 /// Whether a card stays well after each XID, by NVIDIA's catalogue of XID errors; a list of its
@@ -241,25 +161,4 @@ async fn a_lost_card_is_found_by_looking_alone_and_by_its_event() {
     rig.node.xid(&card(6), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(6)]).await;
     took("a lost card found by its event", since);
-}
-
-#[tokio::test]
-async fn a_monitor_that_stays_away_drains_its_cards_where_that_is_wanted() {
-    // The driver does not start any more, and every probe dies of it.
-    let config = "probe: {period: 500ms}\n\
-                  health: {onMonitorLoss: drain, monitorLossGrace: 1s, holdDown: 500ms, passes: 1}\n";
-    let running = Running::start(DGX, config).await;
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let killing = async {
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-            running.agent.kill_probes();
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let watching = async {
-        running.kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    };
-    tokio::join!(killing, watching);
-    running.complete(LONG).await;
 }

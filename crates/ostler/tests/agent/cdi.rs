@@ -1,11 +1,13 @@
 //! CDI specs: on the disk before the kubelet hears of what they name, and right at all times.
 
+mod boards;
+
 use std::{collections::BTreeSet, path::PathBuf};
 
 use grant::cdi::Spec;
 use rstest::rstest;
 use serde_json::Value;
-use sim::kubelet::{Devices, Era, Granted};
+use sim::kubelet::{Devices, Era, Granted, Kubelet, Pod, Settings};
 
 use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Rig, Running, card, eventually};
 
@@ -175,11 +177,8 @@ async fn a_folder_that_cannot_be_written_is_named() {
         .await;
 }
 
-#[rstest]
-#[case::containerd_2("version = 3\n", true)]
-#[case::containerd_1("version = 2\n", false)]
-#[tokio::test]
-async fn auto_goes_by_the_runtimes_config(#[case] config: &str, #[case] by_cdi: bool) {
+/// A rig where containerd's config can be seen.
+fn with_containerd(config: &str) -> Rig {
     let rig = Rig::new(DGX);
     let folder = rig.node.root().join("etc/containerd");
     fs_err::create_dir_all(&folder).unwrap();
@@ -188,29 +187,100 @@ async fn auto_goes_by_the_runtimes_config(#[case] config: &str, #[case] by_cdi: 
         rig.cdi_dir().display()
     );
     fs_err::write(folder.join("config.toml"), specs).unwrap();
-    let running = first(rig, AUTO).await;
+    rig
+}
+
+/// A kubelet with this gRPC library.
+async fn kubelet(rig: &Rig, library: &str) -> Kubelet {
+    let settings = Settings {
+        library: library.to_owned(),
+        ..Settings::new(rig.kubelet_dir())
+    };
+    Kubelet::start(settings).await.unwrap()
+}
+
+#[rstest]
+#[case::all_is_new("version = 3\n", "grpc-go/1.79.3", true, "config.toml")]
+#[case::old_runtime("version = 2\n", "grpc-go/1.79.3", false, "config.toml")]
+#[case::old_kubelet("version = 3\n", "grpc-go/1.56.3", false, "gRPC 1.56")]
+#[case::strange_kubelet("version = 3\n", "somebody/1", false, "`somebody/1")]
+#[tokio::test]
+async fn auto_goes_by_the_runtimes_config_and_the_kubelets_calls(
+    #[case] config: &str,
+    #[case] library: &str,
+    #[case] by_cdi: bool,
+    #[case] why: &str,
+) {
+    let rig = with_containerd(config);
+    let kubelet = kubelet(&rig, library).await;
+    let agent = rig.agent(AUTO);
+    let running = Running {
+        agent,
+        kubelet,
+        rig,
+    };
     running.offers(&[(GPU, 8)]).await;
+    let explained = |s: &Value| s["cdi"]["lists"].to_string().contains(why);
+    running.agent.says("why", explained).await;
     let granted = running.admit(GPU, 1).await.unwrap();
     assert_eq!(cdi(&granted).is_empty(), !by_cdi);
     let variable = "NVIDIA_VISIBLE_DEVICES";
     assert_eq!(granted.response.envs.contains_key(variable), !by_cdi);
     assert_eq!(granted.response.devices.is_empty(), by_cdi);
-    running.agent.says("why", |s| told(s, "config.toml")).await;
 }
 
 #[tokio::test]
-async fn a_reload_brings_the_spec_and_takes_it_away() {
+async fn auto_follows_the_node_to_another_kubelet() {
+    let rig = with_containerd("version = 3\n");
+    let agent = rig.agent(AUTO);
+    for (library, by_cdi) in [("grpc-go/1.56.3", false), ("grpc-go/1.65.0", true)] {
+        let kubelet = kubelet(&rig, library).await;
+        let number = &library["grpc-go/".len()..][..4];
+        let known = |s: &Value| s["cdi"]["lists"].to_string().contains(number);
+        agent.says("the new one", known).await;
+        let full = |devices: &Devices| devices.len() == 8 && devices.values().all(|d| d.healthy);
+        kubelet.wait(GPU, full, LONG).await.unwrap();
+        let pod = Pod::new("default", "guest").container("main", [(GPU, 1)]);
+        let admitted = kubelet.admit(pod).await.unwrap();
+        assert_eq!(cdi(&admitted.containers["main"]).is_empty(), !by_cdi);
+        kubelet.remove(&admitted.pod);
+        kubelet.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_reload_brings_the_spec_and_takes_it_away_when_no_container_is_left() {
     let running = Running::start(DGX, QUICK).await;
     assert!(!running.rig.cdi_dir().exists());
     running.rewrite(CRI);
     eventually("the spec comes", || file(&running.rig).exists()).await;
     running.offers(&[(GPU, 8)]).await;
-    let granted = running.admit(GPU, 1).await.unwrap();
-    assert_eq!(cdi(&granted).len(), 1);
+    let pod = Pod::new("default", "old").container("main", [(GPU, 1)]);
+    let old = running.kubelet.admit(pod).await.unwrap();
+    let given = cdi(&old.containers["main"]);
+    assert_eq!(given.len(), 1);
     running.rewrite(QUICK);
-    eventually("the spec goes", || !file(&running.rig).exists()).await;
-    running.offers(&[(GPU, 8)]).await;
-    assert_eq!(running.breaches(), [""; 0]);
+    let names_left = |s: &Value| s["cdi"]["lists"].as_array().is_some_and(Vec::is_empty);
+    running.agent.says("no pool uses CDI", names_left).await;
+    assert!(cdi(&running.admit(GPU, 1).await.unwrap()).is_empty());
+    // As after a reboot: the kubelet starts the container with the same names.
+    fs_err::remove_dir_all(running.rig.cdi_dir()).unwrap();
+    eventually("the spec is back", || {
+        given.iter().all(|name| names(&running.rig).contains(name))
+    })
+    .await;
+    let Running {
+        agent,
+        kubelet,
+        rig,
+    } = running;
+    drop(agent);
+    let agent = rig.agent(QUICK);
+    let holds = |s: &Value| s["cdi"]["containers"] == 1;
+    agent.says("it is held", holds).await;
+    assert!(names(&rig).contains(&given[0]));
+    kubelet.remove(&old.pod);
+    eventually("the spec goes", || !file(&rig).exists()).await;
 }
 
 #[tokio::test]
@@ -221,11 +291,19 @@ async fn a_reload_to_cdi_and_back_takes_no_device_away() {
         backends.any(|backend| backend.extras.files.is_some())
     };
     running.agent.shows("the driver's files", told).await;
+    let uses = |used: usize| {
+        move |s: &Value| {
+            s["cdi"]["lists"]
+                .as_array()
+                .is_some_and(|l| l.len() == used)
+        }
+    };
     for _ in 0..3 {
         running.rewrite(&format!("{QUICK}handover: {{lists: [cdi-cri]}}\n"));
-        eventually("the spec comes", || file(&running.rig).exists()).await;
+        running.agent.says("CDI is used", uses(1)).await;
+        assert!(file(&running.rig).exists());
         running.rewrite(QUICK);
-        eventually("the spec goes", || !file(&running.rig).exists()).await;
+        running.agent.says("it is not", uses(0)).await;
     }
     running.offers(&[(GPU, 8)]).await;
     let lists = running.kubelet.lists(GPU);

@@ -11,12 +11,13 @@ async fn devices(rig: &Rig, control: &Path, form: &str) -> Output {
     shown(rig, control, &["devices", "-o", form]).await
 }
 
-/// Waits until the agent has samples of everything.
+/// Waits until the agent has samples of everything, and the driver's files.
 async fn sampled(running: &Running) {
     running
         .agent
-        .shows("samples", |seen| {
-            seen.devices.iter().all(|entry| entry.telemetry.is_some())
+        .shows("samples and files", |seen| {
+            let files = seen.backends.iter().all(|b| b.extras.files.is_some());
+            files && seen.devices.iter().all(|entry| entry.telemetry.is_some())
         })
         .await;
 }
@@ -29,6 +30,8 @@ macro_rules! assert_page {
             (r#"("?generation"?): \d+"#, "$1: [number]"),
             (r#"[^" ]*/node/libnvidia-ml"#, "[node]/libnvidia-ml"),
             (r#"("?instance"?): "?\d+"?"#, "$1: [instance]"),
+            (r#"(?s)"files": \{.*?\n {8}\}"#, r#""files": [files]"#),
+            (r"(?s)\n    files:\n.*", "\n    files: [files]\n"),
         ]}, { assert_snapshot!($name, $page) });
     };
 }

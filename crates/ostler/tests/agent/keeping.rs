@@ -123,6 +123,55 @@ async fn garbage_is_reported_and_hinders_nothing() {
     assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
 }
 
+/// Waits until the agent has that problem with the file, or none.
+async fn problem(running: &Running, wanted: Option<&str>) {
+    let so = |status: &serde_json::Value| {
+        let problem = status["state"]["problem"].as_str();
+        problem.is_some() == wanted.is_some()
+            && problem.is_none_or(|problem| problem.contains(wanted.unwrap_or_default()))
+    };
+    running.agent.says("the state of the file", so).await;
+}
+
+/// Nothing of it is lost, and what happened meanwhile is kept with it.
+#[tokio::test]
+async fn a_file_that_cannot_be_read_at_first_counts_when_it_can() {
+    let mut running = broken().await;
+    let (file, aside) = (running.rig.path(FILE), running.rig.path("aside.json"));
+    restart(&mut running, |_| {
+        fs_err::rename(&file, &aside).unwrap();
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+    })
+    .await;
+    running.complete(LONG).await;
+    problem(&running, Some("symbolic link")).await;
+    running.rig.node.xid(&card(4), 79).unwrap();
+    running.sick(GPU, &[&running.rig.uuid(4)]).await;
+    assert!(file.is_symlink(), "it is not replaced unread");
+
+    fs_err::rename(&aside, &file).unwrap();
+    let mut sick = [running.rig.uuid(2), running.rig.uuid(4)];
+    sick.sort();
+    running.sick(GPU, &[&sick[0], &sick[1]]).await;
+    problem(&running, None).await;
+    kept(&running.rig, &running.rig.uuid(4)).await;
+    kept(&running.rig, &running.rig.uuid(2)).await;
+    let log = running.agent.log();
+    assert_eq!(log.matches("the state file cannot be read").count(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_another_agent_left_elsewhere_is_taken_over_and_not_replaced() {
+    let mut running = broken().await;
+    let (file, other) = (running.rig.path(FILE), running.rig.path("other.json"));
+    restart(&mut running, |_| fs_err::rename(&file, &other).unwrap()).await;
+    running.complete(LONG).await;
+    let file = other.display();
+    let quick = "probe: {period: 500ms}\nhealth: {holdDown: 500ms, passes: 2";
+    running.rewrite(&format!("{quick}, stateFile: {file}}}\n"));
+    running.sick(GPU, &[&running.rig.uuid(2)]).await;
+}
+
 #[tokio::test]
 async fn the_file_can_be_elsewhere_or_nowhere() {
     let rig = Rig::new(DGX);

@@ -17,6 +17,7 @@ mod ids;
 mod keeping;
 mod layout;
 mod load;
+mod looks;
 mod operator;
 mod overlap;
 mod pools;

@@ -46,10 +46,11 @@ async fn a_cordoned_card_is_out_until_it_is_uncordoned_and_over_a_restart() {
     assert_eq!(seen.find(&id).unwrap().verdict.state, State::Maintenance);
 
     let file = running.rig.path("kubelet/ostler-state.json");
-    eventually("it is kept", || {
-        fs_err::read_to_string(&file).is_ok_and(|text| text.contains("a new fan"))
-    })
-    .await;
+    let kept = fs_err::read_to_string(&file).unwrap();
+    assert!(
+        kept.contains("a new fan"),
+        "it was answered when it is kept"
+    );
     running.agent.stop().await;
     running.agent = Agent::start(&running.rig, "ostler");
     running.kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
@@ -58,6 +59,40 @@ async fn a_cordoned_card_is_out_until_it_is_uncordoned_and_over_a_restart() {
     let text = said(&running, &["uncordon", &id[..12]]).await;
     assert_eq!(text, format!("{id} is uncordoned\n"));
     running.complete(LONG).await;
+}
+
+fn in_temp(name: &str) -> String {
+    std::env::temp_dir().join(name).display().to_string()
+}
+
+/// What is told when the state file is this.
+async fn told_with(file: &str) -> (Running, String) {
+    let config = format!("probe: {{period: 500ms}}\nhealth: {{stateFile: {file}}}\n");
+    let running = Running::start(DGX, &config).await;
+    let text = said(&running, &["cordon", "3"]).await;
+    running.sick(GPU, &[&running.rig.uuid(3)]).await;
+    (running, text)
+}
+
+#[rstest::rstest]
+#[case::off("off", "health.stateFile is off")]
+#[case::no_folder("/no/such/folder/state.json", "its folder is not there")]
+// Its draft would have a name that is too long.
+#[case::cannot_be_written(&in_temp(&"s".repeat(250)), "too long")]
+#[tokio::test]
+async fn a_cordon_that_does_not_outlive_the_agent_says_so(#[case] file: &str, #[case] why: &str) {
+    let (running, text) = told_with(file).await;
+    assert!(text.contains("is cordoned; a restart"), "{text}");
+    assert!(text.contains(why), "{text}");
+    let order = serde_json::json!({"device": "4", "reason": "a new fan"});
+    let answer = web::client::post(&running.agent.control, "/v1/cordon", &order).await;
+    let answer: Value = serde_json::from_slice(&answer.unwrap()).unwrap();
+    assert!(
+        answer["not_kept"].as_str().unwrap().contains(why),
+        "{answer}"
+    );
+    let text = said(&running, &["uncordon", "3"]).await;
+    assert_eq!(text.contains(why), file != "off", "{text}");
 }
 
 #[tokio::test]
@@ -86,6 +121,32 @@ async fn cordoning_a_card_takes_its_mig_devices_too() {
     let wait = running.kubelet.wait_until("they are out", out, LONG);
     wait.await.unwrap();
     said(&running, &["uncordon", "0"]).await;
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn what_is_made_on_a_cordoned_card_is_cordoned_and_over_a_restart() {
+    let mut running = Running::start(MIG, QUICK).await;
+    let uncut = running.rig.uuid(6);
+    said(&running, &["cordon", &uncut, "--reason", "a new fan"]).await;
+    let made = running.rig.node.add_mig(&card(6), "1g.10gb").unwrap();
+    let out = |seen: &model::Snapshot| {
+        let entry = seen.find(&made[0]);
+        entry.is_some_and(|entry| entry.verdict.state == State::Maintenance)
+    };
+    running.agent.shows("it is in maintenance", out).await;
+    let never = |running: &Running| {
+        let lists = running.kubelet.lists("nvidia.com/mig-1g.10gb");
+        let healthy =
+            |list: &sim::kubelet::List| list.devices.iter().any(|d| d.health == "Healthy");
+        assert!(!lists.iter().any(healthy), "{lists:?}");
+    };
+    never(&running);
+    running.agent.stop().await;
+    running.agent = Agent::start(&running.rig, "ostler");
+    running.agent.shows("it still is", out).await;
+    never(&running);
+    said(&running, &["uncordon", &uncut]).await;
     running.complete(LONG).await;
 }
 
@@ -245,4 +306,7 @@ async fn what_cannot_be_done_is_refused_with_a_remedy() {
     let long = complaint(&running, &["release", "1", "--for", "25h"]).await;
     assert!(long.contains("24h"), "{long}");
     assert!(complaint(&running, &["release"]).await.contains("--all"));
+    let words = "why not ".repeat(200);
+    let long = complaint(&running, &["cordon", "1", "--reason", &words]).await;
+    assert!(long.contains("fewer words"), "{long}");
 }

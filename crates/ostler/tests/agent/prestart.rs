@@ -1,5 +1,7 @@
 //! Before a container starts on an exclusive card, nobody else may be on it.
 
+mod reset;
+
 use std::time::Duration;
 
 use model::CauseKind;
@@ -107,7 +109,7 @@ async fn a_command_prepares_the_card_and_its_failure_is_told() {
     for id in &granted.devices[GPU] {
         assert!(text.contains(&format!("{id} {GPU}\n")), "{text}");
     }
-    let failing = "preStart: reset, preStartCommand: 'echo cannot reset; exit 3'";
+    let failing = "preStart: exec, preStartCommand: 'echo cannot prepare; exit 3'";
     running.rewrite(&config(failing));
     eventually("the other command is used", || {
         let log = running.agent.log();
@@ -115,7 +117,7 @@ async fn a_command_prepares_the_card_and_its_failure_is_told() {
     })
     .await;
     let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
-    assert!(refusal.contains("cannot reset"), "{refusal}");
+    assert!(refusal.contains("cannot prepare"), "{refusal}");
 }
 
 /// The kubelet asks once whether it has to call before a start.

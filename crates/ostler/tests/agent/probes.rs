@@ -99,6 +99,7 @@ fn talkative(rig: &Rig, stderr: Stdio) -> Child {
         ("--host-root", rig.node.root()),
         ("--nvml-library", rig.node.library()),
         ("--control-socket", rig.path("control.sock")),
+        ("--cdi-dir", rig.cdi_dir()),
     ];
     let mut command = ostler();
     command.args(["run", "--log", "trace"]).stderr(stderr);

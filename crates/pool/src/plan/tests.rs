@@ -137,6 +137,19 @@ fn a_pool_keeps_back_what_it_reserves_and_no_other_pool_gets_it() {
     ");
 }
 
+/// A reset would take the neighbours with it.
+#[test]
+fn a_mig_device_is_not_offered_where_cards_are_reset() {
+    let mut all = Pool::all("all", "nvidia.com/gpu");
+    all.pre_start.mode = config::PreStartMode::Reset;
+    let devices = vec![card(0), mig_card(1), mig(1, 0, "1g.5gb")];
+    insta::assert_snapshot!(lines(&plan_of(&pools(vec![all]), devices)), @r"
+    nvidia.com/gpu: GPU-0
+    GPU-1 - Partitioned: it is in MIG mode, and none of its MIG devices is offered
+    MIG-1-0 of all - PreStart: a MIG device cannot be reset alone, and its pool `all` has `preStart: reset`: give it a pool with another `preStart`
+    ");
+}
+
 #[test]
 fn two_models_are_two_resources() {
     let mut other = card(1);

@@ -18,11 +18,11 @@ pub struct Periods {
 
 /// The clocks of the tiers that are made of driver calls.
 #[derive(Debug)]
-pub(super) struct Clocks(Vec<Clock>);
+pub(super) struct Clocks(Vec<(Tier, Clock)>);
 
+/// Something that is due again and again.
 #[derive(Debug)]
-struct Clock {
-    tier: Tier,
+pub(super) struct Clock {
     period: Duration,
     due: Instant,
 }
@@ -50,41 +50,53 @@ impl Clocks {
             (Tier::Trend, periods.trend),
         ];
         let clocks = tiers.into_iter().filter(|(_, period)| !period.is_zero());
-        let due = now;
-        Self(
-            clocks
-                .map(|(tier, period)| Clock { tier, period, due })
-                .collect(),
-        )
+        Self(clocks.map(|(tier, p)| (tier, Clock::new(p, now))).collect())
     }
 
     /// The tiers that are due; they are again a period later.
     pub(super) fn take(&mut self, now: Instant) -> Vec<Tier> {
-        let mut due = Vec::new();
-        for clock in self.0.iter_mut().filter(|clock| clock.due <= now) {
-            clock.due = now + clock.period;
-            due.push(clock.tier);
-        }
-        due
+        let due = self.0.iter_mut().filter_map(|(tier, clock)| {
+            let is_due = clock.take(now);
+            is_due.then_some(*tier)
+        });
+        due.collect()
     }
 
     /// All are due now: what they said is of no worth any more.
     pub(super) fn hurry(&mut self, now: Instant) {
-        for clock in &mut self.0 {
+        for (_, clock) in &mut self.0 {
             clock.due = clock.due.min(now);
         }
     }
 
     /// [`Clocks::hurry`] for one tier.
     pub(super) fn hurry_tier(&mut self, tier: Tier, now: Instant) {
-        for clock in self.0.iter_mut().filter(|clock| clock.tier == tier) {
+        for (_, clock) in self.0.iter_mut().filter(|(of, _)| *of == tier) {
             clock.due = clock.due.min(now);
         }
     }
 
     /// When the next one is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.0.iter().map(|clock| clock.due).min()
+        self.0.iter().map(|(_, clock)| clock.due).min()
+    }
+}
+
+// === impl Clock ===
+
+impl Clock {
+    /// First due at `due`.
+    pub(super) fn new(period: Duration, due: Instant) -> Self {
+        Self { period, due }
+    }
+
+    /// Whether it is due; if so, it is again a period later.
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let is_due = self.due <= now;
+        if is_due {
+            self.due = now + self.period;
+        }
+        is_due
     }
 }
 

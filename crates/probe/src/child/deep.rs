@@ -1,32 +1,26 @@
 //! Deep checks: a command of the user's, run for one idle card after another.
 //!
 //! The command belongs to the probe's process group, so that it ends with the probe, even with one
-//! that is killed, and has no handle left of a card that was released. It is never waited for: a
-//! process that sits in the kernel does not hear that it was killed.
+//! that is killed, and has no handle left of a card that was released. What it leaves behind comes to
+//! the probe, however it went about it, and is killed. Nothing is waited for: a process that sits in
+//! the kernel does not hear that it was killed.
 
-use std::{
-    collections::VecDeque,
-    io::{self, Read},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-    time::Duration,
-};
+mod run;
+
+use std::{collections::VecDeque, time::Duration};
 
 use model::{Deep as Outcome, DeviceId, Reading, Values};
+use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::time::Instant;
 
-use crate::protocol::Checkup;
-
-mod tree;
-
-/// How much of a command's output is kept: its end.
-const TAIL: usize = 2048;
+use self::run::Run;
+use crate::{protocol::Checkup, tree};
 
 /// Time between two looks at a running command.
 const STEP: Duration = Duration::from_millis(500);
 
-const STACK: usize = 128 << 10;
+/// A new probe waits for this part of a period before its first round.
+const REST: u32 = 10;
 
 /// What is run for deep checks, how often, and how long it may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +31,8 @@ pub struct DeepCheck {
     pub period: Duration,
     /// A run that takes longer is ended and has failed.
     pub limit: Duration,
+    /// How long ago the last run was, or the beginning of the time in which one is due.
+    pub last_ago: Duration,
 }
 
 /// A card for which the command is run.
@@ -44,8 +40,10 @@ pub struct DeepCheck {
 pub struct Patient {
     /// Its id.
     pub id: DeviceId,
-    /// Where it sits, as an address or an index.
-    pub at: String,
+    /// Its PCI address; empty where it has none.
+    pub pci: String,
+    /// The driver's index; empty where it is not known.
+    pub index: String,
 }
 
 /// The deep checks of a probe.
@@ -57,31 +55,37 @@ pub(super) struct Deep {
     running: Option<Run>,
     /// Commands that were killed and are not gone yet.
     leaving: Vec<Run>,
-}
-
-/// A command that runs.
-#[derive(Debug)]
-struct Run {
-    patient: Patient,
-    child: Child,
-    since: Instant,
-    output: Arc<Mutex<Vec<u8>>>,
-    reader: Option<thread::JoinHandle<()>>,
+    /// Whether what a command leaves behind comes to this process.
+    adopts: bool,
+    /// What commands left behind on which card: killed, and not gone yet.
+    orphans: Vec<(u32, DeviceId)>,
 }
 
 // === impl Deep ===
 
 impl Deep {
-    /// The first round is due a period after `now`: a probe that is started again and again would
-    /// otherwise keep the cards busy.
+    /// The first round is due a period after the last one. It leaves the cards a rest, for a probe
+    /// that is started again and again would otherwise keep them busy.
     pub(super) fn new(check: DeepCheck, now: Instant) -> Self {
+        let left = check.period.saturating_sub(check.last_ago);
         Self {
-            due: now + check.period,
+            due: now + left.max(check.period / REST),
             check,
             waiting: VecDeque::new(),
             running: None,
             leaving: Vec::new(),
+            adopts: false,
+            orphans: Vec::new(),
         }
+    }
+
+    /// Has what commands leave behind come to this process, which starts no others.
+    pub(super) fn adopting(mut self) -> Self {
+        match set_child_subreaper(Some(getpid())) {
+            Ok(()) => self.adopts = true,
+            Err(error) => tracing::warn!(%error, "a command's orphans will not be found"),
+        }
+        self
     }
 
     /// When to come back.
@@ -109,10 +113,12 @@ impl Deep {
     ) -> Vec<Checkup> {
         let mut told = Vec::new();
         self.leaving.retain_mut(|run| !run.is_gone());
+        self.orphans.retain(|(pid, _)| is_there(*pid));
         if let Some(mut run) = self.running.take() {
             match run.ended(self.check.limit, now) {
                 Some(outcome) => {
                     told.push(checkup(run.patient.clone(), outcome));
+                    self.sweep(&run);
                     self.leaving.push(run);
                 }
                 None => {
@@ -148,117 +154,38 @@ impl Deep {
         told
     }
 
-    /// A command that cannot be ended keeps the next one off its card.
+    /// Ends what a command left behind. One runs at a time: whatever is below us now is of it, or of
+    /// one that was killed before.
+    fn sweep(&mut self, ended: &Run) {
+        if !self.adopts {
+            return;
+        }
+        let own = getpid().as_raw_nonzero().get().cast_unsigned();
+        for pid in tree::end_below(own) {
+            let is_known = self.orphans.iter().any(|(known, _)| *known == pid);
+            // Who started a process waits for it.
+            let mut started = self.leaving.iter().chain([ended]);
+            if !is_known && started.all(|run| run.id() != pid) && is_there(pid) {
+                self.orphans.push((pid, ended.patient.id.clone()));
+            }
+        }
+    }
+
+    /// A process that cannot be ended keeps the next command off its card.
     fn hindrance(&mut self, card: &DeviceId) -> Option<String> {
         let mut of_card = self.leaving.iter_mut().filter(|r| r.patient.id == *card);
-        let still = of_card.find_map(|run| (!run.is_gone()).then(|| run.child.id()))?;
+        let still = of_card.find_map(|run| (!run.is_gone()).then(|| run.id()));
+        let mut orphans = self.orphans.iter().filter(|(_, of)| of == card);
+        let still =
+            still.or_else(|| orphans.find_map(|(pid, _)| is_there(*pid).then_some(*pid)))?;
         Some(format!("process {still} was killed and has not ended"))
     }
 }
 
-// === impl Run ===
-
-impl Run {
-    fn start(command: &[String], patient: &Patient, now: Instant) -> io::Result<Self> {
-        let [program, args @ ..] = command else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "no command is named",
-            ));
-        };
-        let (reading, writing) = io::pipe()?;
-        let child = Command::new(program)
-            .args(args)
-            .env("OSTLER_DEVICE", patient.id.as_str())
-            .env("OSTLER_CARD", &patient.at)
-            .env("CUDA_VISIBLE_DEVICES", patient.id.as_str())
-            .stdin(Stdio::null())
-            .stdout(writing.try_clone()?)
-            .stderr(writing)
-            .spawn()?;
-        let output = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&output);
-        let reader = thread::Builder::new()
-            .name("deep-output".to_owned())
-            .stack_size(STACK)
-            .spawn(move || keep(reading, &kept))
-            .ok();
-        tracing::info!(card = patient.at, program, "a deep check begins");
-        Ok(Self {
-            patient: patient.clone(),
-            child,
-            since: now,
-            output,
-            reader,
-        })
-    }
-
-    /// What came of it; `None` while it runs.
-    fn ended(&mut self, limit: Duration, now: Instant) -> Option<Outcome> {
-        let status = match self.child.try_wait() {
-            Ok(None) if now.duration_since(self.since) < limit => return None,
-            Ok(None) => {
-                self.end();
-                let limit = limit.as_secs();
-                let why = format!("ended because it took longer than {limit} s");
-                return Some(self.outcome(false, &why));
-            }
-            Ok(Some(status)) => status,
-            Err(error) => {
-                self.end();
-                return Some(self.outcome(false, &format!("it cannot be waited for: {error}")));
-            }
-        };
-        self.await_output();
-        Some(self.outcome(status.success(), &failing(status)))
-    }
-
-    /// What it printed may still be in the pipe; a process that it left behind may keep that open.
-    fn await_output(&mut self) {
-        for _ in 0..20 {
-            if self.reader.as_ref().is_none_or(|r| r.is_finished()) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn outcome(&self, passed: bool, why: &str) -> Outcome {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let output = String::from_utf8_lossy(&output).trim().to_owned();
-        let parts = [output.as_str(), why];
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        Outcome {
-            passed: Some(passed),
-            output: parts.join("\n"),
-        }
-    }
-
-    /// Kills it with all that it started, and does not wait.
-    fn end(&mut self) {
-        tree::end(self.child.id());
-        let _ = self.child.kill();
-    }
-
-    fn is_gone(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if !self.is_gone() {
-            self.end();
-        }
-    }
-}
-
-/// Why a command that ended did not pass; nothing where it did.
-fn failing(status: ExitStatus) -> String {
-    match status.success() {
-        true => String::new(),
-        false => status.to_string(),
-    }
+/// Whether a child that we did not start is still there; reaps it if it has ended.
+fn is_there(pid: u32) -> bool {
+    let pid = Pid::from_raw(pid.cast_signed());
+    matches!(waitpid(pid, WaitOptions::NOHANG), Ok(None))
 }
 
 fn checkup(patient: Patient, outcome: Outcome) -> Checkup {
@@ -269,17 +196,6 @@ fn checkup(patient: Patient, outcome: Outcome) -> Checkup {
             unsupported: Vec::new(),
             failures: Vec::new(),
         },
-    }
-}
-
-/// Keeps the end of what is read.
-fn keep(mut from: impl Read, into: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&buffer[..count]);
-        let surplus = kept.len().saturating_sub(TAIL);
-        kept.drain(..surplus);
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     Backend, Settings,
-    clocks::Clocks,
+    clocks::{Clock, Clocks},
     deep::Deep,
     listen::{Listener, Warnings},
 };
@@ -46,7 +46,7 @@ pub(super) struct Work {
 pub(super) enum Order {
     /// Look again, and report if something changed.
     Look,
-    /// Look again, ask for the links again, and report in any case.
+    /// Look again, check whether the devices work, and report in any case.
     Refresh,
     /// Close the driver and end.
     Stop,
@@ -58,7 +58,8 @@ struct Survey<B> {
     lines: mpsc::Sender<Message>,
     orders: orders::Receiver<Order>,
     period: Duration,
-    links: bool,
+    /// When all links are asked for again, where they are wanted.
+    links: Option<Clock>,
     calls: Arc<Calls>,
     warnings: Warnings,
     last: Option<Report>,
@@ -101,7 +102,9 @@ impl Work {
             lines,
             orders,
             period: settings.period,
-            links: settings.links,
+            links: settings
+                .links
+                .map(|period| Clock::new(period, Instant::now() + period)),
             calls: Arc::clone(calls),
             warnings,
             last: None,
@@ -109,7 +112,7 @@ impl Work {
             deep: settings
                 .deep
                 .clone()
-                .map(|deep| Deep::new(deep, Instant::now())),
+                .map(|deep| Deep::new(deep, Instant::now()).adopting()),
             checked: None,
         };
         threads.push(named("survey", move || survey.run())?);
@@ -137,10 +140,9 @@ impl Work {
         self.order(Order::Stop);
     }
 
-    /// Lets the threads close the driver, but waits no longer than `limit`.
-    pub(super) async fn finish(&self, limit: Duration) {
+    /// Lets the threads close the driver, but waits no longer than until `deadline`.
+    pub(super) async fn finish(&self, deadline: Instant) {
         self.stop();
-        let deadline = Instant::now() + limit;
         while Instant::now() < deadline && !self.threads.iter().all(JoinHandle::is_finished) {
             sleep(Duration::from_millis(5)).await;
         }
@@ -163,7 +165,10 @@ impl<B: Backend> Survey<B> {
         }
         let mut report = self.backend.survey();
         self.report(&report)?;
-        if self.links && self.complete(&mut report, refresh) {
+        if self.add_links(&mut report) {
+            self.report(&report)?;
+        }
+        if self.backend.files(&mut report) {
             self.report(&report)?;
         }
         for sample in self.backend.samples() {
@@ -201,7 +206,8 @@ impl<B: Backend> Survey<B> {
                 links,
                 ..
             } = self;
-            for checkup in calls.during(model::Work::Checks, || backend.checkups(tier, *links)) {
+            let links = links.is_some();
+            for checkup in calls.during(model::Work::Checks, || backend.checkups(tier, links)) {
                 self.send(Message::Checkup(checkup))?;
             }
         }
@@ -239,9 +245,18 @@ impl<B: Backend> Survey<B> {
         self.clocks.next().into_iter().chain(deep).min()
     }
 
-    /// Adds links; `false` where nothing was asked.
-    fn complete(&mut self, report: &mut Report, again: bool) -> bool {
-        let Self { calls, backend, .. } = self;
+    /// Adds links that are new, or all anew where that is due; `false` where nothing was asked.
+    fn add_links(&mut self, report: &mut Report) -> bool {
+        let Self {
+            calls,
+            backend,
+            links: Some(clock),
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let again = clock.take(Instant::now());
         calls.during(model::Work::Links, || backend.links(report, again))
     }
 

@@ -106,6 +106,7 @@ impl Reader {
                 .map(|(major, minor)| format!("{major}.{minor}")),
             // Nice to know, and no reason to doubt a card that does not tell.
             display: interview.ask(|| Ok(card.has_display().ok())).flatten(),
+            coherent: interview.ask(|| Ok(card.is_coherent().ok())).flatten(),
             nodes: self.nodes.card(card.at(), minor),
             links: Vec::new(),
             failures: Vec::new(),

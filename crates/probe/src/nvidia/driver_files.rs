@@ -1,31 +1,41 @@
 //! The driver's files that a container needs: facts for CDI specs.
 //!
-//! A look reads the names in a few folders and the first bytes of some eighty files. It is done when
-//! the driver or its devices changed; besides, the folders are asked every minute whether they did.
+//! A look at the files reads the names in a few folders and some of some eighty libraries. It is done
+//! when the driver changed; besides, the folders are asked every minute whether they did. Device
+//! nodes are looked at each time.
 
 mod cache;
-mod header;
+mod companions;
+mod csv;
+mod elf;
+mod glob;
 mod libraries;
 mod nodes;
 mod rest;
 mod root;
 mod search;
+mod shelves;
+mod tegra;
+mod wsl;
+mod xorg;
 
 use std::{
+    collections::BTreeSet,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use model::{Device, Driver, DriverFiles, PciAddress};
+use model::{Device, Driver, DriverFiles, PciAddress, Platform};
 use tokio::time::Instant;
 
+pub(super) use self::nodes::strays;
 use self::{
     root::Root,
-    search::{Found, Search, join},
+    search::{Found, Search},
 };
-use super::files::Files;
+use super::{files::Files, platform};
 
 /// The time between two looks at what changed.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -44,7 +54,10 @@ pub(super) struct Finder {
 /// What was found last.
 #[derive(Debug)]
 struct Last {
-    key: Key,
+    driver: Driver,
+    platform: Platform,
+    /// The patterns of the device nodes of a Tegra board.
+    board: Vec<String>,
     checked: Instant,
     folders: Vec<Folder>,
     found: Arc<DriverFiles>,
@@ -57,14 +70,6 @@ struct Folder {
     stamp: Option<Stamp>,
     /// Whether it changed so short before that it may change again without a new time.
     young: bool,
-}
-
-/// What it depends on besides the folders.
-#[derive(Debug, PartialEq, Eq)]
-struct Key {
-    driver: Driver,
-    cards: Vec<PciAddress>,
-    nodes: Vec<String>,
 }
 
 /// Tells a folder from what it was before something in it came, went or was renamed.
@@ -94,41 +99,74 @@ impl Finder {
         devices: &[Device],
         now: Instant,
     ) -> Arc<DriverFiles> {
-        let key = Key::of(driver, devices);
-        if let Some(last) = &mut self.last
-            && last.key == key
-            && last.is_fresh(&self.files, now)
-        {
-            return Arc::clone(&last.found);
-        }
-        let began = SystemTime::now();
-        let (found, folders) = self.find(&key);
-        let folder = |path| Folder::of(&self.files, path, began);
-        let folders = folders.into_iter().map(folder).collect();
-        // Who has the same already compares by address.
-        let found = match self.last.take() {
-            Some(last) if *last.found == found => last.found,
-            _ => Arc::new(found),
+        let mut last = self.last.take();
+        let platform = self.platform(devices);
+        let is_fresh = |last: &mut Last| {
+            last.driver == *driver && last.platform == platform && last.is_fresh(&self.files, now)
         };
-        self.last = Some(Last {
-            key,
-            checked: now,
-            folders,
-            found: Arc::clone(&found),
-        });
-        found
+        let is_fresh = last.as_mut().is_some_and(is_fresh);
+        let last = match last {
+            Some(last) if is_fresh => last,
+            before => self.search(driver, platform, now, before),
+        };
+        let last = self.last.insert(last);
+        let cards: BTreeSet<PciAddress> = devices.iter().filter_map(|device| device.pci).collect();
+        let mut nodes = nodes::read(&self.files);
+        let drm = nodes::drm(&self.files, cards.into_iter());
+        let board = tegra::board(&self.files, &last.board, &mut nodes);
+        // Who has the same already compares by address.
+        let old = &last.found;
+        if (&old.nodes, &old.drm, &old.board_nodes) != (&nodes, &drm, &board) {
+            let found = Arc::make_mut(&mut last.found);
+            (found.nodes, found.drm, found.board_nodes) = (nodes, drm, board);
+        }
+        Arc::clone(&last.found)
     }
 
-    /// What there is, and the folders that were asked.
-    fn find(&self, key: &Key) -> (DriverFiles, Vec<PathBuf>) {
-        let version = Some(key.driver.version.as_str());
-        let version = version.filter(|version| rest::is_name(version) && *version != "unknown");
-        let library = key.driver.library.as_deref();
-        let library = library.and_then(|path| self.inside(path));
+    /// Looks through the driver's folder; what is the same as before stays at its address.
+    fn search(
+        &self,
+        driver: &Driver,
+        platform: Platform,
+        now: Instant,
+        before: Option<Last>,
+    ) -> Last {
+        let began = SystemTime::now();
+        let (found, folders, board) = self.find(driver, platform);
+        let folder = |path| Folder::of(&self.files, path, began);
+        let folders = folders.into_iter().map(folder).collect();
+        let same = |last: &Last| {
+            let old = &last.found;
+            let old = (old.platform, &old.files, &old.hooks, &old.problems);
+            old == (platform, &found.files, &found.hooks, &found.problems)
+        };
+        let found = match before {
+            Some(last) if same(&last) => last.found,
+            _ => Arc::new(found),
+        };
+        Last {
+            driver: driver.clone(),
+            platform,
+            board,
+            checked: now,
+            folders,
+            found,
+        }
+    }
+
+    /// What there is but for device nodes, the folders that were asked, and the patterns of a board's
+    /// nodes.
+    fn find(
+        &self,
+        driver: &Driver,
+        platform: Platform,
+    ) -> (DriverFiles, Vec<PathBuf>, Vec<String>) {
         let mut search = Search::new(&self.root, &self.files);
-        let version = libraries::add(&mut search, version, library.as_deref());
-        if !version.is_empty() {
-            rest::add(&mut search, &version);
+        let mut board = Vec::new();
+        match platform {
+            Platform::Usual => self.usual(&mut search, driver),
+            Platform::Wsl => wsl::add(&mut search),
+            Platform::Tegra => board = tegra::add(&mut search),
         }
         let hooks = rest::hooks(&mut search);
         let Found {
@@ -137,15 +175,38 @@ impl Finder {
             folders,
         } = search.finish();
         let folders = folders.iter().map(|folder| self.root.place(folder));
-        let nodes = nodes::folders().flat_map(|folder| self.files.places(&join(folder, "")));
         let found = DriverFiles {
+            platform,
             files,
-            nodes: nodes::read(&self.files),
-            drm: nodes::drm(&self.files, key.cards.iter().copied()),
             hooks,
             problems,
+            ..DriverFiles::default()
         };
-        (found, folders.chain(nodes).collect())
+        (found, folders.collect(), board)
+    }
+
+    /// The kind of machine, where these are its devices.
+    fn platform(&self, devices: &[Device]) -> Platform {
+        let is_board = |device: &Device| {
+            device.id.as_str() == platform::TEGRA || platform::is_integrated(&device.model)
+        };
+        match devices.iter().any(is_board) {
+            true => Platform::Tegra,
+            false if platform::is_wsl(&self.files) => Platform::Wsl,
+            false => Platform::Usual,
+        }
+    }
+
+    /// Adds what a driver's usual installation has.
+    fn usual(&self, search: &mut Search<'_>, driver: &Driver) {
+        let version = Some(driver.version.as_str());
+        let version = version.filter(|version| rest::is_name(version) && *version != "unknown");
+        let library = driver.library.as_deref();
+        let library = library.and_then(|path| self.inside(path));
+        let version = libraries::add(search, version, library.as_deref());
+        if !version.is_empty() {
+            rest::add(search, &version);
+        }
     }
 
     /// The folder of a file of ours, seen from inside the root.
@@ -187,25 +248,6 @@ impl Folder {
     }
 }
 
-// === impl Key ===
-
-impl Key {
-    fn of(driver: &Driver, devices: &[Device]) -> Self {
-        let mut cards: Vec<_> = devices.iter().filter_map(|device| device.pci).collect();
-        let nodes = devices.iter().flat_map(|device| &device.nodes);
-        let mut nodes: Vec<_> = nodes.map(|node| node.path.clone()).collect();
-        cards.sort();
-        cards.dedup();
-        nodes.sort();
-        nodes.dedup();
-        Self {
-            driver: driver.clone(),
-            cards,
-            nodes,
-        }
-    }
-}
-
 // === impl Stamp ===
 
 impl Stamp {
@@ -221,9 +263,9 @@ impl Stamp {
     }
 }
 
-/// Reads bytes as the loader's cache, and looks for the files of a driver below a folder: a door for
-/// the fuzz targets, and for nothing else.
-pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str) -> DriverFiles {
+/// Reads bytes as the loader's cache, and looks for the files of these devices' driver below a folder:
+/// a door for the fuzz targets, and for nothing else.
+pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str, devices: &[Device]) -> DriverFiles {
     for (name, path) in cache::entries(cache) {
         assert!(!name.contains('\0') && !path.contains('\0'));
     }
@@ -235,7 +277,7 @@ pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str) -> DriverFiles {
     };
     let mut finder = Finder::new(root, Files::new(root, Arc::default()));
     Arc::unwrap_or_clone({
-        let found = finder.look(&driver, &[], Instant::now());
+        let found = finder.look(&driver, devices, Instant::now());
         drop(finder);
         found
     })

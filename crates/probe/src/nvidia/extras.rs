@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::Extras;
 
-use super::files::Files;
+use super::{driver_files, files::Files};
 
 /// Where IMEX channels are.
 const IMEX: &str = "/dev/nvidia-caps-imex-channels";
@@ -28,6 +28,7 @@ pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
             is_numbered(name, "uverbs") || name == "rdma_cm"
         }),
         mps: mps.map(|root| daemons(files, root)).unwrap_or_default(),
+        host_nodes: driver_files::strays(files),
         files: None,
     }
 }

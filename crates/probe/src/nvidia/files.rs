@@ -9,11 +9,14 @@ use std::{
 
 use nvml::{Calls, Locator};
 
-/// The node that every driver has.
-const DRIVER: &str = "/dev/nvidiactl";
+/// The nodes of which every driver has one: the second is that of a Tegra board.
+const DRIVER: [&str; 2] = ["/dev/nvidiactl", "/dev/nvmap"];
 
 /// The most names that are read of a card's folder.
 const MOST_NAMES: usize = 4096;
+
+/// The most that are read of any other: `/dev` has many that are not looked for.
+const MOST_IN_FOLDER: usize = 65_536;
 
 /// The host's `/sys`, `/proc` and `/dev`.
 #[derive(Clone, Debug)]
@@ -77,7 +80,10 @@ impl Files {
                 let places = self.places(path).into_iter();
                 places.filter_map(|place| Some(fs_err::metadata(place).ok()?.file_type()))
             };
-            let plain = || kinds(DRIVER).any(|kind| kind.is_file());
+            let plain = || {
+                let mut drivers = DRIVER.into_iter();
+                drivers.any(|path| kinds(path).any(|kind| kind.is_file()))
+            };
             kinds(path).any(|kind| kind.is_char_device() || (kind.is_file() && plain()))
         })
     }
@@ -103,7 +109,7 @@ impl Files {
                 .iter()
                 .filter_map(|place| fs_err::read_dir(place).ok());
             folders
-                .flatten()
+                .flat_map(|folder| folder.take(MOST_IN_FOLDER))
                 .flatten()
                 .filter_map(|entry| entry.file_name().into_string().ok())
                 .collect()
@@ -121,6 +127,20 @@ impl Files {
         })
     }
 
+    /// Whether a place for device nodes was named and can be seen: what is missing there is not there.
+    pub(super) fn sees_dev(&self) -> bool {
+        let Some(dev) = &self.dev else { return false };
+        self.watch(format!("stat {}", dev.display()), || dev.is_dir())
+    }
+
+    /// Whether a device node is not in the place that was named for them, but the host has it.
+    pub(super) fn is_stray(&self, path: &str) -> bool {
+        let Some(dev) = &self.dev else { return false };
+        self.calls.watch(format!("stat {path}"), None, || {
+            self.place(path).exists() && !below(dev, path).exists()
+        })
+    }
+
     /// What the file system says of the first thing that is found at `path`.
     pub(super) fn metadata(&self, path: &str) -> Option<std::fs::Metadata> {
         self.calls.watch(format!("stat {path}"), None, || {
@@ -134,15 +154,21 @@ impl Files {
         self.calls.watch(call, None, work)
     }
 
-    /// Every place where the host's absolute `path` may be for us.
-    pub(super) fn places(&self, path: &str) -> Vec<PathBuf> {
-        let below = |root: &PathBuf| root.join(path.trim_start_matches('/'));
+    /// Every place where the host's absolute `path` may be for us. That for device nodes is first:
+    /// who named it wants the nodes that are there.
+    fn places(&self, path: &str) -> Vec<PathBuf> {
         let dev = self.dev.iter().filter(|_| path.starts_with("/dev/"));
-        std::iter::once(&self.root).chain(dev).map(below).collect()
+        let roots = dev.chain([&self.root]);
+        roots.map(|root| below(root, path)).collect()
     }
 
     /// Where the host's absolute `path` is for us.
     fn place(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
+        below(&self.root, path)
     }
+}
+
+/// Where an absolute path is below a folder.
+fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
 }

@@ -12,6 +12,9 @@ use crate::protocol::{Checkup, Sample};
 pub(super) struct Seen {
     pub(super) at: Locator,
     pub(super) id: DeviceId,
+    /// Its PCI address and the driver's index, as texts; empty where they are not known.
+    pub(super) pci: String,
+    pub(super) index: String,
     parts: Vec<(u32, DeviceId)>,
 }
 
@@ -20,9 +23,12 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn of(card: &Card, merged: Option<&DeviceId>) -> Self {
         let parts = card.devices.iter().skip(1).map(|device| device.id.clone());
+        let whole = &card.devices[0];
         Self {
             at: card.at,
-            id: merged.unwrap_or(&card.devices[0].id).clone(),
+            id: merged.unwrap_or(&whole.id).clone(),
+            pci: whole.pci.map(|pci| pci.to_string()).unwrap_or_default(),
+            index: whole.index.clone().unwrap_or_default(),
             parts: card.places.iter().copied().zip(parts).collect(),
         }
     }

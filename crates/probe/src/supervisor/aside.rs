@@ -31,6 +31,7 @@ pub(super) struct Change {
 #[derive(Debug)]
 struct Entry {
     until: Timestamp,
+    own: bool,
     /// Processes up to this one may hold handles.
     before: Number,
     /// It was taken back; processes after this one look at it.
@@ -45,10 +46,13 @@ impl Aside {
         let mut change = Change::default();
         for (which, until) in wanted {
             match self.entries.get_mut(which) {
-                Some(entry) if entry.resumed.is_none() => entry.until = until.time,
+                Some(entry) if entry.resumed.is_none() => {
+                    (entry.until, entry.own) = (until.time, until.own);
+                }
                 _ => {
                     let entry = Entry {
                         until: until.time,
+                        own: until.own,
                         before: started,
                         resumed: None,
                     };
@@ -102,6 +106,7 @@ impl Aside {
             let mut older = live.range(..=entry.before);
             let release = Release {
                 until: entry.until,
+                own: entry.own,
                 closed: !older.any(|(_, role)| which.is_touched_by(*role)),
             };
             match which {
@@ -146,6 +151,7 @@ mod tests {
         let until = Until {
             time: Timestamp::UNIX_EPOCH,
             deadline: Instant::now() + Duration::from_secs(60),
+            own: false,
         };
         which.iter().map(|which| (*which, until)).collect()
     }

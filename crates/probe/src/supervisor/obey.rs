@@ -10,14 +10,14 @@ use super::{
 use crate::protocol::Command;
 
 /// How long a process gets to close its handles when a card is released; then it is killed.
-const CLOSED_WITHIN: Duration = Duration::from_millis(1700);
+pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(1700);
 
 // === impl Supervisor ===
 
 impl Supervisor {
     /// Does what the agent ordered.
     pub(super) fn obey(&mut self, wanted: &Wanted) {
-        let change = self.aside.obey(&wanted.released, self.started);
+        let change = self.estate.obey(&wanted.released);
         for which in &change.released {
             tracing::info!(
                 probe = self.settings.name,

@@ -38,6 +38,8 @@ pub(super) struct Until {
     pub(super) time: Timestamp,
     /// For us: clocks jump.
     pub(super) deadline: Instant,
+    /// Whether the agent itself has it.
+    pub(super) own: bool,
 }
 
 // === impl Which ===
@@ -64,11 +66,30 @@ impl Orders {
     /// within two seconds, as the sighting then says. It is taken back by itself; a second order
     /// for the same card replaces the first. Returns when it will be taken back.
     pub fn release(&self, which: Which, time: Duration) -> Timestamp {
+        self.give_up(which, time, false)
+    }
+
+    /// Does the same for the agent itself, which has `which` reset; the sighting tells them apart.
+    /// `None` where it is released already.
+    pub fn lend(&self, which: Which, time: Duration) -> Option<Timestamp> {
+        (!self.holds(which)).then(|| self.give_up(which, time, true))
+    }
+
+    /// Whether `which` is released, alone or with all others.
+    pub fn holds(&self, which: Which) -> bool {
+        let wanted = self.0.borrow();
+        [Which::All, which]
+            .iter()
+            .any(|which| wanted.released.contains_key(which))
+    }
+
+    fn give_up(&self, which: Which, time: Duration, own: bool) -> Timestamp {
         // A length that no calendar holds is for ever, as far as a process lives.
         let time = time.min(Duration::from_hours(24 * 365));
         let until = Until {
             time: Timestamp::now() + time,
             deadline: Instant::now() + time,
+            own,
         };
         self.0.send_modify(|wanted| {
             wanted.released.insert(which, until);
@@ -83,6 +104,14 @@ impl Orders {
             Which::All => !std::mem::take(&mut wanted.released).is_empty(),
             Which::Card(_) => wanted.released.remove(&which).is_some(),
         })
+    }
+
+    /// Takes back what was given up until `until` and has not been given to somebody else since.
+    pub fn take_back(&self, which: Which, until: Timestamp) {
+        self.0.send_if_modified(|wanted| {
+            let same = wanted.released.get(&which).is_some_and(|u| u.time == until);
+            same && wanted.released.remove(&which).is_some()
+        });
     }
 
     /// Takes back what was released until now.
@@ -102,5 +131,28 @@ impl Orders {
 impl Default for Orders {
     fn default() -> Self {
         Self(watch::Sender::new(Wanted::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_operator_has_got_meanwhile_is_not_taken_back() {
+        let orders = Orders::default();
+        let wanted = orders.subscribe();
+        let [lent, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
+        let [until, until_other] =
+            [lent, other].map(|which| orders.lend(which, Duration::from_secs(25)).unwrap());
+        orders.release(lent, Duration::from_secs(600));
+        orders.take_back(lent, until);
+        orders.take_back(other, until_other);
+        let left: Vec<Which> = wanted.borrow().released.keys().copied().collect();
+        assert_eq!(left, [lent]);
+        assert!(!wanted.borrow().released[&lent].own);
+        assert_eq!(orders.lend(lent, Duration::from_secs(25)), None);
+        orders.release(Which::All, Duration::from_secs(600));
+        assert_eq!(orders.lend(other, Duration::from_secs(25)), None);
     }
 }

@@ -1,10 +1,8 @@
 //! One probe process: how it is started, how its lines reach the supervisor, how it is let go.
 
 use std::{
-    collections::BTreeSet,
     path::PathBuf,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,8 +17,11 @@ use tokio::{
 };
 use tokio_util::codec::{FramedRead, LinesCodec};
 
-use super::Settings;
-use crate::protocol::{self, CardRef, LINE_LIMIT, Message, Scope};
+use super::{Children, Settings};
+use crate::{
+    protocol::{self, CardRef, LINE_LIMIT, Message, Scope},
+    tree,
+};
 
 /// What a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(super) struct Process {
     pub(super) heard: Instant,
     number: Number,
     children: Children,
+    /// Whether it may have started others, which may have left its group.
+    has_others: bool,
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -64,11 +67,6 @@ pub(super) struct Left {
     pub(super) status: Option<ExitStatus>,
 }
 
-/// The process ids of every probe that is not reaped yet, so that whoever reaps the orphans of a
-/// container leaves these alone.
-#[derive(Clone, Debug, Default)]
-pub struct Children(Arc<Mutex<BTreeSet<u32>>>);
-
 /// How to start a probe: a program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -78,26 +76,13 @@ pub struct Program {
     pub args: Vec<String>,
 }
 
-// === impl Children ===
+// === impl Program ===
 
-impl Children {
-    /// Whether `pid` is a probe.
-    pub fn contains(&self, pid: u32) -> bool {
-        self.edit(|pids| pids.contains(&pid))
-    }
-
-    /// Writes down another child of the agent that somebody waits for.
-    pub fn add(&self, pid: u32) {
-        self.edit(|pids| pids.insert(pid));
-    }
-
-    /// Crosses it off.
-    pub fn remove(&self, pid: u32) {
-        self.edit(|pids| pids.remove(&pid));
-    }
-
-    fn edit<T>(&self, change: impl FnOnce(&mut BTreeSet<u32>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+impl Program {
+    /// Whether it runs a command for deep checks.
+    pub(super) fn checks_deeply(&self) -> bool {
+        let mut args = self.args.iter();
+        args.any(|arg| arg.starts_with("--deep-command"))
     }
 }
 
@@ -124,7 +109,9 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()?;
         let pid = child.id();
-        settings.children.edit(|pids| pids.extend(pid));
+        if let Some(pid) = pid {
+            settings.children.add(pid);
+        }
         let stdin = child.stdin.take();
         if let Some(stdout) = child.stdout.take() {
             readers.spawn(read(number, stdout, heard));
@@ -134,6 +121,7 @@ impl Process {
             heard: Instant::now(),
             number,
             children: settings.children.clone(),
+            has_others: role == Role::Main && settings.program.checks_deeply(),
             child,
             stdin,
         })
@@ -198,17 +186,19 @@ impl Process {
     async fn reap(&mut self) -> Option<ExitStatus> {
         let pid = self.pid();
         let status = self.child.wait().await.ok();
-        self.children.edit(|pids| pid.map(|pid| pids.remove(&pid)));
+        if let Some(pid) = pid {
+            self.children.remove(pid);
+        }
         status
     }
 
     /// Kills the probe and what it started.
     fn kill(&mut self) {
-        let group = self
-            .child
-            .id()
-            .and_then(|id| Pid::from_raw(id.cast_signed()));
-        if let Some(group) = group {
+        let Some(id) = self.child.id() else { return };
+        if self.has_others {
+            tree::end(id);
+        }
+        if let Some(group) = Pid::from_raw(id.cast_signed()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

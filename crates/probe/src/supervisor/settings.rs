@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    orders::Orders,
-    process::{Children, Program},
-};
+use super::{children::Children, orders::Orders, process::Program};
 
 /// What a supervisor keeps running, and how patiently.
 #[derive(Clone, Debug)]

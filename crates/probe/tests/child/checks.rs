@@ -1,16 +1,14 @@
-//! The checks of a probe process: when they come, what they do to the survey, and the command that a
-//! user names for deep ones.
+//! The checks of a probe process: when they come, and what they do to the survey.
 
 use std::collections::BTreeSet;
 
 use model::{Tier, Values, Work};
 use probe::protocol::Message;
-use rstest::rstest;
 use sim::Effect;
 
 use crate::{
     node::{Rig, target, wait_for},
-    process::{DEEP, Kind, Process, WORKING},
+    process::{Kind, Process, WORKING},
 };
 
 #[test]
@@ -120,74 +118,6 @@ fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
     });
     assert_eq!(performing.nvlinks_down, None);
     assert_eq!(performing.throttled, Some(Vec::new()));
-}
-
-#[test]
-fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
-    let rig = Rig::new("dgx1-v100");
-    rig.node.set(&target("1"), "utilization", 50).unwrap();
-    let (begun, go) = (rig.node.dir().join("begun"), rig.node.dir().join("go"));
-    let script = format!(
-        "touch {}; while [ ! -e {} ]; do sleep 0.05; done; echo $OSTLER_CARD; \
-         [ $OSTLER_DEVICE != {} ]",
-        begun.display(),
-        go.display(),
-        rig.node.gpus().unwrap()[2].uuid
-    );
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
-    process.report();
-    wait_for(|| begun.exists().then_some(()));
-    let cards = rig.node.gpus().unwrap();
-    rig.node.lose(&target("7")).unwrap();
-    process.wait(|message| match message {
-        Message::Report(report) if !report.unreadable.is_empty() => Some(()),
-        _ => None,
-    });
-    fs_err::write(&go, "").unwrap();
-    let mut found = Vec::new();
-    while found.len() < 8 {
-        let checkup = process.checkup();
-        if let Values::Deep(deep) = checkup.reading.values {
-            found.push((checkup.device.to_string(), deep.passed, deep.output));
-        }
-    }
-    found.sort_by_key(|(id, ..)| cards.iter().position(|card| card.uuid == *id));
-    let passed: Vec<_> = found.iter().map(|(_, passed, _)| *passed).collect();
-    let yes = Some(true);
-    assert_eq!(passed, [yes, None, Some(false), yes, yes, yes, yes, None]);
-    assert_eq!(found[0].2, cards[0].pci.to_string());
-    assert!(found[1].2.starts_with("not run: "), "{found:?}");
-    assert!(found[7].2.starts_with("not run: "), "{found:?}");
-}
-
-#[rstest]
-#[case::told_to_end(false)]
-#[case::killed_with_its_group(true)]
-fn a_deep_check_ends_with_its_probe(#[case] killed: bool) {
-    let rig = Rig::new("t4");
-    let mark = rig.node.dir().join("pid");
-    // The command starts another process, which must not be left behind either.
-    let script = format!(
-        "sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait",
-        mark.display()
-    );
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
-    process.report();
-    let pid = wait_for(|| fs_err::read_to_string(&mark).ok());
-    let alive = format!("/proc/{}/status", pid.trim());
-    let is_there = || {
-        let status = fs_err::read_to_string(&alive).unwrap_or_default();
-        !status.is_empty() && !status.contains("State:\tZ")
-    };
-    assert!(is_there());
-    match killed {
-        true => process.kill_group(),
-        false => {
-            process.close();
-            process.ended();
-        }
-    }
-    wait_for(|| (!is_there()).then_some(()));
 }
 
 #[test]

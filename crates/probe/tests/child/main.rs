@@ -1,7 +1,11 @@
 //! The probe process as the agent runs it: a process of its own, spoken to over its streams.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
+#[path = "../rig/agent.rs"]
+mod agent;
 mod checks;
+mod deep;
+mod links;
 #[path = "../rig/node.rs"]
 mod node;
 #[path = "../rig/process.rs"]
@@ -13,7 +17,7 @@ use std::{thread, time::Duration};
 use model::{StuckCall, Work};
 use node::{Rig, target};
 use probe::protocol::{EventKind, Message, ProblemKind};
-use process::{Kind, Process};
+use process::{FILES, Kind, Process};
 use rustix::process::Signal;
 use sim::Effect;
 
@@ -60,6 +64,20 @@ fn says_who_it_is_then_what_it_sees_then_how_that_hangs_together() {
         _ => None,
     });
     assert_eq!(made, []);
+}
+
+#[test]
+fn the_drivers_files_follow_the_first_report_at_once() {
+    let rig = Rig::new("t4");
+    let mut process = Process::start_with(&rig, Kind::Supervised, &[(FILES, "1")]);
+    assert_eq!(process.report().extras.files, None);
+    // Before the look is over.
+    let next = process.wait(|message| match message {
+        Message::Report(report) => Some(report.extras.files.is_some()),
+        Message::Sample(_) => Some(false),
+        _ => None,
+    });
+    assert!(next);
 }
 
 #[test]
@@ -136,33 +154,6 @@ fn a_file_in_which_the_survey_hangs_is_named_like_a_call() {
     let stuck = stuck(&mut process);
     let call = format!("read /sys/bus/pci/devices/{card}/numa_node");
     assert_eq!((stuck.call, stuck.device), (call, Some(card.to_string())));
-}
-
-#[test]
-fn a_call_that_hangs_while_links_are_read_belongs_to_the_links() {
-    let rig = Rig::new("dgx-a100");
-    let call = "nvmlDeviceGetTopologyCommonAncestor";
-    rig.node.fault(call, None, HANG).unwrap();
-    let mut process = Process::start(&rig, Kind::Supervised);
-    let stuck = stuck(&mut process);
-    assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Links));
-}
-
-#[test]
-fn links_that_nobody_wants_are_not_asked_for() {
-    let rig = Rig::new("dgx-a100");
-    for call in [
-        "nvmlDeviceGetTopologyCommonAncestor",
-        "nvmlDeviceGetNvLinkState",
-    ] {
-        rig.node.fault(call, None, HANG).unwrap();
-    }
-    let mut process = Process::start(&rig, Kind::NoLinks);
-    assert_eq!(process.report().devices.len(), 8);
-    process.wait(|message| matches!(message, Message::Sample(_)).then_some(()));
-    process.command(r#"{"type":"refresh"}"#);
-    let report = process.report();
-    assert!(report.devices.iter().all(|device| device.links.is_empty()));
 }
 
 #[test]

@@ -4,67 +4,27 @@ use std::{path::PathBuf, time::Duration};
 
 use model::Phase;
 use probe::{
-    Sighting, Update,
+    Sighting,
     protocol::CardRef,
-    supervisor::{Children, Limits, Orders, Program, Settings, Which, run},
+    supervisor::{Children, Limits, Orders, Program, Settings, Which},
 };
-use tokio::{sync::mpsc, task::JoinSet, time::timeout};
-use tokio_util::sync::CancellationToken;
 
-use crate::{node::Rig, process};
+use crate::{agent::Agent, node::Rig, process};
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 /// A supervisor over a node.
-struct Agent {
-    orders: Orders,
-    updates: mpsc::Receiver<Update>,
-    cancel: CancellationToken,
-    tasks: JoinSet<()>,
-}
-
-impl Agent {
-    fn start(rig: &Rig) -> Self {
-        let orders = Orders::default();
-        let settings = Settings {
-            name: "nvidia".to_owned(),
-            program: Program {
-                path: "/bin/sh".into(),
-                args: vec![wrapper(rig).display().to_string()],
-            },
-            limits: Limits::default(),
-            children: Children::default(),
-            orders: orders.clone(),
-        };
-        let (sender, updates) = mpsc::channel(64);
-        let cancel = CancellationToken::new();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(run(settings, sender, cancel.clone()));
-        Self {
-            orders,
-            updates,
-            cancel,
-            tasks,
-        }
-    }
-
-    async fn until(&mut self, fits: impl Fn(&Sighting) -> bool) -> Sighting {
-        let found = timeout(DEADLINE, async {
-            loop {
-                match self.updates.recv().await.expect("it runs") {
-                    Update::Sighting(sighting) if fits(&sighting) => return *sighting,
-                    _ => {}
-                }
-            }
-        });
-        found.await.expect("no such picture came")
-    }
-
-    async fn stop(mut self) {
-        self.cancel.cancel();
-        let ended = timeout(DEADLINE, self.tasks.join_next());
-        ended.await.expect("stops by itself");
-    }
+fn start(rig: &Rig) -> Agent {
+    Agent::start(Settings {
+        name: "nvidia".to_owned(),
+        program: Program {
+            path: "/bin/sh".into(),
+            args: vec![wrapper(rig).display().to_string()],
+        },
+        limits: Limits::default(),
+        children: Children::default(),
+        orders: Orders::default(),
+    })
 }
 
 /// A script that starts this program as the probe, with the arguments that choose cards.
@@ -92,12 +52,12 @@ fn open(rig: &Rig) -> Vec<usize> {
 #[tokio::test]
 async fn a_released_card_has_no_open_file_and_the_others_have() {
     let rig = Rig::new("dgx-a100");
-    let mut agent = Agent::start(&rig);
+    let mut agent = start(&rig);
     agent.until(|s| s.devices.len() == 8).await;
     assert_eq!(open(&rig), [1; 8]);
 
     let card = CardRef::Pci(rig.node.gpus().unwrap()[3].pci);
-    agent.orders.release(Which::Card(card), DEADLINE * 10);
+    agent.orders.release(Which::Card(card), LONG);
     let closed = |s: &Sighting| s.released.cards.get(&card).is_some_and(|r| r.closed);
     let seen = agent.until(closed).await;
     assert_eq!(seen.devices.len(), 7);
@@ -122,9 +82,9 @@ async fn a_released_card_has_no_open_file_and_the_others_have() {
 #[tokio::test]
 async fn when_all_is_released_nothing_is_open() {
     let rig = Rig::new("dgx-a100");
-    let mut agent = Agent::start(&rig);
+    let mut agent = start(&rig);
     agent.until(|s| s.devices.len() == 8).await;
-    agent.orders.release(Which::All, DEADLINE * 10);
+    agent.orders.release(Which::All, LONG);
     agent
         .until(|s| s.released.all.is_some_and(|r| r.closed))
         .await;

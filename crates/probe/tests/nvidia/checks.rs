@@ -1,12 +1,20 @@
 //! The check-ups: what each tier reads on each machine, and that it follows the hardware.
 
+mod performing;
+mod trend;
+mod working;
+
 use model::{FabricState, Reading, RecoveryAction, Tier, Values};
-use rstest::rstest;
 use serde_json::Value;
 
 use super::*;
 
 const TIERS: [Tier; 3] = [Tier::Working, Tier::Performing, Tier::Trend];
+
+/// A profile, a sensor, and what it is set to.
+type Set = (&'static str, &'static str, u64);
+/// A fact, and what it is then, as JSON.
+type Fact = (&'static str, &'static str);
 
 /// What a tier reads of the device with this id.
 fn reading(backend: &mut Nvidia, tier: Tier, id: &str) -> Reading {
@@ -42,6 +50,25 @@ fn size(tier: Tier) -> usize {
         Tier::Performing => 11,
         Tier::Trend => 4,
         Tier::Present | Tier::Deep => 0,
+    }
+}
+
+/// Sets a sensor of the first card: the fact follows it, and on another card it stays.
+fn follows((profile, sensor, value): Set, tier: Tier, (field, expected): Fact) {
+    let rig = Rig::new(profile);
+    let mut backend = rig.backend();
+    let report = backend.survey();
+    let ids = ids(&report);
+    let expected: Value = serde_json::from_str(expected).unwrap();
+    let before = fields(&reading(&mut backend, tier, ids[0]))[field].clone();
+    assert_ne!(before, expected);
+    rig.node.set(&target("0"), sensor, value).unwrap();
+    assert_eq!(
+        fields(&reading(&mut backend, tier, ids[0]))[field],
+        expected
+    );
+    if let Some(other) = ids.get(1) {
+        assert_eq!(fields(&reading(&mut backend, tier, other))[field], before);
     }
 }
 
@@ -107,142 +134,6 @@ fn on_every_machine_each_fact_is_read_or_named_as_not_supported_and_all_is_well(
             }
         }
     }
-}
-
-#[rstest]
-#[case::ecc(
-    "dgx-a100",
-    "ecc-uncorrected",
-    2,
-    Tier::Working,
-    "ecc_uncorrected",
-    "2"
-)]
-#[case::remap("dgx-a100", "remap-pending", 1, Tier::Working, "remap_pending", "true")]
-#[case::remap_failed("dgx-a100", "remap-failed", 1, Tier::Working, "remap_failed", "true")]
-#[case::pages(
-    "dgx1-v100",
-    "retired-pending",
-    1,
-    Tier::Working,
-    "retirement_pending",
-    "true"
-)]
-#[case::fabric_begins(
-    "hgx-h100",
-    "fabric-state",
-    1,
-    Tier::Working,
-    "fabric",
-    r#""not_started""#
-)]
-#[case::fabric_joins(
-    "hgx-h100",
-    "fabric-state",
-    2,
-    Tier::Working,
-    "fabric",
-    r#""in_progress""#
-)]
-#[case::fabric_fails(
-    "hgx-h100",
-    "fabric-status",
-    999,
-    Tier::Working,
-    "fabric",
-    r#"{"failed":"UNKNOWN"}"#
-)]
-#[case::reset(
-    "dgx-a100",
-    "recovery-action",
-    1,
-    Tier::Working,
-    "recovery",
-    r#""reset""#
-)]
-#[case::reboot(
-    "dgx-a100",
-    "recovery-action",
-    2,
-    Tier::Working,
-    "recovery",
-    r#""reboot""#
-)]
-#[case::drain(
-    "dgx-a100",
-    "recovery-action",
-    3,
-    Tier::Working,
-    "recovery",
-    r#""drain_p2p""#
-)]
-#[case::drain_reset(
-    "dgx-a100",
-    "recovery-action",
-    4,
-    Tier::Working,
-    "recovery",
-    r#""drain_and_reset""#
-)]
-#[case::new_action(
-    "dgx-a100",
-    "recovery-action",
-    9,
-    Tier::Working,
-    "recovery",
-    r#"{"other":9}"#
-)]
-#[case::throttle(
-    "t4",
-    "clock-reasons",
-    0x49,
-    Tier::Performing,
-    "throttled",
-    r#"["HwSlowdown","HwThermalSlowdown"]"#
-)]
-#[case::width("t4", "pcie-width", 8, Tier::Performing, "pcie_width", "8")]
-#[case::generation("t4", "pcie-generation", 2, Tier::Performing, "pcie_generation", "2")]
-#[case::busy("t4", "utilization", 77, Tier::Performing, "utilization_percent", "77")]
-#[case::links("dgx-a100", "nvlink-errors", 5, Tier::Performing, "nvlink_errors", "5")]
-#[case::heat("t4", "temperature", 94, Tier::Performing, "temperature_celsius", "94")]
-#[case::corrected("t4", "ecc-corrected", 6, Tier::Trend, "ecc_corrected", "6")]
-#[case::rows("dgx-a100", "remapped-corrected", 3, Tier::Trend, "remapped_rows", "3")]
-#[case::replays("t4", "pcie-replays", 4, Tier::Trend, "pcie_replays", "4")]
-#[case::energy("t4", "energy", 12, Tier::Trend, "energy_millijoules", "12")]
-fn each_fact_follows_the_hardware_of_one_card(
-    #[case] profile: &str,
-    #[case] sensor: &str,
-    #[case] value: u64,
-    #[case] tier: Tier,
-    #[case] field: &str,
-    #[case] expected: &str,
-) {
-    let rig = Rig::new(profile);
-    let mut backend = rig.backend();
-    let report = backend.survey();
-    let ids = ids(&report);
-    let expected: Value = serde_json::from_str(expected).unwrap();
-    let before = fields(&reading(&mut backend, tier, ids[0]))[field].clone();
-    assert_ne!(before, expected);
-    rig.node.set(&target("0"), sensor, value).unwrap();
-    assert_eq!(
-        fields(&reading(&mut backend, tier, ids[0]))[field],
-        expected
-    );
-    if let Some(other) = ids.get(1) {
-        assert_eq!(fields(&reading(&mut backend, tier, other))[field], before);
-    }
-}
-
-#[test]
-fn links_that_are_down_are_counted() {
-    let rig = Rig::new("dgx-a100");
-    let mut backend = rig.backend();
-    let report = backend.survey();
-    rig.node.set_link(&target("2"), 3, false).unwrap();
-    rig.node.set_link(&target("2"), 4, false).unwrap();
-    let reading = reading(&mut backend, Tier::Performing, ids(&report)[2]);
-    assert_eq!(fields(&reading)["nvlinks_down"], 2);
 }
 
 #[test]
@@ -321,167 +212,6 @@ fn a_lost_card_is_asked_nothing_more_and_the_others_are_checked() {
         working(&mut backend, ids(&report)[4]).ecc_uncorrected,
         Some(0)
     );
-}
-
-#[test]
-fn a_memory_error_of_one_mig_device_is_told_of_that_one() {
-    let rig = Rig::new("a100-mig");
-    let mut backend = rig.backend();
-    backend.survey();
-    let migs = rig.node.migs().unwrap();
-    rig.node
-        .ecc(&target(&migs[1].uuid), sim::EccKind::Uncorrected)
-        .unwrap();
-    assert_eq!(
-        working(&mut backend, &migs[1].uuid).ecc_uncorrected,
-        Some(1)
-    );
-    assert_eq!(
-        working(&mut backend, &migs[0].uuid).ecc_uncorrected,
-        Some(0)
-    );
-    assert_eq!(working(&mut backend, &migs[1].gpu).ecc_uncorrected, Some(0));
-    let others = backend.checkups(Tier::Performing, true);
-    let is_part = |id: &str| id.starts_with("MIG-");
-    assert!(
-        others
-            .iter()
-            .all(|checkup| !is_part(checkup.device.as_str()))
-    );
-}
-
-#[test]
-fn a_reset_clears_what_is_counted_from_it_on_and_does_what_waited_for_it() {
-    let rig = Rig::new("dgx-a100");
-    let mut backend = rig.backend();
-    let report = backend.survey();
-    let id = ids(&report)[1];
-    for (sensor, value) in [
-        ("ecc-uncorrected", 4),
-        ("remap-pending", 1),
-        ("remapped-uncorrected", 1),
-        ("recovery-action", 4),
-    ] {
-        rig.node.set(&target("1"), sensor, value).unwrap();
-    }
-    assert_eq!(working(&mut backend, id).remap_pending, Some(true));
-    rig.node.reset(&target("1"), Duration::ZERO).unwrap();
-    assert_eq!(backend.survey(), report);
-    let after = working(&mut backend, id);
-    assert_eq!(after.ecc_uncorrected, Some(0));
-    assert_eq!(after.remap_pending, Some(false));
-    assert_eq!(after.recovery, Some(RecoveryAction::None));
-    let trend = reading(&mut backend, Tier::Trend, id);
-    assert_eq!(fields(&trend)["remapped_rows"], 1);
-}
-
-#[test]
-fn each_loading_of_the_driver_has_a_name_of_its_own() {
-    let rig = Rig::new("t4");
-    let instance = || rig.backend().survey().driver.unwrap().instance.unwrap();
-    let mut seen = vec![instance()];
-    assert_eq!(instance(), seen[0], "nothing happened");
-    for _ in 0..3 {
-        rig.node.reload_driver().unwrap();
-        let new = instance();
-        assert!(!seen.contains(&new), "{new} in {seen:?}");
-        seen.push(new);
-    }
-    let boot = || {
-        let file = rig.node.root().join("proc/sys/kernel/random/boot_id");
-        fs_err::read_to_string(file).unwrap()
-    };
-    let before = boot();
-    rig.node.reboot().unwrap();
-    assert_ne!(boot(), before);
-    assert!(!seen.contains(&instance()));
-}
-
-#[test]
-fn processes_are_told_where_they_are_asked_for() {
-    let rig = Rig::new("dgx-a100");
-    let mut silent = rig.backend();
-    silent.survey();
-    assert!(
-        silent
-            .samples()
-            .iter()
-            .all(|s| s.telemetry.processes.is_none())
-    );
-
-    let mut settings = rig.settings(Scope::All);
-    settings.processes = true;
-    let mut backend = Nvidia::new(settings, Arc::default());
-    let report = backend.survey();
-    let process = |pid, work| sim::state::Process {
-        pid,
-        work,
-        memory_mib: 3,
-        instance: None,
-    };
-    use sim::state::Work;
-    let processes = [
-        process(4711, Work::Compute),
-        process(12, Work::Mps),
-        process(99, Work::Graphics),
-    ];
-    rig.node.set_processes(&target("1"), &processes).unwrap();
-    let comm = rig.node.root().join("proc/4711/comm");
-    fs_err::create_dir_all(comm.parent().unwrap()).unwrap();
-    fs_err::write(comm, "python3\n").unwrap();
-    let samples = backend.samples();
-    let of = |id: &str| {
-        let sample = samples.iter().find(|s| s.device.as_str() == id).unwrap();
-        sample.telemetry.processes.clone().unwrap()
-    };
-    assert_eq!(of(ids(&report)[0]), []);
-    let told = of(ids(&report)[1]);
-    let told: Vec<_> = told
-        .iter()
-        .map(|p| (p.pid, p.name.as_deref(), p.memory_bytes))
-        .collect();
-    let bytes = Some(3 << 20);
-    assert_eq!(told, [(12, None, bytes), (4711, Some("python3"), bytes)]);
-}
-
-#[test]
-fn more_processes_than_were_expected_are_all_told() {
-    let rig = Rig::new("t4");
-    let mut settings = rig.settings(Scope::All);
-    settings.processes = true;
-    let mut backend = Nvidia::new(settings, Arc::default());
-    backend.survey();
-    let processes: Vec<_> = (1..=200)
-        .map(|pid| sim::state::Process {
-            pid,
-            work: sim::state::Work::Compute,
-            memory_mib: 1,
-            instance: None,
-        })
-        .collect();
-    rig.node.set_processes(&target("0"), &processes).unwrap();
-    let samples = backend.samples();
-    assert_eq!(samples[0].telemetry.processes.as_ref().unwrap().len(), 200);
-}
-
-#[test]
-fn a_card_is_idle_without_processes_and_without_work() {
-    let rig = Rig::new("t4");
-    let mut backend = rig.backend();
-    backend.survey();
-    let id = backend.patients()[0].id.clone();
-    assert_eq!(backend.busy(&id), None);
-    rig.node.set(&target("0"), "utilization", 3).unwrap();
-    assert!(backend.busy(&id).unwrap().contains("3 %"));
-    rig.node.set(&target("0"), "utilization", 0).unwrap();
-    let process = sim::state::Process {
-        pid: 4711,
-        work: sim::state::Work::Compute,
-        memory_mib: 0,
-        instance: None,
-    };
-    rig.node.set_processes(&target("0"), &[process]).unwrap();
-    assert!(backend.busy(&id).unwrap().contains("4711"));
 }
 
 #[test]

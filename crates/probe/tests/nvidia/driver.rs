@@ -126,3 +126,25 @@ fn a_card_that_the_library_does_not_know_yet_makes_it_start_anew_once() {
     rig.node.clear_faults(None).unwrap();
     assert_eq!(backend.survey(), all);
 }
+
+#[test]
+fn each_loading_of_the_driver_has_a_name_of_its_own() {
+    let rig = Rig::new("t4");
+    let instance = || rig.backend().survey().driver.unwrap().instance.unwrap();
+    let mut seen = vec![instance()];
+    assert_eq!(instance(), seen[0], "nothing happened");
+    for _ in 0..3 {
+        rig.node.reload_driver().unwrap();
+        let new = instance();
+        assert!(!seen.contains(&new), "{new} in {seen:?}");
+        seen.push(new);
+    }
+    let boot = || {
+        let file = rig.node.root().join("proc/sys/kernel/random/boot_id");
+        fs_err::read_to_string(file).unwrap()
+    };
+    let before = boot();
+    rig.node.reboot().unwrap();
+    assert_ne!(boot(), before);
+    assert!(!seen.contains(&instance()));
+}

@@ -101,15 +101,22 @@ fn the_driver_is_found_by_its_root_too() {
 }
 
 #[test]
-fn who_may_need_them_later_does_not_wait_for_them_at_the_first_look() {
+fn who_may_need_them_later_does_not_wait_for_them_in_the_first_report() {
     let rig = Rig::new("t4");
     let settings = Settings {
         driver_files_later: true,
         ..rig.settings(Scope::All)
     };
+    rig.node.unplug_driver().unwrap();
     let mut backend = Nvidia::new(settings, Arc::default());
-    let first = backend.survey();
-    assert_eq!((first.devices.len(), first.extras.files), (1, None));
-    let files = backend.survey().extras.files.unwrap();
-    assert!(!files.files.is_empty());
+    let mut none = backend.survey();
+    assert!(!backend.files(&mut none), "there is no driver yet");
+    rig.node.plug_driver().unwrap();
+    let mut first = backend.survey();
+    assert_eq!((first.devices.len(), &first.extras.files), (1, &None));
+    assert!(backend.files(&mut first));
+    assert!(!first.extras.files.as_ref().unwrap().files.is_empty());
+    let mut second = backend.survey();
+    assert_eq!(second, first);
+    assert!(!backend.files(&mut second), "they are there");
 }

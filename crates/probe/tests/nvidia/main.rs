@@ -13,6 +13,7 @@ mod machines;
 #[path = "../rig/node.rs"]
 mod node;
 mod numa;
+mod processes;
 
 use std::{
     sync::Arc,

@@ -26,12 +26,17 @@ pub(crate) const NODE: &str = "PROBE_TEST_NODE";
 const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
 const BY_NAME: &str = "PROBE_TEST_BY_NAME";
 const NO_LINKS: &str = "PROBE_TEST_NO_LINKS";
+/// The time between two questions for all links, in milliseconds.
+pub(crate) const LINKS: &str = "PROBE_TEST_LINKS";
 /// The cards to look at, as the agent's arguments say it.
 pub(crate) const CARDS: &str = "PROBE_TEST_CARDS";
 /// The period of the working tier in milliseconds.
 pub(crate) const WORKING: &str = "PROBE_TEST_WORKING";
 /// A shell script for deep checks.
 pub(crate) const DEEP: &str = "PROBE_TEST_DEEP";
+
+/// Says that the driver's files are wanted later.
+pub(crate) const FILES: &str = "PROBE_TEST_FILES";
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -66,6 +71,7 @@ pub(crate) fn run_if_asked() {
     let settings = probe::nvidia::Settings {
         host_root: node.root(),
         scope: scope(&std::env::var(CARDS).unwrap_or_default()),
+        driver_files_later: std::env::var_os(FILES).is_some(),
         nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
         ..probe::nvidia::Settings::default()
     };
@@ -81,13 +87,22 @@ pub(crate) fn run_if_asked() {
             command: vec!["sh".to_owned(), "-c".to_owned(), script],
             period: Duration::from_millis(500),
             limit: Duration::from_secs(600),
+            last_ago: Duration::ZERO,
         }),
-        links: std::env::var_os(NO_LINKS).is_none(),
+        links: links(),
         supervised: std::env::var_os(SUPERVISED).is_some(),
         ..Settings::default()
     };
     child::run(&settings, backend, calls).unwrap();
     std::process::exit(0);
+}
+
+/// How often links are asked for.
+fn links() -> Option<Duration> {
+    let millis = std::env::var(LINKS).map(|text| text.parse().unwrap());
+    let usual = Settings::default().links;
+    let wanted = millis.map_or(usual, |millis| Some(Duration::from_millis(millis)));
+    wanted.filter(|_| std::env::var_os(NO_LINKS).is_none())
 }
 
 /// The cards that the agent's arguments choose.

@@ -224,7 +224,8 @@ impl Core {
     async fn dial(&self, socket: &Path, closed: &CancellationToken) -> Result<Channel, String> {
         let attempts = async {
             loop {
-                match wire::connect(socket, closed.clone()).await {
+                let library = &self.settings.library;
+                match wire::connect(socket, library, closed.clone()).await {
                     Ok(channel) => return channel,
                     Err(_) => tokio::time::sleep(REDIAL).await,
                 }

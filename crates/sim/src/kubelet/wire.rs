@@ -90,13 +90,16 @@ impl Connected for Cut {
     }
 }
 
-/// One attempt to connect to a plugin's socket, with the authority that the kubelet sends.
+/// One attempt to connect to a plugin's socket, with the authority that the kubelet sends, and the
+/// name of its gRPC library.
 pub(super) async fn connect(
     socket: &Path,
+    library: &str,
     token: CancellationToken,
 ) -> Result<Channel, tonic::transport::Error> {
     let socket = PathBuf::from(socket);
     Endpoint::from_static("http://localhost")
+        .user_agent(library.to_owned())?
         .connect_with_connector(tower::service_fn(move |_| {
             let (socket, token) = (socket.clone(), token.clone());
             async move {

@@ -1,6 +1,7 @@
 //! The driver's installation: libraries with their links, programs, firmware and settings, where a
-//! Debian or Ubuntu machine has them. Nothing in it does anything, but `libnvidia-ml.so.1`: loading
-//! it loads the node's library.
+//! Debian or Ubuntu machine has them; below Windows in the driver store, and on a Tegra system with
+//! the files that tell of them. Nothing in it does anything, but `libnvidia-ml.so.1`: loading it
+//! loads the node's library.
 
 use std::path::Path;
 
@@ -9,6 +10,8 @@ use crate::state::{Platform, State};
 
 mod elf;
 mod loader;
+mod tegra;
+mod wsl;
 
 pub(super) use elf::Machine;
 
@@ -58,9 +61,10 @@ const OTHERS: [(&str, &str, u32); 3] = [
     ("libnvidia-nvvm70", "4", 4),
 ];
 
-const PROGRAMS: [&str; 9] = [
-    "nvidia-cdi-hook",
-    "nvidia-ctk",
+/// The programs that hooks call.
+const HOOKS: [&str; 2] = ["nvidia-cdi-hook", "nvidia-ctk"];
+
+const PROGRAMS: [&str; 7] = [
     "nvidia-cuda-mps-control",
     "nvidia-cuda-mps-server",
     "nvidia-debugdump",
@@ -98,22 +102,30 @@ const SETTINGS: [(&str, &str); 6] = [
 
 /// Adds everything; `library` is what `libnvidia-ml.so.1` stands for.
 pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
-    if !matches!(state.machine.platform, Platform::BareMetal | Platform::Vgpu)
-        || !is_name(&state.driver.version)
-    {
+    let version = &state.driver.version;
+    if !is_name(version) {
         return;
     }
     for (old, new) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("sbin", "usr/sbin")] {
         tree.link(old, new);
     }
+    match state.machine.platform {
+        Platform::BareMetal | Platform::Vgpu => usual(tree, state, library),
+        Platform::Wsl => wsl::add(tree, Machine::of(state), version, library),
+        Platform::Tegra => {
+            let software = state.machine.tegra.as_ref();
+            tegra::add(tree, software.map_or(35, |software| software.release));
+        }
+    }
+}
+
+/// Adds the installation of a machine with cards.
+fn usual(tree: &mut Tree, state: &State, library: &Path) {
     let version = &state.driver.version;
     libraries(tree, Machine::of(state), version, library);
     xorg(tree, Machine::of(state), version);
-    for name in PROGRAMS {
-        let script =
-            format!("#!/bin/sh\necho \"{name} {version}: there is no GPU, this is simulated\"\n");
-        tree.program(format!("usr/bin/{name}"), script);
-    }
+    programs(tree, "usr/bin", &HOOKS, version);
+    programs(tree, "usr/bin", &PROGRAMS, version);
     for name in ["gsp_ga10x.bin", "gsp_tu10x.bin"] {
         tree.file(format!("usr/lib/firmware/nvidia/{version}/{name}"), "GSP");
     }
@@ -128,6 +140,14 @@ pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
         .any(|model| model.links_per_switch > 0)
     {
         tree.socket("run/nvidia-fabricmanager/socket");
+    }
+}
+
+fn programs(tree: &mut Tree, folder: &str, names: &[&str], version: &str) {
+    for name in names {
+        let script =
+            format!("#!/bin/sh\necho \"{name} {version}: there is no GPU, this is simulated\"\n");
+        tree.program(format!("{folder}/{name}"), script);
     }
 }
 

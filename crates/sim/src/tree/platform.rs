@@ -4,7 +4,7 @@ use super::Tree;
 use crate::state::{Platform, State, Tegra};
 
 /// The device nodes of a Tegra system that containers are given.
-const TEGRA_NODES: [&str; 5] = [
+pub(super) const TEGRA_NODES: [&str; 5] = [
     "nvhost-as-gpu",
     "nvhost-ctrl",
     "nvhost-ctrl-gpu",
@@ -21,11 +21,7 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
                 tree.file("sys/class/dmi/id/product_name", format!("{product}\n"));
             }
         }
-        Platform::Wsl => {
-            tree.file("dev/dxg", "");
-            // The same library lies in the node's folder, beside the root.
-            tree.link("usr/lib/wsl/lib/libdxcore.so", "../libdxcore.so");
-        }
+        Platform::Wsl => tree.file("dev/dxg", ""),
         Platform::Tegra => {
             tegra(tree, state.machine.tegra.as_ref());
             if !product.is_empty() {

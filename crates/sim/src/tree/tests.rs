@@ -206,7 +206,7 @@ fn platforms_are_told_by_their_files() {
         let found = dir.path().join(path).symlink_metadata();
         found.is_ok()
     };
-    let (wsl, _) = written("wsl");
+    let (wsl, _) = installed("wsl");
     for path in ["dev/dxg", "usr/lib/wsl/lib/libdxcore.so"] {
         assert!(there(&wsl, path), "{path}");
     }
@@ -260,8 +260,51 @@ fn a_driver_is_installed_as_on_a_real_machine() {
 }
 
 #[test]
+fn below_windows_the_driver_is_in_the_store() {
+    let (dir, _) = installed("wsl");
+    let stores = fs_err::read_dir(dir.path().join("usr/lib/wsl/drivers")).unwrap();
+    let [store] = &stores
+        .map(|entry| entry.unwrap().path())
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("one store");
+    };
+    for name in ["libcuda.so.1.1", "libnvidia-ml.so.1", "nvcubins.bin"] {
+        assert!(store.join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn what_a_tegra_system_tells_of_is_there_but_for_what_other_boards_have() {
+    let (dir, _) = installed("tegra");
+    let at = |path: &str| dir.path().join(path.trim_start_matches('/'));
+    let mut missing = Vec::new();
+    for name in ["devices.csv", "drivers.csv"] {
+        let csv = "etc/nvidia-container-runtime/host-files-for-container.d";
+        let text = fs_err::read_to_string(at(&format!("{csv}/{name}"))).unwrap();
+        let lines = text.lines().filter_map(|line| line.split_once(", "));
+        for (kind, path) in lines {
+            let found = at(path).symlink_metadata();
+            match (kind, found) {
+                ("sym", Ok(meta)) => assert!(meta.is_symlink(), "{path}"),
+                ("dir", Ok(meta)) => assert!(meta.is_dir(), "{path}"),
+                (_, Ok(meta)) => assert!(meta.is_file(), "{path}"),
+                (_, Err(_)) => missing.push(path.to_owned()),
+            }
+        }
+    }
+    assert_eq!(missing.len(), 4, "{missing:?}");
+}
+
+#[test]
 fn an_installation_is_small_and_goes_without_a_trace() {
-    let (dir, state) = installed("hgx-h100");
+    for (profile, node) in [("hgx-h100", "nvidia0"), ("wsl", "dxg"), ("tegra", "nvmap")] {
+        goes_without_a_trace(profile, node);
+    }
+}
+
+fn goes_without_a_trace(profile: &str, node: &str) {
+    let (dir, state) = installed(profile);
     let installation = Tree::installation(&state, &dir.path().join("libnvidia-ml.so.1"));
     let size = |entry: &Entry| match entry {
         Entry::File(bytes) | Entry::Program(bytes) => bytes.len(),
@@ -272,7 +315,7 @@ fn an_installation_is_small_and_goes_without_a_trace() {
     installation.remove(dir.path()).unwrap();
     let tree = Tree::of(&state);
     tree.prune(dir.path()).unwrap();
-    assert!(!dir.path().join("usr").exists() && dir.path().join("dev/nvidia0").exists());
+    assert!(!dir.path().join("usr").exists() && dir.path().join("dev").join(node).exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What `preStart` and `health` say, taken together with the rest.
 
 use crate::{
-    HealthFile, Method, PoolFile, PreStart, PreStartMode,
+    Health, HealthFile, Method, PoolFile, PreStart, PreStartMode,
     source::{Notes, Place},
 };
 
@@ -20,9 +20,8 @@ pub(super) fn pool(pool: &PoolFile, key: &str, notes: &mut Notes) {
         notes.error(mode.place, &key_of("preStart"), message, help);
     }
     match (&pool.pre_start, &pool.pre_start_command) {
-        (Some(mode), _) if mode.value.runs() && prepare.command.is_empty() => {
-            let help = "write it, e.g. `preStartCommand: nvidia-smi --gpu-reset -i \
-                        $OSTLER_DEVICE_PCI`";
+        (Some(mode), _) if mode.value == PreStartMode::Exec && prepare.command.is_empty() => {
+            let help = "write it, e.g. `preStartCommand: prepare-gpu $OSTLER_DEVICE_PCI`";
             let message = "`preStartCommand` is missing: this runs a command of yours";
             notes.error(mode.place, &key_of("preStart"), message, help);
         }
@@ -51,18 +50,29 @@ pub(super) fn health(health: &HealthFile, notes: &mut Notes) {
     let mut wrong = |place: Place, key: &str, message: &str, help: &str| {
         notes.error(place, &format!("health.{key}"), message, help);
     };
-    if let (Some(least), Some(most)) = (&health.hold_down, &health.hold_down_limit)
-        && least.value > most.value
+    let least = health.hold_down.as_ref().map(|said| said.value);
+    let least = least.unwrap_or(Health::default().hold_down.into());
+    if let Some(most) = &health.hold_down_limit
+        && least > most.value
     {
-        let message = "it is shorter than `holdDown`, which it limits";
-        wrong(most.place, "holdDownLimit", message, "write a longer time");
+        let message =
+            format!("it is shorter than `holdDown`, which it limits and which is {least}");
+        let help = "write a longer time, or a shorter `holdDown`";
+        wrong(most.place, "holdDownLimit", &message, help);
     }
-    if let Some(deep) = &health.deep
-        && deep.value.0.is_some()
-        && health.deep_command.is_none()
-    {
-        let message = "the tier runs a command of yours, and none is named";
-        let help = "write `deepCommand: [PROGRAM, ARGUMENT]`, or remove `deep`";
-        wrong(deep.place, "deep", message, help);
+    let deep = health.deep.as_ref().filter(|said| said.value.0.is_some());
+    let said = [
+        ("deep", deep.map(|said| said.place)),
+        (
+            "deepLimit",
+            health.deep_limit.as_ref().map(|said| said.place),
+        ),
+    ];
+    for (key, place) in said {
+        if let (Some(place), None) = (place, &health.deep_command) {
+            let message = "the tier runs a command of yours, and none is named";
+            let help = "write `deepCommand: [PROGRAM, ARGUMENT]`, or remove this";
+            wrong(place, key, message, help);
+        }
     }
 }

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{choice, command, path, period, section};
+use model::CauseKind;
+
+use super::{command, period};
 use crate::{
-    MonitorLoss, PeriodOrOff, UnknownAs, Weight, XidAction, XidSet,
+    MonitorLoss, PeriodOrOff, TierWeights, UnknownAs, Weight, XidAction, XidBase, XidSet,
     file::{HealthFile, ThresholdsFile, WeightsFile},
-    source::{Fields, Item, Notes, Said},
+    source::{
+        Fields, Item, Notes, Said, among,
+        take::{choice, path, section},
+    },
 };
 
 pub(super) fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
     HealthFile {
         unanswered_grace: period(at, notes, "unansweredGrace"),
         gone_grace: period(at, notes, "goneGrace"),
-        ignore_xids: some_xids(at, notes, "ignoreXids"),
-        heed_xids: some_xids(at, notes, "heedXids"),
         unknown: choice(at, notes, "unknown", &UnknownAs::WORDS),
         on_monitor_loss: choice(at, notes, "onMonitorLoss", &MonitorLoss::WORDS),
         monitor_loss_grace: period(at, notes, "monitorLossGrace"),
@@ -30,10 +33,14 @@ pub(super) fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
         trend: every(at, notes, "trend"),
         deep: every(at, notes, "deep"),
         deep_command: command(at, notes, "deepCommand"),
+        deep_limit: period(at, notes, "deepLimit"),
         weights: section(at, notes, "weights", weights),
         thresholds: section(at, notes, "thresholds", thresholds),
-        xids: xids(at, notes),
+        xid_base: choice(at, notes, "xidBase", &XidBase::WORDS),
+        xids: by_name(at, notes, "xids", xid, &XidAction::WORDS),
         unknown_xids: choice(at, notes, "unknownXids", &XidAction::WORDS),
+        ignore_xids: some_xids(at, notes, "ignoreXids"),
+        heed_xids: some_xids(at, notes, "heedXids"),
         state_file: path(at, notes, "stateFile"),
     }
 }
@@ -44,6 +51,7 @@ fn weights(at: &mut Fields<'_>, notes: &mut Notes) -> WeightsFile {
         performing: choice(at, notes, "performing", &Weight::WORDS),
         trend: choice(at, notes, "trend", &Weight::WORDS),
         deep: choice(at, notes, "deep", &Weight::WORDS),
+        causes: by_name(at, notes, "causes", cause, &Weight::WORDS),
     }
 }
 
@@ -77,24 +85,53 @@ fn every(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<S
     at.take(notes, name)?.parsed(notes, help)
 }
 
-fn xids(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<BTreeMap<u32, XidAction>>> {
-    let item = at.take(notes, "xids")?;
+/// A map from names that are not the same in every file. `name` reads one, or says what is wrong
+/// with it and what to do.
+fn by_name<K: Ord, T: Copy>(
+    at: &mut Fields<'_>,
+    notes: &mut Notes,
+    key: &'static str,
+    name: impl Fn(&str) -> Result<K, (String, String)>,
+    words: &[(&'static str, T)],
+) -> Option<Said<BTreeMap<K, T>>> {
+    let item = at.take(notes, key)?;
     let mut found = BTreeMap::new();
-    for (name, place, item) in item.fields(notes)?.items() {
-        let Ok(number) = name.parse() else {
-            let message = format!("`{name}` is not the number of an XID");
-            let help = "write a map from numbers, e.g. `xids: {94: reset}`";
-            notes.error(place, &item.key, message, help);
+    for (text, place, item) in item.fields(notes)?.items() {
+        let name = match name(text) {
+            Ok(name) => name,
+            Err((message, help)) => {
+                notes.error(place, &item.key, message, help);
+                continue;
+            }
+        };
+        let Some(value) = item.choice(notes, words) else {
             continue;
         };
-        let Some(action) = item.choice(notes, &XidAction::WORDS) else {
-            continue;
-        };
-        if found.insert(number, action.value).is_some() {
+        if found.insert(name, value.value).is_some() {
             notes.error(place, &item.key, "said twice", "remove one of them");
         }
     }
     Some(item.said(found))
+}
+
+fn xid(name: &str) -> Result<u32, (String, String)> {
+    let help = "write a map from numbers, e.g. `xids: {94: reset}`";
+    let message = || format!("`{name}` is not the number of an XID");
+    name.parse().map_err(|_| (message(), help.to_owned()))
+}
+
+/// A cause by its name in `ostler health`.
+fn cause(name: &str) -> Result<CauseKind, (String, String)> {
+    let names = TierWeights::CAUSES.map(|cause| format!("{cause:?}"));
+    let at = names.iter().position(|known| known == name);
+    at.map(|at| TierWeights::CAUSES[at]).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let help = among(name, "those that can have one are", &names);
+        (
+            format!("`{name}` is not a cause that can have a weight"),
+            help,
+        )
+    })
 }
 
 fn some_xids(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<XidSet>> {

@@ -1,30 +1,14 @@
 //! The pools of a tree, and the selectors.
 
-use super::{boolean, choice, command, handover, inside, many, period, section};
+use super::{command, handover, period};
 use crate::{
-    Distinct, KindName, Method, Policy, PreStartMode, Selector, Size, Template, Weights,
+    Distinct, KindName, Method, Policy, PreStartMode, Selector, Sharing, Size, Template, Weights,
     file::{PlacementFile, PoolFile, SharingFile, check},
-    source::{Fields, Item, Notes, Said},
+    source::{
+        Fields, Item, Notes, Said,
+        take::{boolean, choice, inside, section, texts},
+    },
 };
-
-/// The most units that a device can become; the kubelet's messages have a limit.
-const MOST_REPLICAS: u32 = 1024;
-
-const METHODS: [(&str, Method); 4] = [
-    ("none", Method::None),
-    ("time-slicing", Method::TimeSlicing),
-    ("mps", Method::Mps),
-    ("auto", Method::Auto),
-];
-const POLICIES: [(&str, Policy); 7] = [
-    ("topology", Policy::Topology),
-    ("packed", Policy::Packed),
-    ("spread", Policy::Spread),
-    ("first-fit", Policy::FirstFit),
-    ("best-fit", Policy::BestFit),
-    ("round-robin", Policy::RoundRobin),
-    ("weighted", Policy::Weighted),
-];
 
 pub(super) fn all(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Vec<PoolFile>> {
     let items = at.take(notes, "pools")?.list(notes)?;
@@ -42,7 +26,7 @@ fn pool(at: &mut Fields<'_>, notes: &mut Notes) -> Option<PoolFile> {
     let select = selectors(at, notes, "select");
     let reserved = selectors(at, notes, "reserved");
     let limit = at.take(notes, "limit");
-    let limit = limit.and_then(|item| item.number(notes, 1..=4096));
+    let limit = limit.and_then(|item| item.number(notes, 1..=u32::MAX));
     let help = "name the resource, e.g. `resource: nvidia.com/gpu`";
     let resource = required(at, notes, "resource", help);
     let sharing = sharing(at, notes);
@@ -95,26 +79,17 @@ fn sharing(at: &mut Fields<'_>, notes: &mut Notes) -> SharingFile {
     };
     if !item.is_map() {
         return SharingFile {
-            method: item.choice(notes, &METHODS),
+            method: item.choice(notes, &Method::WORDS),
             ..SharingFile::default()
         };
     }
     inside(&item, notes, |at, notes| SharingFile {
-        method: choice(at, notes, "method", &METHODS),
+        method: choice(at, notes, "method", &Method::WORDS),
         replicas: at
             .take(notes, "replicas")
-            .and_then(|item| item.number(notes, 1..=MOST_REPLICAS)),
+            .and_then(|item| item.number(notes, 1..=Sharing::MOST)),
         one_per_request: boolean(at, notes, "onePerRequest"),
-        distinct: choice(
-            at,
-            notes,
-            "distinct",
-            &[
-                ("require", Distinct::Require),
-                ("prefer", Distinct::Prefer),
-                ("off", Distinct::Off),
-            ],
-        ),
+        distinct: choice(at, notes, "distinct", &Distinct::WORDS),
     })
 }
 
@@ -124,12 +99,12 @@ fn placement(at: &mut Fields<'_>, notes: &mut Notes) -> PlacementFile {
     };
     if !item.is_map() {
         return PlacementFile {
-            policy: item.choice(notes, &POLICIES),
+            policy: item.choice(notes, &Policy::WORDS),
             weights: None,
         };
     }
     inside(&item, notes, |at, notes| PlacementFile {
-        policy: choice(at, notes, "policy", &POLICIES),
+        policy: choice(at, notes, "policy", &Policy::WORDS),
         weights: at.take(notes, "weights").map(|item| {
             let weights = inside(&item, notes, weights);
             item.said(weights)
@@ -171,10 +146,7 @@ pub(super) fn selectors(
 }
 
 fn selector(at: &mut Fields<'_>, notes: &mut Notes) -> Selector {
-    let mut patterns = |name| {
-        let read = |item: &Item<'_>, notes: &mut Notes| item.text(notes).map(|said| said.value);
-        many(at, notes, name, read).map_or_else(Vec::new, |said| said.value)
-    };
+    let mut patterns = |name| texts(at, notes, name).map_or_else(Vec::new, |said| said.value);
     let (vendor, model, uuid) = (patterns("vendor"), patterns("model"), patterns("uuid"));
     let (index, pci) = (patterns("index"), patterns("pci"));
     let mig_profile = patterns("migProfile");
@@ -192,13 +164,7 @@ fn selector(at: &mut Fields<'_>, notes: &mut Notes) -> Selector {
         mig_profile,
         min_memory: memory("minMemory"),
         max_memory: memory("maxMemory"),
-        kind: choice(
-            at,
-            notes,
-            "kind",
-            &[("card", KindName::Card), ("partition", KindName::Partition)],
-        )
-        .map(|said| said.value),
+        kind: choice(at, notes, "kind", &KindName::WORDS).map(|said| said.value),
         display: boolean(at, notes, "display").map(|said| said.value),
     }
 }

@@ -3,7 +3,10 @@
 use super::{File, FlagsSection, GfdFlags, Imex, NamedPattern, PluginFlags, SleepInterval};
 use crate::{
     nvidia::sharing::{self, Most},
-    source::{Fields, Item, Notes, Said},
+    source::{
+        Fields, Item, Notes, Said,
+        take::{boolean, section, text, texts},
+    },
 };
 
 /// Reads the whole file.
@@ -77,21 +80,13 @@ fn flags(at: &mut Fields<'_>, notes: &mut Notes) -> FlagsSection {
 fn plugin(at: &mut Fields<'_>, notes: &mut Notes) -> PluginFlags {
     PluginFlags {
         pass_device_specs: boolean(at, notes, "passDeviceSpecs"),
-        device_list_strategy: strategies(at, notes),
+        device_list_strategy: texts(at, notes, "deviceListStrategy"),
         device_id_strategy: text(at, notes, "deviceIDStrategy"),
         cdi_annotation_prefix: text(at, notes, "cdiAnnotationPrefix"),
         ctk_path: text(at, notes, "nvidiaCTKPath"),
         container_driver_root: text(at, notes, "containerDriverRoot"),
         allocation_policy: text(at, notes, "sharedDevicesAllocationPolicy"),
     }
-}
-
-/// One strategy, or a list of them.
-fn strategies(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<Vec<String>>> {
-    let item = at.take(notes, "deviceListStrategy")?;
-    let read = |item: &Item<'_>| Some(item.text(notes)?.value);
-    let strategies = item.one_or_many().iter().filter_map(read).collect();
-    Some(item.said(strategies))
 }
 
 fn gfd(at: &mut Fields<'_>, notes: &mut Notes) -> GfdFlags {
@@ -134,8 +129,20 @@ fn patterns(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Vec<N
             notes.error(at.place, &key, "`pattern` is missing", help);
         }
         at.finish(notes);
+        let pattern = pattern?;
+        let text = pattern.text(notes)?;
+        if text.value.is_empty() {
+            let help = "say what it matches, or remove it";
+            notes.warn(
+                text.place,
+                &pattern.key,
+                "an empty pattern matches nothing",
+                help,
+            );
+            return None;
+        }
         Some(NamedPattern {
-            pattern: pattern?.text(notes)?,
+            pattern: text,
             name: resource?,
         })
     };
@@ -163,29 +170,4 @@ fn imex(at: &mut Fields<'_>, notes: &mut Notes) -> Imex {
         channel_ids: ids,
         required: boolean(at, notes, "required"),
     }
-}
-
-fn text(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<String>> {
-    at.take(notes, name)?.text(notes)
-}
-
-fn boolean(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<Said<bool>> {
-    at.take(notes, name)?.boolean(notes)
-}
-
-fn section<T: Default>(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-    read: impl FnOnce(&mut Fields<'_>, &mut Notes) -> T,
-) -> T {
-    let Some(item) = at.take(notes, name) else {
-        return T::default();
-    };
-    let Some(mut fields) = item.fields(notes) else {
-        return T::default();
-    };
-    let value = read(&mut fields, notes);
-    fields.finish(notes);
-    value
 }

@@ -1,7 +1,7 @@
 //! Go's way to read a command line, and urfave/cli's way to read variables.
 
 use super::{Call, FLAGS, FlagError, Flags, Given, Kind, Spec, Value, spec};
-use crate::{Origin, source::among};
+use crate::Origin;
 
 /// What a switch of urfave/cli itself asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,9 +165,7 @@ fn known(name: &str) -> Result<&'static Spec, FlagError> {
         let names = FLAGS.iter().flat_map(|spec| [Some(spec.name), spec.alias]);
         let names: Vec<&str> = names.flatten().collect();
         let help = match crate::source::nearest(name, &names) {
-            Some(_) => among(name, "", &names)
-                .replace('`', "")
-                .replace("mean ", "mean --"),
+            Some(near) => format!("did you mean --{near}?"),
             None => "--help lists all flags".to_owned(),
         };
         FlagError::Unknown {

@@ -59,19 +59,6 @@ fn other_texts_are_no_devices(#[case] text: &str) {
     assert!(error.contains(&format!("`{text}`")), "{error}");
 }
 
-#[rstest]
-#[case(Devices::All, r#""all""#)]
-#[case(Devices::Count(2), "2")]
-#[case(Devices::List(vec![DeviceRef::Index("0".to_owned())]), r#"["0"]"#)]
-#[case(
-    Devices::List(vec![DeviceRef::MigIndex("0:1".to_owned()), uuid("GPU-", "")]),
-    r#"["0:1","GPU-4cf8db2d-06c0-7d70-1a51-e59b25b2c16c"]"#
-)]
-fn devices_are_written_as_they_are_read(#[case] value: Devices, #[case] json: &str) {
-    assert_eq!(serde_json::to_string(&value).unwrap(), json);
-    assert_eq!(devices(json), Ok(value));
-}
-
 fn list(refs: &[&str]) -> Option<Devices> {
     Some(Devices::List(
         refs.iter().map(|text| text.parse().unwrap()).collect(),

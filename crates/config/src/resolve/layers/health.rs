@@ -9,7 +9,11 @@ use crate::{Config, HealthFile, Thresholds, ThresholdsFile};
 
 impl Layers<'_> {
     pub(super) fn health(&mut self, config: &mut Config, file: &HealthFile) {
-        let (health, xids) = (&mut config.health, &mut config.xids);
+        let health = &mut config.health;
+        let xids = &mut health.xids;
+        self.set("health.xidBase", &mut xids.base, &file.xid_base);
+        self.set("health.xids", &mut xids.actions, &file.xids);
+        self.set("health.unknownXids", &mut xids.unknown, &file.unknown_xids);
         self.set("health.ignoreXids", &mut xids.ignore, &file.ignore_xids);
         self.set("health.heedXids", &mut xids.heed, &file.heed_xids);
         self.set("health.unknown", &mut health.unknown, &file.unknown);
@@ -18,9 +22,6 @@ impl Layers<'_> {
         self.set("health.passes", &mut health.passes, &file.passes);
         let (key, value) = ("health.deepCommand", &mut health.deep_command);
         self.set(key, value, &file.deep_command);
-        self.set("health.xids", &mut health.xids, &file.xids);
-        let (key, value) = ("health.unknownXids", &mut health.unknown_xids);
-        self.set(key, value, &file.unknown_xids);
         let off = |path: PathBuf| (path.as_os_str() != "off").then_some(path);
         let said = file.state_file.clone().map(|said| said.map(off));
         self.set("health.stateFile", &mut health.state_file, &said);
@@ -43,6 +44,8 @@ impl Layers<'_> {
         ] {
             self.set(&format!("health.weights.{key}"), value, said);
         }
+        let said = &file.weights.causes;
+        self.set("health.weights.causes", &mut weights.causes, said);
         self.thresholds(&mut health.thresholds, &file.thresholds);
     }
 

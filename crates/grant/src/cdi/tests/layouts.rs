@@ -52,7 +52,7 @@ const ARM: Layout = Layout {
     ..DEBIAN
 };
 
-fn file(path: &str, kind: FileKind, links: &[(&str, &str)]) -> DriverFile {
+pub(super) fn file(path: &str, kind: FileKind, links: &[(&str, &str)]) -> DriverFile {
     let links = links.iter().map(|(path, target)| FileLink {
         path: (*path).to_owned(),
         target: (*target).to_owned(),
@@ -61,6 +61,7 @@ fn file(path: &str, kind: FileKind, links: &[(&str, &str)]) -> DriverFile {
         path: path.to_owned(),
         kind,
         container_path: None,
+        soname: None,
         links: links.collect(),
     }
 }
@@ -143,7 +144,7 @@ fn files(layout: &Layout) -> DriverFiles {
         )]
         .into(),
         hooks: layout.hooks.iter().map(|hook| (*hook).to_owned()).collect(),
-        problems: Vec::new(),
+        ..DriverFiles::default()
     }
 }
 

@@ -366,6 +366,7 @@ fn a_place_in_the_container_is_mounted_once() {
         path: path.to_owned(),
         kind: model::FileKind::Config,
         container_path: Some(container.to_owned()),
+        soname: None,
         links: Vec::new(),
     };
     let files = DriverFiles {

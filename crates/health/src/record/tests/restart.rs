@@ -228,3 +228,90 @@ fn what_another_version_wrote_and_this_one_does_not_know_is_left_out() {
     bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
     assert_eq!(bench.kinds(), [CauseKind::Event, CauseKind::Lost]);
 }
+
+/// What an agent before this one kept of a device, which this one reads late.
+fn late(act: impl FnOnce(&mut Bench)) -> Saved {
+    let mut before = Bench::new();
+    act(&mut before);
+    before.record.save(before.now())
+}
+
+impl Bench {
+    fn inherit(&mut self, saved: Saved, continuity: Continuity) -> &mut Self {
+        let now = self.now();
+        self.record.inherit(saved, continuity, &self.policy, now);
+        self
+    }
+}
+
+#[test]
+fn what_comes_to_hand_late_counts_where_nothing_newer_is_known() {
+    let saved = late(|before| {
+        before.xid(79);
+        before.record.cordon("a new fan", at(0));
+    });
+    let mut bench = Bench::new();
+    bench.wait(5).well().inherit(saved, SAME);
+    assert_eq!(bench.kinds(), [CauseKind::Cordoned, CauseKind::Event]);
+    assert_eq!(bench.verdict().causes[1].since, at(0).wall);
+}
+
+#[test]
+fn a_cordon_and_an_event_that_are_newer_than_what_comes_to_hand_late_stay() {
+    let saved = late(|before| {
+        before.xid(79);
+        before.record.cordon("old", at(0));
+    });
+    let mut bench = Bench::new();
+    bench.wait(5).xid(79);
+    bench.record.cordon("new", at(6));
+    bench.wait(5).inherit(saved, SAME);
+    let causes = bench.verdict().causes;
+    assert!(causes[0].evidence.ends_with("new"), "{causes:?}");
+    assert_eq!(causes[1].since, at(5).wall);
+}
+
+#[test]
+fn a_card_that_was_seen_well_is_not_lost_by_what_comes_to_hand_late() {
+    let saved = late(|before| {
+        before.lose().xid(79);
+    });
+    let mut bench = Bench::new();
+    bench.wait(5).well().inherit(saved, SAME);
+    assert_eq!(bench.verdict(), Verdict::default(), "it left and came back");
+    bench.wait(5).lose();
+    assert_eq!(bench.back_after(), 40, "that it flaps is known");
+}
+
+#[rstest]
+#[case::a_reset_since(SAME)]
+#[case::a_reload(RELOAD)]
+#[case::a_reboot(REBOOT)]
+fn what_a_reset_ends_does_not_come_back_late(#[case] continuity: Continuity) {
+    let saved = late(|before| {
+        before.xid(79);
+    });
+    let mut bench = Bench::new();
+    if continuity == SAME {
+        bench.lose().wait(1).back_after();
+    }
+    bench.inherit(saved, continuity);
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_finding_that_comes_to_hand_late_stands_until_it_is_read() {
+    let errors = |count| {
+        Values::Working(Working {
+            ecc_uncorrected: Some(count),
+            ..Working::default()
+        })
+    };
+    let saved = late(|before| {
+        before.read(errors(3));
+    });
+    let mut bench = Bench::new();
+    bench.well().inherit(saved, SAME);
+    assert_eq!(bench.kinds(), [CauseKind::Ecc]);
+    assert_eq!(bench.read(errors(0)).verdict(), Verdict::default());
+}

@@ -157,7 +157,7 @@ fn ends(trouble: Trouble, began: u64, log: &[Entry], bad: usize, rules: &Rules) 
         };
         match mark {
             Mark::Over => return true,
-            Mark::Word if last == Mark::Unread => return true,
+            Mark::Word if last == Mark::Unread || trouble == Trouble::Generation => return true,
             Mark::Restart => goods.clear(),
             Mark::Good => goods.push(log[at].run),
             _ => {}

@@ -12,12 +12,7 @@ use config::{Config, IdStrategy};
 use grant::cdi::{Made, Spec, Wish, management, specs};
 use model::Snapshot;
 
-use crate::cli::{
-    block_on,
-    devices::{is_tegra, look},
-    place::Place,
-    table,
-};
+use crate::cli::{block_on, devices::look, place::Place, table};
 
 /// The permissions of a spec file.
 const MODE: u32 = 0o644;
@@ -76,9 +71,6 @@ impl Args {
         let overrides = self.place.overrides();
         let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
         let snapshot = block_on(look(resolved.config.clone(), &["--driver-files"]))??;
-        if snapshot.devices.iter().any(is_tegra) {
-            bail!("on Tegra boards there are no specs: use `envvar`");
-        }
         let mut made = self.make(&resolved.config, &snapshot);
         made.notes.extend(self.no_hook(&resolved.config));
         for note in &made.notes {

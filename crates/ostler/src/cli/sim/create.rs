@@ -88,7 +88,7 @@ a kubelet for it, in a terminal of its own:
   {ostler} sim kubelet --dir {dir}/kubelet
 the agent on it:
   {ostler} run --host-root {root} --nvml-library {library} \\
-    --kubelet-dir {dir}/kubelet --control-socket {dir}/control.sock
+    --kubelet-dir {dir}/kubelet --cdi-dir {dir}/cdi --control-socket {dir}/control.sock
 what the agent knows:
   {ostler} devices --control-socket {dir}/control.sock
 {others}what is on it, and a change:

@@ -1,7 +1,24 @@
-use config::Config;
-use tokio::{task::JoinSet, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
-use super::*;
+use rstest::rstest;
+use rustix::fs::{CWD, Mode};
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet, spawn_blocking},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    read::read,
+    write::{Writer, keep_with},
+    *,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -11,10 +28,21 @@ fn state(boot: &str) -> State {
     state
 }
 
-fn rules(path: &Path) -> Rules {
-    let mut rules = Rules::new(&Config::default());
-    rules.health.state_file = Some(path.to_owned());
-    rules
+/// A file in a folder of its own.
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.json");
+    (folder, path)
+}
+
+async fn load(path: &Path) -> Loaded {
+    reader(path).attempt().await
+}
+
+fn reader(path: &Path) -> Reader {
+    let mut reader = Reader::default();
+    reader.turn_to(Some(path.to_owned()));
+    reader
 }
 
 async fn save(path: &Path, state: &State) {
@@ -26,125 +54,184 @@ async fn save(path: &Path, state: &State) {
 /// Waits until the file has the state of that boot.
 async fn has(path: &Path, boot: &str) {
     let begun = Instant::now();
-    while read(path)
-        .ok()
-        .flatten()
-        .map(|s| s.health.boot_id)
-        .as_deref()
-        != Some(boot)
-    {
+    let is_of = |state: State| state.health.boot_id == boot;
+    while !read(path).ok().flatten().is_some_and(is_of) {
         assert!(begun.elapsed() < LONG, "{boot}");
         sleep(Duration::from_millis(10)).await;
     }
 }
 
+/// A keeper at work, and the ends of its wires.
+struct Keeper {
+    drafts: watch::Sender<Draft>,
+    keeping: watch::Sender<Keeping>,
+    stop: CancellationToken,
+    work: JoinSet<()>,
+}
+
+impl Keeper {
+    /// One that keeps a file that was read.
+    fn new(path: &Path, writer: Writer) -> Self {
+        let mut keeping = Keeping::new(Some(path.to_owned()));
+        keeping.read(None, 0);
+        let (drafts, receiver) = watch::channel(Draft::default());
+        let (keeping, stop) = (watch::Sender::new(keeping), CancellationToken::new());
+        let mut work = JoinSet::new();
+        work.spawn(keep_with(writer, receiver, keeping.clone(), stop.clone()));
+        Self {
+            drafts,
+            keeping,
+            stop,
+            work,
+        }
+    }
+
+    fn draft(&self, path: &Path, boot: &str) {
+        let state = state(boot);
+        self.drafts
+            .send_modify(|draft| draft.set(path.to_owned(), state));
+    }
+
+    /// Waits until it is decided what becomes of the newest draft; how it goes then.
+    async fn settled(&self) -> Keeping {
+        let number = self.drafts.borrow().number;
+        let mut keeping = self.keeping.subscribe();
+        let settled = keeping.wait_for(|keeping| keeping.is_settled(number));
+        settled.await.unwrap().clone()
+    }
+
+    async fn end(mut self) {
+        self.stop.cancel();
+        self.work.join_next().await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn what_was_kept_is_read_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
-    assert_eq!(load(path.clone()).await, Loaded::Nothing);
+    let (_folder, path) = place();
+    assert_eq!(load(&path).await, Loaded::Nothing);
     let mut state = state("a");
     state
         .released
         .insert("all".to_owned(), Timestamp::UNIX_EPOCH);
     save(&path, &state).await;
-    assert_eq!(load(path).await, Loaded::State(Box::new(state)));
+    assert_eq!(load(&path).await, Loaded::State(Box::new(state)));
 }
 
 #[tokio::test]
 async fn garbage_is_left_out_of_account() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
+    let (_folder, path) = place();
     for garbage in ["", "{", "[1, 2]", "\u{0}\u{1}", "{\"health\": 3}"] {
         fs_err::write(&path, garbage).unwrap();
-        assert_eq!(load(path.clone()).await, Loaded::Nothing, "{garbage}");
+        assert_eq!(load(&path).await, Loaded::Nothing, "{garbage}");
     }
     let huge = fs_err::File::create(&path).unwrap();
     huge.set_len(1 << 40).unwrap();
-    assert_eq!(load(path.clone()).await, Loaded::Nothing);
+    assert_eq!(load(&path).await, Loaded::Nothing);
     fs_err::remove_file(&path).unwrap();
     fs_err::create_dir(&path).unwrap();
-    assert_eq!(load(path).await, Loaded::Nothing, "a folder");
+    assert_eq!(load(&path).await, Loaded::Nothing, "a folder");
 }
 
 #[tokio::test]
 async fn a_newer_file_is_read_as_far_as_it_is_known() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
+    let (_folder, path) = place();
     let text = r#"{"health": {"version": 9, "boot_id": "b", "later": 1}, "news": []}"#;
     fs_err::write(&path, text).unwrap();
-    let state = read(&path).unwrap().unwrap();
-    assert_eq!(state.health.boot_id, "b");
-    assert_eq!(load(path).await, Loaded::State(Box::new(state)));
+    assert_eq!(load(&path).await, Loaded::State(Box::new(state_of(9, "b"))));
+}
+
+fn state_of(version: u32, boot: &str) -> State {
+    let mut state = state(boot);
+    state.health.version = version;
+    state
+}
+
+/// Makes something that hinders reading, whoever the user is.
+fn loop_of_links(path: &Path) {
+    std::os::unix::fs::symlink(path, path).unwrap();
+}
+
+/// A folder that is not there: its disk may not be, either.
+fn no_folder(path: &Path) {
+    fs_err::remove_dir(path.parent().unwrap()).unwrap();
+}
+
+#[rstest]
+#[case::cannot_be_opened(loop_of_links, |path: &Path| fs_err::remove_file(path).unwrap())]
+#[case::no_folder(no_folder, |path: &Path| fs_err::create_dir(path.parent().unwrap()).unwrap())]
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_tried_until_it_can(
+    #[case] hinder: fn(&Path),
+    #[case] mend: fn(&Path),
+) {
+    let (_folder, path) = place();
+    hinder(&path);
+    let mut reader = reader(&path);
+    for _ in 0..2 {
+        assert!(matches!(reader.attempt().await, Loaded::Unread(_)));
+        assert!(reader.is_pending());
+    }
+    mend(&path);
+    save(&path, &state("a")).await;
+    assert_eq!(reader.attempt().await, Loaded::State(Box::new(state("a"))));
+    assert!(!reader.is_pending());
+}
+
+#[tokio::test]
+async fn a_file_that_was_read_is_not_read_again_when_it_is_turned_to_once_more() {
+    let (folder, path) = place();
+    let mut reader = reader(&path);
+    assert_eq!(reader.attempt().await, Loaded::Nothing);
+    reader.turn_to(Some(folder.path().join("other.json")));
+    assert!(reader.is_pending());
+    reader.turn_to(Some(path));
+    assert!(!reader.is_pending(), "what is in it is of this agent");
+    reader.turn_to(None);
+    assert!(!reader.is_pending());
 }
 
 #[tokio::test]
 async fn every_change_reaches_the_file_and_the_last_one_even_when_all_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
-    let (kept, receiver) = watch::channel(None);
-    let (_rules, rules) = watch::channel(rules(&path));
-    let stop = CancellationToken::new();
-    let mut keeping = JoinSet::new();
-    keeping.spawn(keep(receiver, rules, stop.clone()));
-    kept.send_replace(Some(Arc::new(state("1"))));
+    let (_folder, path) = place();
+    let keeper = Keeper::new(&path, Writer::new(LONG));
+    keeper.draft(&path, "1");
+    assert_eq!(keeper.settled().await.not_kept(), None);
     has(&path, "1").await;
-    kept.send_replace(Some(Arc::new(state("2"))));
-    stop.cancel();
-    keeping.join_next().await.unwrap().unwrap();
+    keeper.draft(&path, "2");
+    keeper.end().await;
     has(&path, "2").await;
 }
 
 #[tokio::test]
-async fn another_file_is_written_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let (first, second) = (folder.path().join("1.json"), folder.path().join("2.json"));
-    let (kept, receiver) = watch::channel(None);
-    let (sender, rules_now) = watch::channel(rules(&first));
-    let stop = CancellationToken::new();
-    let mut keeping = JoinSet::new();
-    keeping.spawn(keep(receiver, rules_now, stop.clone()));
-    kept.send_replace(Some(Arc::new(state("1"))));
-    has(&first, "1").await;
-    sender.send_replace(rules(&second));
-    has(&second, "1").await;
-    stop.cancel();
-    keeping.join_next().await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn a_folder_that_is_not_there_ends_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+async fn a_folder_that_is_not_there_ends_nothing_and_is_told() {
+    let (folder, _) = place();
     let path = folder.path().join("no/state.json");
-    let (kept, receiver) = watch::channel(Some(Arc::new(state("1"))));
-    let (_rules, rules) = watch::channel(rules(&path));
-    let stop = CancellationToken::new();
-    let mut keeping = JoinSet::new();
-    keeping.spawn(keep(receiver, rules, stop.clone()));
-    kept.send_replace(Some(Arc::new(state("2"))));
-    sleep(Duration::from_millis(50)).await;
-    assert!(keeping.try_join_next().is_none());
-    stop.cancel();
-    keeping.join_next().await.unwrap().unwrap();
+    let mut keeper = Keeper::new(&path, Writer::new(LONG));
+    for boot in ["1", "2"] {
+        keeper.draft(&path, boot);
+        let problem = keeper.settled().await.not_kept().unwrap();
+        assert!(problem.contains("No such file"), "{problem}");
+    }
+    assert!(keeper.work.try_join_next().is_none());
+    keeper.end().await;
 }
 
 #[tokio::test]
 async fn a_pipe_in_its_place_hangs_nobody_and_is_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
+    let (_folder, path) = place();
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(CWD, &path, kind, Mode::RWXU, 0).unwrap();
     let error = read(&path).unwrap_err();
     assert!(error.to_string().contains("not a file"), "{error}");
-    assert_eq!(load(path.clone()).await, Loaded::Nothing);
+    assert_eq!(load(&path).await, Loaded::Nothing);
     save(&path, &state("1")).await;
     has(&path, "1").await;
 }
 
 #[tokio::test]
 async fn garbage_is_set_aside_before_it_is_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
+    let (folder, path) = place();
     let bad = folder.path().join("state.json.bad");
     save(&path, &state("1")).await;
     save(&path, &state("2")).await;
@@ -155,24 +242,22 @@ async fn garbage_is_set_aside_before_it_is_replaced() {
     assert_eq!(fs_err::read_to_string(&bad).unwrap(), "{\"health\":");
 }
 
-#[tokio::test]
-async fn a_file_that_cannot_be_opened_counts_as_unread() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
-    std::os::unix::fs::symlink(&path, &path).unwrap();
-    assert_eq!(load(path).await, Loaded::Unread);
+/// A write that hangs until the first of these is dropped.
+fn hanging() -> (mpsc::Sender<()>, JoinHandle<io::Result<()>>) {
+    let (hung, disk) = mpsc::channel();
+    let write = spawn_blocking(move || {
+        let _ = disk.recv();
+        Ok(())
+    });
+    (hung, write)
 }
 
 #[tokio::test]
 async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state.json");
+    let (_folder, path) = place();
     let mut writer = Writer::new(Duration::from_millis(20));
-    let (hung, disk) = std::sync::mpsc::channel::<()>();
-    writer.late = Some(spawn_blocking(move || {
-        let _ = disk.recv();
-        Ok(())
-    }));
+    let (hung, late) = hanging();
+    writer.late = Some(late);
     for _ in 0..2 {
         let error = writer.save(path.clone(), Arc::new(state("1"))).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -185,4 +270,80 @@ async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
         .await
         .unwrap();
     has(&path, "2").await;
+}
+
+#[rstest]
+#[case::a_write_is_under_way(true)]
+#[case::one_is_to_be_made(false)]
+#[tokio::test]
+async fn a_disk_that_hangs_does_not_keep_the_agent_from_its_end(#[case] at_work: bool) {
+    let (_folder, path) = place();
+    let mut writer = Writer::new(LONG * 100);
+    let (_hung, late) = hanging();
+    writer.late = Some(late);
+    let keeper = Keeper::new(&path, writer);
+    keeper.draft(&path, "1");
+    if at_work {
+        sleep(Duration::from_millis(50)).await;
+    }
+    timeout(LONG, keeper.end()).await.unwrap();
+}
+
+const SINCE: &str = "2026-01-01T00:00:00Z";
+
+/// A device of which as much is kept as there can be.
+fn laden(words: &str, cordoned: bool) -> Value {
+    let cordon = json!({"reason": "because ".repeat(125), "since": SINCE});
+    json!({
+        "backend": "nvidia", "seen": SINCE,
+        "events": vec![json!({"xid": u64::MAX, "since": SINCE}); 64],
+        "standing": vec![json!({"check": "ecc", "evidence": words, "since": SINCE}); 22],
+        "cordon": cordoned.then_some(cordon),
+    })
+}
+
+/// As many changes and devices, every second one cordoned, in long words.
+fn full(changes: usize, devices: usize) -> State {
+    let words = "\u{1f4a5}\\\"\n".repeat(60);
+    let cause = json!({
+        "kind": "Ecc", "evidence": words, "since": SINCE, "ends_when": words,
+    });
+    let change = json!({
+        "at": SINCE, "device": "GPU-000", "from": "Healthy", "to": "Unhealthy",
+        "began": vec![cause.clone(); 20], "ended": vec![cause; 20],
+    });
+    let id = |n: usize| format!("GPU-{n:03}");
+    let laden = |n| (id(n), laden(&words, n % 2 == 0));
+    let facts = |n| (id(n), json!({"model": words}));
+    let state = json!({
+        "health": {
+            "devices": (0..devices).map(laden).collect::<serde_json::Map<_, _>>(),
+            "history": vec![change; changes],
+        },
+        "facts": (0..devices).map(facts).collect::<serde_json::Map<_, _>>(),
+    });
+    serde_json::from_value(state).unwrap()
+}
+
+#[test]
+fn what_is_written_can_be_read_again_however_much_it_is() {
+    let state = full(64, 256);
+    assert_eq!(state.health.devices.len(), 256);
+    assert!(serde_json::to_vec(&state).unwrap().len() > 2 * MOST);
+    let text = state.text().unwrap();
+    assert!(text.len() <= MOST, "{} bytes", text.len());
+    let (_folder, path) = place();
+    fs_err::write(&path, &text).unwrap();
+    let again = read(&path).unwrap().unwrap();
+    let kept: Vec<&str> = again.health.devices.keys().map(DeviceId::as_str).collect();
+    let cordoned = (0..256).step_by(2).map(|n| format!("GPU-{n:03}"));
+    assert_eq!(kept, cordoned.collect::<Vec<_>>());
+    assert!(again.facts.keys().eq(again.health.devices.keys()));
+}
+
+#[test]
+fn what_is_not_too_long_is_written_as_it_is() {
+    let state = full(8, 64);
+    let text = state.text().unwrap();
+    assert!(serde_json::from_slice::<State>(&text).unwrap() == state);
 }

@@ -4,14 +4,27 @@ use super::*;
 
 /// What the next agent starts with.
 fn restarted(inventory: &mut Inventory, boot_id: &str, now: Now) -> Inventory {
-    let state = inventory.checkpoint(now).expect("something is to be kept");
-    let text = serde_json::to_string(&state).unwrap();
     let mut next = Inventory::new(&rules(), boot_id.to_owned());
-    next.restore(serde_json::from_str(&text).unwrap());
+    next.restore(left(inventory, now), now);
     next
 }
 
-fn xid(inventory: &mut Inventory, device: Device, now: Now) {
+/// What an agent leaves for the next one.
+pub(super) fn left(inventory: &mut Inventory, now: Now) -> state::State {
+    let state = inventory.checkpoint(now).expect("something is to be kept");
+    let text = serde_json::to_string(&state).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+pub(super) fn cordon(inventory: &mut Inventory, device: &Device, now: Now) {
+    let what = What::Cordon {
+        devices: vec![device.id.clone()],
+        reason: String::new(),
+    };
+    inventory.obey(&what, now);
+}
+
+pub(super) fn xid(inventory: &mut Inventory, device: Device, now: Now) {
     let event = Event {
         device: device.id,
         at: now.wall,
@@ -61,11 +74,7 @@ fn a_start_of_the_node_ends_what_needed_a_reset_and_is_told() {
 fn a_cordon_outlives_a_start_of_the_node() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let cordon = What::Cordon {
-        devices: vec![card(0).id],
-        reason: String::new(),
-    };
-    inventory.obey(&cordon, at(1));
+    cordon(&mut inventory, &card(0), at(1));
     let mut next = restarted(&mut inventory, "next boot", at(2));
     see(&mut next, sighting(vec![card(0)]), at(3));
     assert_eq!(states(&mut next, at(3)), ["GPU-0 Maintenance"]);
@@ -75,11 +84,7 @@ fn a_cordon_outlives_a_start_of_the_node() {
 fn what_is_known_of_a_device_that_is_not_there_is_kept_on() {
     let mut first = inventory();
     see(&mut first, sighting(vec![card(0), card(1)]), at(0));
-    let cordon = What::Cordon {
-        devices: vec![card(1).id],
-        reason: String::new(),
-    };
-    first.obey(&cordon, at(1));
+    cordon(&mut first, &card(1), at(1));
     first.changed(at(1));
     let mut second = restarted(&mut first, "next boot", at(2));
     see(&mut second, sighting(vec![card(0)]), at(3));
@@ -95,11 +100,7 @@ fn what_is_known_of_a_device_that_is_not_there_is_kept_on() {
 fn a_card_that_was_forgotten_and_comes_back_is_still_cordoned() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
-    let cordon = What::Cordon {
-        devices: vec![card(1).id],
-        reason: String::new(),
-    };
-    inventory.obey(&cordon, at(1));
+    cordon(&mut inventory, &card(1), at(1));
     see(&mut inventory, sighting(vec![card(0)]), at(2));
     assert_eq!(states(&mut inventory, at(400)), ["GPU-0 Healthy"]);
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(401));
@@ -151,6 +152,7 @@ fn a_mig_device_that_was_taken_apart_meanwhile_is_not_listed() {
 fn released(until: Now) -> probe::Released {
     let release = probe::Release {
         until: until.wall,
+        own: false,
         closed: true,
     };
     probe::Released {
@@ -230,4 +232,100 @@ fn a_start_of_the_node_ends_a_release() {
     };
     see(&mut next, blind, at(4));
     assert_eq!(states(&mut next, at(4)), ["GPU-0 Unknown"]);
+}
+
+#[test]
+fn what_is_kept_of_a_card_that_is_away_ends_in_time_and_its_facts_with_it() {
+    const DAY: u64 = 24 * 3600;
+    let mut first = broken();
+    let mut second = restarted(&mut first, "this boot", at(2));
+    see(&mut second, sighting(vec![card(0)]), at(3));
+    second.changed(at(3));
+    second.changed(at(1000));
+    let kept = |inventory: &mut Inventory, now: Now| {
+        inventory.dirty = true;
+        let state = inventory.checkpoint(now).unwrap();
+        state.health.devices.contains_key(&card(1).id)
+    };
+    assert!(kept(&mut second, at(29 * DAY)));
+    assert!(!kept(&mut second, at(32 * DAY)));
+
+    let mut blind = inventory();
+    blind.restore(left(&mut broken(), at(2)), at(3));
+    blind.dirty = true;
+    let state = blind.checkpoint(at(4)).unwrap();
+    assert_eq!(state.facts.len(), 1, "it was not healthy");
+    blind.dirty = true;
+    let state = blind.checkpoint(at(32 * DAY)).unwrap();
+    assert_eq!((state.facts.len(), state.health.devices.len()), (0, 0));
+}
+
+#[test]
+fn a_file_that_does_not_tell_when_a_device_was_seen_counts_from_now_on() {
+    const DAY: u64 = 24 * 3600;
+    let mut state = left(&mut broken(), at(2));
+    for saved in state.health.devices.values_mut() {
+        saved.seen = None;
+    }
+    let mut next = inventory();
+    next.restore(state, at(100 * DAY));
+    let mut devices = |day: u64| {
+        next.dirty = true;
+        let state = next.checkpoint(at(day * DAY)).unwrap();
+        state.health.devices.len()
+    };
+    assert_eq!((devices(129), devices(131)), (1, 0));
+}
+
+#[test]
+fn another_file_gets_what_is_known_at_once() {
+    let mut inventory = broken();
+    assert!(inventory.checkpoint(at(2)).is_some());
+    assert_eq!(inventory.checkpoint(at(3)), None);
+    inventory.move_out();
+    assert!(inventory.checkpoint(at(4)).is_some());
+}
+
+#[test]
+fn what_is_made_on_a_cordoned_card_is_cordoned_and_after_a_restart_too() {
+    let mut inventory = inventory();
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 0)]),
+        at(0),
+    );
+    cordon(&mut inventory, &card(0), at(1));
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 1)]),
+        at(2),
+    );
+    let expected = ["GPU-0 Maintenance", "MIG-0-1 Maintenance"];
+    assert_eq!(states(&mut inventory, at(2)), expected);
+    let mut next = restarted(&mut inventory, "next boot", at(3));
+    see(&mut next, sighting(vec![card(0), partition(0, 2)]), at(4));
+    let expected = ["GPU-0 Maintenance", "MIG-0-2 Maintenance"];
+    assert_eq!(states(&mut next, at(4)), expected);
+}
+
+#[test]
+fn a_cordon_of_a_mig_device_is_for_its_uuid_and_outlives_the_device() {
+    let mut inventory = inventory();
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 0)]),
+        at(0),
+    );
+    cordon(&mut inventory, &partition(0, 0), at(1));
+    see(
+        &mut inventory,
+        sighting(vec![card(0), partition(0, 1)]),
+        at(2),
+    );
+    let expected = ["GPU-0 Healthy", "MIG-0-1 Healthy"];
+    assert_eq!(states(&mut inventory, at(2)), expected);
+    let mut next = restarted(&mut inventory, "next boot", at(3));
+    see(&mut next, sighting(vec![card(0), partition(0, 0)]), at(4));
+    let expected = ["GPU-0 Healthy", "MIG-0-0 Maintenance"];
+    assert_eq!(states(&mut next, at(4)), expected);
 }

@@ -136,6 +136,7 @@ fn a_released_card_is_in_maintenance_and_not_gone() {
     let mut picture = sighting(vec![card(0)]);
     let release = Release {
         until: at(600).wall,
+        own: false,
         closed: true,
     };
     let which = CardRef::Pci(card(1).pci.unwrap());
@@ -153,6 +154,7 @@ fn released(sighting: Sighting) -> Sighting {
     let mut picture = sighting;
     picture.released.all = Some(Release {
         until: at(10).wall,
+        own: false,
         closed: true,
     });
     picture

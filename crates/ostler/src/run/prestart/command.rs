@@ -19,18 +19,23 @@ const MOST: u64 = 1 << 20;
 /// How long output may come after the end: a process that was left behind may hold it open.
 const AFTER: Duration = Duration::from_millis(200);
 
-/// One run of the command, for one device.
-#[derive(Clone, Copy, Debug)]
+/// One run of a command.
+#[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     pub(super) command: &'a [String],
-    pub(super) device: &'a Device,
-    pub(super) resource: &'a ResourceName,
+    /// The variables that say what it is for.
+    pub(super) about: Vec<(&'static str, String)>,
     pub(super) deadline: Instant,
 }
 
-/// A process that nobody but we may reap.
+/// A process that nobody but we may reap. One that nobody waits for any more is killed, with what
+/// it started.
 #[derive(Debug)]
-struct Reserved<'a>(&'a Children, u32);
+struct Reserved<'a> {
+    children: &'a Children,
+    pid: u32,
+    ended: bool,
+}
 
 // === impl Call ===
 
@@ -44,7 +49,7 @@ impl Call<'_> {
             .start(program, args)
             .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         // Before anybody else gets to run.
-        let _reserved = child.id().map(|pid| Reserved::new(children, pid));
+        let mut reserved = child.id().map(|pid| Reserved::new(children, pid));
         let mut reading = pin!(read(
             child.stdout.take().map(|out| out.take(MOST)),
             child.stderr.take().map(|out| out.take(MOST)),
@@ -58,8 +63,10 @@ impl Call<'_> {
             child.wait().await
         });
         let ended = ended.await;
-        if ended.is_err() {
-            kill(&child);
+        match (&ended, &mut reserved) {
+            (Err(_), Some(reserved)) => reserved.kill(),
+            (Ok(_), Some(reserved)) => reserved.ended = true,
+            (_, None) => {}
         }
         let output = match output {
             Some(output) => output,
@@ -73,16 +80,10 @@ impl Call<'_> {
         }
     }
 
-    fn start(self, program: &str, args: &[String]) -> std::io::Result<Child> {
-        let device = self.device;
-        let pci = device.pci.map(|pci| pci.to_string()).unwrap_or_default();
-        let index = device.index.as_deref().unwrap_or_default();
+    fn start(&self, program: &str, args: &[String]) -> std::io::Result<Child> {
         Command::new(program)
             .args(args)
-            .env("OSTLER_DEVICE", device.id.as_str())
-            .env("OSTLER_DEVICE_INDEX", index)
-            .env("OSTLER_DEVICE_PCI", pci)
-            .env("OSTLER_RESOURCE", self.resource.as_str())
+            .envs(self.about.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -97,14 +98,43 @@ impl Call<'_> {
 impl<'a> Reserved<'a> {
     fn new(children: &'a Children, pid: u32) -> Self {
         children.add(pid);
-        Self(children, pid)
+        Self {
+            children,
+            pid,
+            ended: false,
+        }
+    }
+
+    fn kill(&mut self) {
+        self.ended = true;
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.0.remove(self.1);
+        if !self.ended {
+            self.kill();
+        }
+        self.children.remove(self.pid);
     }
+}
+
+/// What a command is told of its device.
+pub(super) fn about(device: &Device, resource: &ResourceName) -> Vec<(&'static str, String)> {
+    let pci = device.pci.map(|pci| pci.to_string());
+    vec![
+        ("OSTLER_DEVICE", device.id.to_string()),
+        (
+            "OSTLER_DEVICE_INDEX",
+            device.index.clone().unwrap_or_default(),
+        ),
+        ("OSTLER_DEVICE_PCI", pci.unwrap_or_default()),
+        ("OSTLER_RESOURCE", resource.to_string()),
+    ]
 }
 
 /// The end of both outputs, as `: text`.
@@ -131,14 +161,6 @@ async fn read(
     }
 }
 
-/// Kills the command and what it started.
-fn kill(child: &Child) {
-    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-    if let Some(pid) = pid.and_then(Pid::from_raw) {
-        let _ = kill_process_group(pid, Signal::KILL);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,8 +177,7 @@ mod tests {
     async fn run(command: &[String], device: &Device, limit: Duration) -> Result<(), String> {
         let call = Call {
             command,
-            device,
-            resource: &"nvidia.com/gpu".parse().unwrap(),
+            about: about(device, &"nvidia.com/gpu".parse().unwrap()),
             deadline: Instant::now() + limit,
         };
         call.run(&Children::default()).await
@@ -166,7 +187,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_device_is_in_its_environment() {
-        let test = "test $OSTLER_DEVICE_PCI = 0000:3b:00.0 && test $OSTLER_DEVICE = GPU-1";
+        let test = "test $OSTLER_DEVICE_PCI = 0000:3b:00.0 && test $OSTLER_DEVICE = GPU-1 && \
+                    test $OSTLER_RESOURCE = nvidia.com/gpu && test -z \"$OSTLER_DEVICE_INDEX\"";
         assert_eq!(try_run(test, LONG).await, Ok(()));
     }
 

@@ -77,11 +77,7 @@ impl Case {
 
     /// Whether only the links between cards depend on the call: they are left out, no card is.
     fn only_links(&self) -> bool {
-        let of_links = [
-            "nvmlDeviceGetTopology",
-            "nvmlDeviceGetNvLink",
-            "nvmlDeviceGetGpuFabric",
-        ];
+        let of_links = ["nvmlDeviceGetTopology", "nvmlDeviceGetNvLink"];
         of_links.iter().any(|prefix| self.call.starts_with(prefix))
     }
 

@@ -39,6 +39,15 @@ impl Calls {
             })
             .await;
         running.rig.listening().await;
+        // With the second look all that belongs to the first is over, its checks too.
+        eventually("a second look", || {
+            let calls = running.rig.node.calls().unwrap();
+            let looks = calls
+                .iter()
+                .filter(|call| call.starts_with("nvmlSystemGetDriver"));
+            looks.count() >= 2
+        })
+        .await;
         let working = read(&running);
         running.rig.node.own_library().unwrap();
         eventually("the driver is opened anew", || {

@@ -1,10 +1,13 @@
-use super::*;
+use std::thread;
+
+use super::{run::TAIL, *};
 
 fn check(script: &str, limit: Duration) -> DeepCheck {
     DeepCheck {
         command: ["sh", "-c", script].map(str::to_owned).into(),
         period: Duration::from_secs(3600),
         limit,
+        last_ago: Duration::ZERO,
     }
 }
 
@@ -12,7 +15,8 @@ fn cards() -> Vec<Patient> {
     ["a", "b"]
         .map(|id| Patient {
             id: format!("GPU-{id}").into(),
-            at: format!("at-{id}"),
+            pci: format!("pci-{id}"),
+            index: format!("index-{id}"),
         })
         .into()
 }
@@ -50,17 +54,21 @@ fn round(check: DeepCheck, busy: impl Fn(&DeviceId) -> Option<String>) -> Vec<(S
 
 #[test]
 fn a_command_is_told_its_card_and_its_last_words_are_kept() {
-    let script = r#"head -c 9000 /dev/zero | tr '\0' x; echo; echo "$OSTLER_DEVICE $OSTLER_CARD" >&2
+    let script = r#"head -c 9000 /dev/zero | tr '\0' x; echo
+        echo "$OSTLER_DEVICE $OSTLER_DEVICE_PCI $OSTLER_DEVICE_INDEX" >&2
         [ "$OSTLER_DEVICE" = GPU-a ]"#;
     let told = round(check(script, Duration::from_secs(60)), |_| None);
     let (device, first) = &told[0];
     assert_eq!((device.as_str(), first.passed), ("GPU-a", Some(true)));
-    assert!(first.output.ends_with("x\nGPU-a at-a"), "{}", first.output);
+    let words = "x\nGPU-a pci-a index-a";
+    assert!(first.output.ends_with(words), "{}", first.output);
     assert!(first.output.len() <= TAIL);
     let (device, second) = &told[1];
     assert_eq!((device.as_str(), second.passed), ("GPU-b", Some(false)));
     assert!(
-        second.output.ends_with("GPU-b at-b\nexit status: 1"),
+        second
+            .output
+            .ends_with("GPU-b pci-b index-b\nexit status: 1"),
         "{}",
         second.output
     );
@@ -74,6 +82,23 @@ fn a_command_that_takes_too_long_is_ended_and_has_failed() {
     );
     assert_eq!(told[0].1.passed, Some(false));
     assert!(told[0].1.output.contains("took longer than"), "{told:?}");
+}
+
+#[test]
+fn a_round_is_due_a_period_after_the_last_and_not_at_once() {
+    let now = Instant::now();
+    let due = |ago| {
+        let mut check = check("true", Duration::from_secs(60));
+        check.last_ago = Duration::from_secs(ago);
+        Deep::new(check, now)
+            .next(now)
+            .duration_since(now)
+            .as_secs()
+    };
+    assert_eq!(due(0), 3600, "nobody knows of one");
+    assert_eq!(due(3000), 600);
+    assert_eq!(due(3590), 360);
+    assert_eq!(due(1_000_000), 360, "it is overdue");
 }
 
 #[test]
@@ -128,10 +153,7 @@ fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() {
     let mut deep = begun(check("true", Duration::from_secs(60)));
     let sleep = ["sleep", "1000"].map(str::to_owned);
     let run = Run::start(&sleep, &cards()[0], Instant::now()).unwrap();
-    let why = format!(
-        "not run: process {} was killed and has not ended",
-        run.child.id()
-    );
+    let why = format!("not run: process {} was killed and has not ended", run.id());
     deep.leaving.push(run);
     let told = deep.go_on(|_| None, Instant::now());
     assert_eq!(told.len(), 1);

@@ -1,7 +1,7 @@
 //! What the file system says of device nodes, and which of them draw for which card.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
 };
 
@@ -25,27 +25,23 @@ const DRAWS: &[&str] = &["card", "renderD"];
 /// The most nodes that are taken of a folder.
 const MOST: usize = 4096;
 
-/// The folders in which device nodes come and go.
-pub(super) fn folders() -> impl Iterator<Item = &'static str> {
-    FOLDERS.iter().map(|(folder, _)| *folder)
-}
-
 /// Every device node there is of the driver's and its companions'.
 pub(super) fn read(files: &Files) -> BTreeMap<String, NodeStat> {
-    let mut found = BTreeMap::new();
-    for (folder, starts) in FOLDERS {
-        let mut names = files.names(&format!("{folder}/"));
-        names.retain(|name| is_node(name, starts));
-        names.sort();
-        names.dedup();
-        for name in names.into_iter().take(MOST) {
-            let path = format!("{folder}/{name}");
-            if let Some(stat) = files.metadata(&path).as_ref().and_then(stat) {
-                found.insert(path, stat);
-            }
-        }
+    let stat = |path: String| Some((path.clone(), stat_of(files, &path)?));
+    paths(files).filter_map(stat).collect()
+}
+
+/// What is said of the device node at a path; nothing where there is none.
+pub(super) fn stat_of(files: &Files, path: &str) -> Option<NodeStat> {
+    files.metadata(path).as_ref().and_then(stat)
+}
+
+/// The nodes that are not where they were said to be, but in the host's own `/dev`.
+pub(in super::super) fn strays(files: &Files) -> BTreeSet<String> {
+    match files.sees_dev() {
+        true => paths(files).filter(|path| files.is_stray(path)).collect(),
+        false => BTreeSet::new(),
     }
-    found
 }
 
 /// The nodes that draw for each of these cards, as far as the host has them.
@@ -73,6 +69,18 @@ pub(super) fn drm(
     found
 }
 
+/// The paths under which device nodes may be, by their names.
+fn paths(files: &Files) -> impl Iterator<Item = String> {
+    FOLDERS.into_iter().flat_map(|(folder, starts)| {
+        let mut names = files.names(&format!("{folder}/"));
+        names.retain(|name| is_node(name, starts));
+        names.sort();
+        names.dedup();
+        let names = names.into_iter().take(MOST);
+        names.map(move |name| format!("{folder}/{name}"))
+    })
+}
+
 /// What is said of a device node; nothing of other files.
 fn stat(meta: &std::fs::Metadata) -> Option<NodeStat> {
     let device = meta.rdev();
@@ -93,7 +101,23 @@ fn is_node(name: &str, starts: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{path::Path, sync::Arc};
+
     use super::*;
+
+    fn tree(paths: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for path in paths {
+            let file = root.path().join(path);
+            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+            fs_err::write(file, "").unwrap();
+        }
+        root
+    }
+
+    fn files(root: &Path) -> Files {
+        Files::new(root, Arc::default())
+    }
 
     #[test]
     fn says_of_a_device_node_what_the_file_system_says() {
@@ -105,10 +129,54 @@ mod tests {
 
     #[test]
     fn a_file_under_the_name_of_a_node_has_no_numbers() {
-        let root = tempfile::tempdir().unwrap();
-        fs_err::create_dir_all(root.path().join("dev/nvidia-caps")).unwrap();
-        fs_err::write(root.path().join("dev/nvidia0"), "").unwrap();
-        let files = Files::new(root.path(), std::sync::Arc::default());
-        assert!(read(&files).is_empty());
+        let root = tree(&["dev/nvidia0", "dev/nvidia-caps/nvidia-cap1"]);
+        assert!(read(&files(root.path())).is_empty());
+    }
+
+    #[test]
+    fn nodes_of_a_driver_in_a_container_are_where_they_were_said_to_be() {
+        let host = tree(&["dev/nvidia0", "dev/nvidiactl", "dev/tty"]);
+        let driver = tree(&["dev/nvidia0", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let files = files(host.path()).with_dev(Some(driver.path().to_owned()));
+        assert_eq!(strays(&files), BTreeSet::new());
+    }
+
+    #[test]
+    fn nodes_that_only_the_host_has_are_told() {
+        let host = tree(&[
+            "dev/nvidia0",
+            "dev/nvidiactl",
+            "dev/tty",
+            "dev/dri/card1",
+            "dev/infiniband/uverbs0",
+        ]);
+        let driver = tree(&["dev/nvidia0"]);
+        let there = [
+            "/dev/dri/card1",
+            "/dev/infiniband/uverbs0",
+            "/dev/nvidiactl",
+        ];
+        let both = files(host.path()).with_dev(Some(driver.path().to_owned()));
+        assert_eq!(strays(&both), there.map(str::to_owned).into());
+        let nowhere = host.path().join("not-mounted");
+        for unknown in [None, Some(nowhere)] {
+            let files = files(host.path()).with_dev(unknown);
+            assert_eq!(strays(&files), BTreeSet::new());
+        }
+    }
+
+    #[test]
+    fn a_node_is_looked_at_where_it_was_said_to_be() {
+        let [host, driver] = [tree(&[]), tree(&["dev/nvidia0"])];
+        fs_err::create_dir_all(host.path().join("dev")).unwrap();
+        let node = host.path().join("dev/nvidia0");
+        fs_err::os::unix::fs::symlink("/dev/null", node).unwrap();
+        let only = files(host.path());
+        assert_eq!(read(&only)["/dev/nvidia0"].minor, 3);
+        let both = only.with_dev(Some(driver.path().to_owned()));
+        assert!(
+            read(&both).is_empty(),
+            "the file in the named folder is no node"
+        );
     }
 }

@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fs_err::os::unix::fs::OpenOptionsExt as _;
+use fs_err::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use rustix::fs::OFlags;
+
+use super::elf;
 
 /// The most links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -135,16 +137,30 @@ impl Root {
         Ok(listing)
     }
 
-    /// The first bytes of a file whose path has no links. Whatever came into its place meanwhile is
-    /// not waited for.
+    /// The first bytes of a file whose path has no links.
     pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        self.open(path)?.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The name that a library gives itself, whose path has no links.
+    pub(super) fn soname(&self, path: &str) -> Option<String> {
+        let file = self.open(path).ok()?;
+        elf::soname(|at, most| {
+            let mut bytes = vec![0; most];
+            let read = file.read_at(&mut bytes, at).ok()?;
+            bytes.truncate(read);
+            Some(bytes)
+        })
+    }
+
+    /// Opens a file whose path has no links. Whatever came into its place meanwhile is not waited for.
+    fn open(&self, path: &str) -> Result<fs_err::File, Failure> {
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut options = fs_err::OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
-        let mut bytes = Vec::new();
-        let file = options.open(self.place(path))?;
-        file.take(most).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        Ok(options.open(self.place(path))?)
     }
 }
 

@@ -10,6 +10,7 @@ use model::{DriverFile, FileKind, FileLink};
 
 use super::{
     super::files::Files,
+    rest::is_name,
     root::{Failure, Listing, MOST_NAMES, Root},
 };
 
@@ -111,6 +112,11 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Notes a path by which a later look tells whether something changed.
+    pub(super) fn ask(&mut self, path: &str) {
+        self.folders.insert(path.to_owned());
+    }
+
     /// The path without links; nothing where there is nothing.
     pub(super) fn resolve(&mut self, path: &str) -> Option<String> {
         match self.watch("look up", path, |root| root.resolve(path)) {
@@ -153,6 +159,13 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// What the link at a path says; nothing where there is no link.
+    pub(super) fn target(&mut self, path: &str) -> Option<String> {
+        let (folder, name) = path.rsplit_once('/')?;
+        let real = join(&self.resolve(folder)?, name);
+        self.watch("read the link", &real, |root| root.target(&real))
+    }
+
     /// The links in a folder among these names, with what they say.
     pub(super) fn links(&self, folder: &str, names: &[String]) -> BTreeMap<String, String> {
         let target = |root: &Root, name: &String| {
@@ -172,10 +185,16 @@ impl<'a> Search<'a> {
         {
             return;
         }
+        let is_library = matches!(kind, FileKind::Library | FileKind::Companion);
+        let soname = match is_library {
+            true => self.soname(&path, container.unwrap_or(&path)),
+            false => None,
+        };
         let file = DriverFile {
             path,
             kind,
             container_path,
+            soname,
             links: Vec::new(),
         };
         self.found.insert(key, file);
@@ -208,6 +227,16 @@ impl<'a> Search<'a> {
             problems: self.problems,
             folders: self.folders,
         }
+    }
+
+    /// The name by which a loader knows a library, unless it is its own anyway. One that is not of
+    /// the same library is not believed: a link of that name would take another's place.
+    fn soname(&self, path: &str, wanted: &str) -> Option<String> {
+        let soname = self.watch("read", path, |root| root.soname(path))?;
+        let name = wanted.rsplit('/').next()?;
+        let stem = |name: &str| Some(name.split_once(".so")?.0.to_owned());
+        let fits = soname != name && is_name(&soname) && stem(&soname)? == stem(name)?;
+        fits.then_some(soname)
     }
 
     fn afford(&mut self, bytes: usize) -> bool {

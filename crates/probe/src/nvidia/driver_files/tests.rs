@@ -1,7 +1,9 @@
 //! Driver trees made in a temp folder, and what is found in them.
 
+mod boards;
 mod hostile;
 mod layouts;
+mod names;
 mod random;
 
 use std::path::PathBuf;
@@ -93,14 +95,9 @@ impl Host {
     }
 }
 
+/// A library that does not say its name.
 fn elf(machine: u8) -> Vec<u8> {
-    let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
-    if machine == 3 {
-        bytes[4] = 1;
-    }
-    bytes.resize(18, 0);
-    bytes.extend([machine, 0]);
-    bytes
+    elf::tests::library(machine, "")
 }
 
 fn driver() -> Driver {
@@ -218,6 +215,21 @@ fn new_device_nodes_are_looked_at_at_once() {
         found.drm[&address],
         ["/dev/dri/card1", "/dev/dri/renderD128"]
     );
+}
+
+#[test]
+fn a_node_that_is_another_one_now_is_seen_at_once() {
+    let host = Host::new();
+    host.links(&[("dev/nvidia0", "/dev/null")]);
+    let (mut finder, start) = (host.finder(), Instant::now());
+    let first = finder.look(&driver(), &[], start);
+    assert_eq!(first.nodes["/dev/nvidia0"].minor, 3);
+    let same = finder.look(&driver(), &[], start);
+    assert!(Arc::ptr_eq(&first, &same));
+    fs_err::remove_file(host.path().join("dev/nvidia0")).unwrap();
+    host.links(&[("dev/nvidia0", "/dev/zero")]);
+    let later = finder.look(&driver(), &[], start);
+    assert_eq!(later.nodes["/dev/nvidia0"].minor, 5);
 }
 
 #[test]

@@ -22,9 +22,19 @@ const PARTS: [&str; 14] = [
     "ld.so.cache",
 ];
 
+/// What libraries say that they are called.
+const NAMES: [&str; 6] = [
+    "libcuda.so.1",
+    "libcuda.so",
+    "libc.so.6",
+    "../x.so.1",
+    "a\nb.so",
+    "",
+];
+
 #[derive(Clone, Debug)]
 enum Thing {
-    Library,
+    Library(&'static str),
     Folder,
     Fifo,
     Link(String),
@@ -40,7 +50,7 @@ fn path() -> impl Strategy<Value = String> {
 
 fn thing() -> impl Strategy<Value = Thing> {
     prop_oneof![
-        3 => Just(Thing::Library),
+        3 => proptest::sample::select(&NAMES[..]).prop_map(Thing::Library),
         1 => Just(Thing::Folder),
         1 => Just(Thing::Fifo),
         3 => path().prop_map(Thing::Link),
@@ -66,7 +76,7 @@ fn make(host: &Host, path: &str, thing: &Thing) {
         return;
     }
     let _ = match thing {
-        Thing::Library => fs_err::write(folder.join("new"), elf(62))
+        Thing::Library(name) => fs_err::write(folder.join("new"), elf::tests::library(62, name))
             .and_then(|()| fs_err::rename(folder.join("new"), &place)),
         Thing::Folder => fs_err::create_dir(&place),
         Thing::Fifo => mknodat(CWD, &place, FileType::Fifo, Mode::RWXU, 0).map_err(Into::into),
@@ -75,13 +85,16 @@ fn make(host: &Host, path: &str, thing: &Thing) {
 }
 
 /// What must hold of every report on a tree.
-fn check(host: &Host, found: &DriverFiles) {
+pub(super) fn check(host: &Host, found: &DriverFiles) {
     let root = host.path().canonicalize().unwrap();
     for file in &found.files {
         let real = root.join(file.path.trim_start_matches('/'));
         assert!(file.path.starts_with('/') && !file.path.contains("/."));
         assert!(!real.symlink_metadata().unwrap().is_symlink(), "{file:?}");
         assert_eq!(real.canonicalize().unwrap(), real, "{file:?}");
+        if let Some(soname) = &file.soname {
+            assert!(soname.starts_with("libcuda.so"), "{file:?}");
+        }
         for link in &file.links {
             let place = root.join(link.path.trim_start_matches('/'));
             assert_eq!(fs_err::read_link(place).unwrap(), Path::new(&link.target));

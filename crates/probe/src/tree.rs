@@ -1,7 +1,7 @@
 //! A process with all that it started.
 //!
-//! They are found by their parents and not by a group of their own: a command that left the probe's
-//! group would outlive a probe that is killed.
+//! They are found by their parents, whatever groups and sessions they made. One whose parent ended
+//! is found below the next ancestor that adopts orphans; a probe with a command for deep checks does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,25 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 /// How often it is looked for processes that were started meanwhile.
 const LOOKS: usize = 3;
 
-/// Kills a child and its descendants. One whose parent ended before is not found; it ends with the
-/// probe.
-pub(super) fn end(child: u32) {
+/// Kills a child with all that it started, and does not wait.
+pub(crate) fn end(child: u32) {
+    // What stands still starts nothing more.
     send(child, Signal::STOP);
+    end_below(child);
+    send(child, Signal::KILL);
+}
+
+/// Kills all that a process started, and does not wait. Returns its own children among them.
+pub(crate) fn end_below(root: u32) -> BTreeSet<u32> {
+    let mut parents = BTreeMap::new();
     for _ in 0..LOOKS {
-        for pid in descendants(child, &parents()) {
+        parents = self::parents();
+        for pid in descendants(root, &parents) {
             send(pid, Signal::KILL);
         }
     }
-    send(child, Signal::KILL);
+    let children = parents.iter().filter(|(_, of)| **of == root);
+    children.map(|(pid, _)| *pid).collect()
 }
 
 fn send(pid: u32, signal: Signal) {

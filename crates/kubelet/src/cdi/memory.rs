@@ -1,0 +1,326 @@
+//! One round after the other: what is asked for, what is around, what is on the disk.
+
+use std::{sync::Arc, time::Duration};
+
+use config::Handover;
+use grant::cdi::{CLASSES, Spec, Wish, specs};
+use model::{Phase, Snapshot};
+use pool::Offers;
+use tokio::{
+    task::{AbortHandle, spawn_blocking},
+    time::{Instant, timeout},
+};
+
+use super::{
+    Evidence, Settings, Status,
+    caller::kubelet,
+    folder::{Outcome, Wanted, read, sync},
+    gate::{Known, gate},
+    held::{Held, handovers, held},
+    runtime::evidence,
+};
+
+/// The vendor whose devices have specs.
+pub(super) const VENDOR: &str = "nvidia";
+
+/// What a round is about.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) draft: Offers,
+    /// The one that the draft is made of, or the newest.
+    pub(super) snapshot: Arc<Snapshot>,
+    /// What the kubelet's calls say of it.
+    pub(super) caller: Option<String>,
+}
+
+/// The files as they were left, and what else was last known.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// What pools ask for.
+    asked: Vec<Handover>,
+    /// What they asked for until a moment ago: a container may have been given it of which the
+    /// kubelet has not written that down yet.
+    faded: Vec<(Handover, Instant)>,
+    around: Around,
+    /// What was last asked of the disk, and what came of it.
+    last: Option<(Vec<Wanted>, Outcome)>,
+    /// The newest specs, for devices whose nodes vanish.
+    specs: Vec<Spec>,
+    /// Work on the disk that has not ended.
+    pub(super) pending: Option<AbortHandle>,
+}
+
+/// What others keep on the disk.
+#[derive(Clone, Debug)]
+struct Around {
+    runtime: Evidence,
+    /// What containers hold, if there is a record of it, or why it is not understood.
+    held: Result<Option<Held>, String>,
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// What an agent before this one left.
+    pub(super) async fn load(settings: &Settings) -> Self {
+        let mut memory = Self::default();
+        let dir = settings.cdi.dir.clone();
+        let specs = memory.work(settings, move || read(&dir)).await;
+        memory.specs = specs.unwrap_or_default();
+        memory
+    }
+
+    /// Notes what is asked for now. What was asked for before counts for a while.
+    pub(super) fn ask<'a>(&mut self, all: impl Iterator<Item = &'a Handover>, grace: Duration) {
+        let now = Instant::now();
+        let before = std::mem::replace(&mut self.asked, all.cloned().collect());
+        self.faded.extend(before.into_iter().map(|old| (old, now)));
+        let asked = &self.asked;
+        self.faded
+            .retain(|(old, since)| now < *since + grace && !asked.contains(old));
+    }
+
+    /// One set of offers: the specs to the disk, then the offers with what is there. `again`: look
+    /// at the disk even if the specs are the same.
+    pub(super) async fn round(
+        &mut self,
+        settings: &Settings,
+        round: &Round,
+        again: bool,
+    ) -> (Offers, Status) {
+        if again {
+            self.look(settings).await;
+        }
+        let (wanted, mut notes) = self.wanted(settings, &round.snapshot);
+        let outcome = self.settle(settings, wanted, again).await;
+        let known = Known {
+            runtime: self.around.runtime.clone(),
+            kubelet: kubelet(&settings.cdi, round.caller.as_deref()),
+        };
+        let (offers, lists) = gate(&round.draft, &outcome, &known);
+        if let Err(why) = &self.around.held {
+            notes.push(format!(
+                "{why}; which names containers were started with is not known, so all that are in \
+                 specs stay"
+            ));
+        }
+        let status = Status {
+            dir: settings.cdi.dir.clone(),
+            files: outcome.files,
+            containers: self.around.containers(),
+            notes,
+            runtime: known.runtime,
+            kubelet: known.kubelet,
+            lists,
+        };
+        (offers, status)
+    }
+
+    /// Looks at what others keep on the disk. If that does not answer, what was last seen stands.
+    async fn look(&mut self, settings: &Settings) {
+        let Settings {
+            cdi,
+            host_root,
+            kubelet_dir,
+            ..
+        } = settings.clone();
+        let seen = self.work(settings, move || Around {
+            runtime: evidence(&cdi, &host_root),
+            held: held(&kubelet_dir),
+        });
+        if let Ok(seen) = seen.await {
+            self.around = seen;
+        }
+    }
+
+    /// What specs are to have: what is asked for, and what containers were started with.
+    fn wish(&self) -> Option<Wish> {
+        let names = match &self.around.held {
+            Ok(Some(held)) => held.names.clone(),
+            // Without a record any name may be in use.
+            Ok(None) | Err(_) => self.specs.iter().flat_map(Spec::names).collect(),
+        };
+        let held = handovers(&names);
+        let faded = self.faded.iter().map(|(old, _)| old);
+        // Where device nodes are is for those to say who ask now.
+        let mut asked = self.asked.iter();
+        let root = asked.find(|handover| Wish::of([*handover]).is_some());
+        let root = root.or(self.asked.first());
+        let root = root.map_or_else(|| Handover::default().dev_root, |h| h.dev_root.clone());
+        let others = faded.chain(&held).map(|handover| Handover {
+            dev_root: root.clone(),
+            ..handover.clone()
+        });
+        let others: Vec<Handover> = others.collect();
+        Wish::of(self.asked.iter().chain(&others))
+    }
+
+    /// What is to become of the file of each class.
+    fn wanted(&mut self, settings: &Settings, snapshot: &Snapshot) -> (Vec<Wanted>, Vec<String>) {
+        let Some(wish) = self.wish() else {
+            return (vec![Wanted::Nothing; CLASSES.len()], Vec::new());
+        };
+        let mut backends = snapshot.backends.iter();
+        let backend = backends.find(|b| b.name == VENDOR && b.phase == Phase::Running);
+        let Some(backend) = backend else {
+            // What is there may be right, and containers restart meanwhile.
+            return (vec![Wanted::AsItIs; CLASSES.len()], Vec::new());
+        };
+        if backend.extras.files.is_none() {
+            let note = "the probe has not told of the driver's files, so specs are not made";
+            // For containers of before they are made when it does.
+            let asked = Wish::of(&self.asked).is_some();
+            let notes = asked.then(|| note.to_owned());
+            return (
+                vec![Wanted::AsItIs; CLASSES.len()],
+                notes.into_iter().collect(),
+            );
+        }
+        let made = specs(snapshot, &wish, &settings.cdi, &self.specs);
+        self.specs = made.specs;
+        let wanted = CLASSES.iter().map(|class| {
+            let mut specs = self.specs.iter();
+            let spec = specs.find(|spec| spec.class() == *class);
+            spec.map_or(Wanted::Nothing, |spec| Wanted::Spec(Arc::new(spec.clone())))
+        });
+        (wanted.collect(), made.notes)
+    }
+
+    /// Makes the disk so, unless it was so when it was last looked at.
+    pub(super) async fn settle(
+        &mut self,
+        settings: &Settings,
+        wanted: Vec<Wanted>,
+        again: bool,
+    ) -> Outcome {
+        let known = self.last.as_ref().filter(|(last, outcome)| {
+            // What failed is tried again with every round that looks.
+            !again && *last == wanted && !outcome.late
+        });
+        if let Some((_, outcome)) = known {
+            return outcome.clone();
+        }
+        let (dir, asked) = (settings.cdi.dir.clone(), wanted.clone());
+        let outcome = match self.work(settings, move || sync(&dir, &asked)).await {
+            Ok(outcome) => outcome,
+            Err(problem) => {
+                // Names that were on the disk are taken to be there still.
+                let last = self.last.take().map(|(_, outcome)| outcome);
+                let last = last.unwrap_or_default();
+                last.with_problem(&settings.cdi.dir, problem)
+            }
+        };
+        self.last = Some((wanted, outcome.clone()));
+        outcome
+    }
+
+    /// Work on the disk. One that hangs holds up one round for a while, and then no more.
+    async fn work<T: Send + 'static>(
+        &mut self,
+        settings: &Settings,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let dir = settings.cdi.dir.display();
+        let late = format!(
+            "{dir} does not answer within {} s; what CDI specs are in it now is not known",
+            settings.limit.as_secs()
+        );
+        let mut pending = self.pending.iter();
+        if pending.any(|work| !work.is_finished()) {
+            return Err(late);
+        }
+        let work = spawn_blocking(work);
+        self.pending = Some(work.abort_handle());
+        match timeout(settings.limit, work).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(format!(
+                "the work on the CDI specs in {dir} broke off: {error}; please report it"
+            )),
+            Err(_) => Err(late),
+        }
+    }
+}
+
+// === impl Around ===
+
+impl Around {
+    fn containers(&self) -> usize {
+        let held = self.held.as_ref().ok().and_then(Option::as_ref);
+        held.map_or(0, |held| held.containers)
+    }
+}
+
+impl Default for Around {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self {
+            runtime: Evidence::default(),
+            held: Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::ListStrategy::{CdiCri, Envvar};
+
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(20);
+
+    /// One whose kubelet gave these names to a container.
+    fn memory(names: &[&str]) -> Memory {
+        let held = Held {
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            containers: 1,
+        };
+        let mut memory = Memory::default();
+        memory.around.held = Ok(Some(held));
+        memory
+    }
+
+    fn handover(list: config::ListStrategy, dev_root: &str) -> Handover {
+        Handover {
+            lists: vec![list],
+            dev_root: dev_root.into(),
+            ..Handover::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_asked_for_counts_until_the_kubelet_wrote_it_down() {
+        let (by_name, other) = (handover(CdiCri, "/"), handover(Envvar, "/"));
+        let mut memory = memory(&[]);
+        memory.ask([&by_name].into_iter(), GRACE);
+        tokio::time::advance(GRACE * 2).await;
+        memory.ask([&other].into_iter(), GRACE);
+        assert!(memory.wish().is_some());
+        tokio::time::advance(GRACE).await;
+        memory.ask([&other].into_iter(), GRACE);
+        assert_eq!(memory.wish(), None);
+    }
+
+    #[test]
+    fn every_class_is_kept_for_those_who_hold_names_of_it() {
+        let mut memory = memory(&[
+            "k8s.device-plugin.nvidia.com/gpu=GPU-a",
+            "k8s.device-plugin.nvidia.com/gds=all",
+            "k8s.device-plugin.nvidia.com/imex-channel=3",
+        ]);
+        memory.ask([&handover(CdiCri, "/")].into_iter(), GRACE);
+        let wish = memory.wish().unwrap();
+        assert_eq!((wish.gds, wish.gdrcopy, wish.mofed), (true, false, false));
+        assert_eq!(wish.imex, [3].into());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nodes_are_is_for_those_to_say_who_ask_now() {
+        let mut memory = memory(&["k8s.device-plugin.nvidia.com/gpu=GPU-a"]);
+        for (list, root) in [(CdiCri, "/old"), (Envvar, "/new"), (CdiCri, "/newer")] {
+            memory.ask([&handover(list, root)].into_iter(), GRACE);
+            let wish = memory.wish().unwrap();
+            assert_eq!(wish.dev_root, std::path::Path::new(root));
+            assert_eq!(wish.conflicts, [""; 0]);
+        }
+    }
+}

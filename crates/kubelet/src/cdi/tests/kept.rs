@@ -1,0 +1,118 @@
+//! What stays for containers, by the kubelet's record of them.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use config::IdStrategy;
+use prost::Message as _;
+
+use super::*;
+use crate::api::deviceplugin::{CdiDevice, ContainerAllocateResponse};
+
+/// The kubelet writes down what a container was given by these names, in this folder.
+fn record(folder: &Path, names: &[&str], annotated: &[&str]) {
+    let devices = names.iter().map(|name| CdiDevice {
+        name: format!("{KIND}={name}"),
+    });
+    let list: Vec<String> = annotated.iter().map(|n| format!("{KIND}={n}")).collect();
+    let given = ContainerAllocateResponse {
+        cdi_devices: devices.collect(),
+        annotations: [("cdi.k8s.io/x".to_owned(), list.join(","))].into(),
+        ..ContainerAllocateResponse::default()
+    };
+    let given = BASE64_STANDARD.encode(given.encode_to_vec());
+    let text = format!(
+        r#"{{"Data":{{"PodDeviceEntries":[{{"PodUID":"p","ContainerName":"main","ResourceName":
+        "nvidia.com/gpu","DeviceIDs":{{"-1":["a"]}},"AllocResp":"{given}"}}],
+        "RegisteredDevices":{{"nvidia.com/gpu":["a"]}}}},"Checksum":1}}"#
+    );
+    fs_err::write(folder.join("kubelet_internal_checkpoint"), text).unwrap();
+}
+
+/// A kubelet that gave nothing to anybody.
+fn idle(folder: &Path) {
+    record(folder, &[], &[]);
+}
+
+#[tokio::test]
+async fn a_spec_goes_when_no_pool_asks_for_it_and_no_container_holds_it() {
+    let mut stage = Stage::start(&[CdiCri], Supported, idle);
+    stage.offer(&["a"]).await;
+    assert!(stage.file().exists());
+    stage.pools.send_replace(pools(&[Envvar]));
+    let offer = stage.offer(&["a", "b"]).await;
+    assert_eq!(offer.pool.handover.lists, [Envvar]);
+    stage.until(|status| status.files.is_empty()).await;
+    assert!(!stage.file().exists());
+}
+
+#[rstest]
+#[case::by_names(&["a"], &[])]
+#[case::by_annotations(&[], &["b", "a"])]
+#[tokio::test]
+async fn what_containers_were_started_with_stays_and_stays_right(
+    #[case] names: &[&str],
+    #[case] annotated: &[&str],
+) {
+    let mut stage = Stage::start(&[CdiCri], Supported, |folder| {
+        record(folder, names, annotated);
+    });
+    stage.offer(&["a", "b"]).await;
+    stage.pools.send_replace(pools(&[Envvar]));
+    stage.offer(&["a", "b"]).await;
+    // Longer than what is not in use stays.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.has(&["=a", "=all", "=b"]).await;
+    assert_eq!(stage.status.borrow().containers, 1);
+    // As after a reboot, with another card.
+    fs_err::remove_dir_all(stage.file().parent().unwrap()).unwrap();
+    stage.offer(&["a", "b", "c"]).await;
+    stage.has(&["=a", "=all", "=b", "=c"]).await;
+    // The container goes.
+    idle(stage.folder.path());
+    stage.has(&[]).await;
+}
+
+#[tokio::test]
+async fn without_the_kubelets_record_every_name_stays() {
+    let mut stage = Stage::start(&[CdiCri], Supported, nothing);
+    stage.offer(&["a"]).await;
+    stage.pools.send_replace(pools(&[Envvar]));
+    stage.offer(&["a", "b"]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.has(&["=a", "=all", "=b"]).await;
+    let path = stage.folder.path().join("kubelet_internal_checkpoint");
+    fs_err::write(path, "{}").unwrap();
+    let noted = |status: &Status| status.notes.iter().any(|note| note.contains("checkpoint"));
+    stage.until(noted).await;
+    stage.has(&["=a", "=all", "=b"]).await;
+    idle(stage.folder.path());
+    stage.has(&[]).await;
+}
+
+#[tokio::test]
+async fn names_of_the_other_kind_stay_for_those_who_have_them() {
+    let mut stage = Stage::start(&[CdiCri], Supported, |folder| record(folder, &["a"], &[]));
+    let by_index = |cards: &[&str]| {
+        let mut offer = Offer::clone(&offer(&[CdiCri], cards));
+        let mut pool = Pool::clone(&offer.pool);
+        pool.handover.ids = IdStrategy::Index;
+        offer.pool = Arc::new(pool);
+        let mut snapshot = Snapshot::clone(&offer.snapshot);
+        for (index, entry) in snapshot.devices.iter_mut().enumerate() {
+            entry.device.index = Some(index.to_string());
+        }
+        offer.snapshot = Arc::new(snapshot);
+        Arc::from([Arc::new(offer)])
+    };
+    let mut new = pools(&[CdiCri]);
+    for pool in &mut new.pools {
+        pool.handover.ids = IdStrategy::Index;
+    }
+    stage.offer(&["a"]).await;
+    stage.pools.send_replace(new);
+    stage.drafts.send_replace(by_index(&["a", "b"]));
+    stage.has(&["=0", "=1", "=a", "=all", "=b"]).await;
+    idle(stage.folder.path());
+    stage.has(&["=0", "=1", "=all"]).await;
+    record(stage.folder.path(), &["1"], &["a"]);
+    stage.has(&["=0", "=1", "=a", "=all", "=b"]).await;
+}

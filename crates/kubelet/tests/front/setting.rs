@@ -1,0 +1,64 @@
+//! A front end and a kubelet that know each other, for tests of the calls between them.
+
+use std::sync::Arc;
+
+use kubelet::{
+    api::deviceplugin::ListAndWatchResponse,
+    front::{Prepare, Preparing, Settings},
+};
+use pool::{Offer, Offers};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tonic::Streaming;
+
+use crate::{
+    node::Node,
+    registrar::{Plugin, Registrar},
+};
+
+/// A front end that is registered.
+pub(crate) struct Setting {
+    pub(crate) node: Node,
+    pub(crate) plugin: Plugin,
+    pub(crate) stream: Streaming<ListAndWatchResponse>,
+    pub(crate) kubelet: Registrar,
+    /// What the calls say of the kubelet.
+    pub(crate) caller: watch::Receiver<Option<String>>,
+    _dir: TempDir,
+}
+
+/// Lets nobody onto the second card.
+#[derive(Debug)]
+struct Doorkeeper;
+
+impl Prepare for Doorkeeper {
+    fn prepare(&self, _: Arc<Offer>, devices: Vec<model::DeviceId>) -> Preparing {
+        let taken = devices.iter().any(|device| device.as_str() == "GPU-0001");
+        let answer = match taken {
+            true => Err("process 7 is on it".to_owned()),
+            false => Ok(()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// A node with these offers, and a kubelet that holds the stream open.
+pub(crate) async fn setting(offers: Offers) -> Setting {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kubelet = Registrar::start(dir.path());
+    let settings = Settings {
+        prepare: Some(Arc::new(Doorkeeper)),
+        ..Settings::new(dir.path())
+    };
+    let caller = settings.caller.subscribe();
+    let node = Node::with(settings, offers);
+    let (plugin, stream) = kubelet.admit().await;
+    Setting {
+        node,
+        plugin,
+        stream,
+        kubelet,
+        caller,
+        _dir: dir,
+    }
+}

@@ -1,0 +1,42 @@
+//! How devices leave the inventory, and what is kept of them.
+
+use health::Now;
+use model::CauseKind;
+use probe::Sighting;
+
+use super::{Inventory, sight::was_dissolved};
+
+// === impl Inventory ===
+
+impl Inventory {
+    /// Drops devices that have been gone for long. What an operator said of them is kept.
+    pub(super) fn forget(&mut self, now: Now) {
+        let (grace, policy) = (self.gone_grace, &self.policy);
+        let waiting = &mut self.waiting;
+        let dirty = &mut self.dirty;
+        self.known.retain(|id, known| {
+            let gone = known.record.lasting(CauseKind::Gone, now);
+            let keep = gone.is_none_or(|lasting| lasting < grace);
+            if !keep {
+                tracing::info!(device = %id, "the device has been gone for long and is forgotten");
+                waiting.put(known, policy, now);
+                *dirty = true;
+            }
+            keep
+        });
+    }
+
+    /// Drops partitions that were taken apart, but for what an operator said of them: one of the
+    /// same UUID may be made again.
+    pub(super) fn dissolve(&mut self, sighting: &Sighting, now: Now) {
+        let (name, policy) = (&sighting.backend.name, &self.policy);
+        let waiting = &mut self.waiting;
+        self.known.retain(|_, known| {
+            let dissolved = known.backend == *name && was_dissolved(&known.device, sighting);
+            if dissolved && known.record.is_cordoned() {
+                waiting.put(known, policy, now);
+            }
+            !dissolved
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! Resets cards before they are handed over: they are given up, reset, taken back and looked at,
+//! and the kubelet hears of none of it.
+
+use jiff::Timestamp;
+use model::{CauseKind, Device, DeviceId};
+use pool::Offer;
+use probe::supervisor::{Orders, Which};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Steward, Taken, command::Call, computes, soon};
+use crate::run::release;
+
+/// What resets cards where the config names no command; the addresses follow.
+const USUAL: [&str; 3] = ["nvidia-smi", "--gpu-reset", "-i"];
+
+const IN_HAND: &str = "an operator has it; `ostler resume` takes it back";
+
+/// Cards that the agent gave up for a moment. Dropped, they are taken back, but for those that an
+/// operator has released meanwhile.
+#[derive(Debug)]
+struct Lent {
+    orders: Orders,
+    cards: Vec<(Which, Timestamp)>,
+}
+
+// === impl Steward ===
+
+impl Steward {
+    /// Resets the devices and waits until they are back, if nobody computes on them; what stands
+    /// in the way.
+    pub(super) async fn reset(
+        &self,
+        offer: &Offer,
+        devices: &[&Device],
+        deadline: Instant,
+    ) -> Result<(), Taken> {
+        let [first, ..] = devices else {
+            return Ok(());
+        };
+        let cards = self.cards(devices)?;
+        if !self.idle(devices, deadline).await? {
+            let why = "it is not reset: no probe looked at it in time, so nobody knows whether it is \
+                       in use";
+            return Err(Taken::new(first, why));
+        }
+        let lent = self.lend(&cards, deadline)?;
+        let limit = deadline.min(Instant::now() + release::CLOSED_WITHIN);
+        let closed = release::closed(&self.outlets, &lent.cards, limit).await;
+        closed.map_err(|calls| {
+            let why = format!(
+                "it cannot be reset: after {:?} a probe process still holds driver handles{calls}",
+                release::CLOSED_WITHIN
+            );
+            Taken::new(first, why)
+        })?;
+        let rule = &offer.pool.pre_start;
+        // What is left of the time is for the look afterwards.
+        let limit = deadline - rule.limit / 4;
+        match rule.command.is_empty() {
+            true => {
+                let ended = self.run_usual(devices, limit).await;
+                ended.map_err(|why| Taken::new(first, why))?;
+            }
+            false => self.command(offer, devices, limit).await?,
+        }
+        drop(lent);
+        let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
+        self.back(&ids, deadline).await?;
+        self.free(&ids)
+    }
+
+    /// Makes sure that nobody computes on the devices; whether that is by a new look. Memory of a
+    /// process that cannot be seen is what a reset is for: a command that resets refuses while
+    /// somebody has the card open.
+    async fn idle(&self, devices: &[&Device], deadline: Instant) -> Result<bool, Taken> {
+        let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
+        let fresh = self.fresh(&ids, soon(deadline)).await;
+        let samples = self.outlets.samples.borrow();
+        for device in devices {
+            let telemetry = samples.get(&device.id).map(|(_, telemetry)| telemetry);
+            if let Some(why) = telemetry.and_then(computes) {
+                return Err(Taken::new(device, why));
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// What is to be given up with each device.
+    fn cards<'d>(&self, devices: &[&'d Device]) -> Result<Vec<(&'d Device, Which)>, Taken> {
+        let card = |device: &&'d Device| {
+            let card = release::card(device).map(Which::Card).ok_or_else(|| {
+                let why = "it cannot be reset: it has neither a PCI address nor an index";
+                Taken::new(device, why)
+            })?;
+            match self.outlets.orders.holds(card) {
+                true => Err(Taken::new(device, IN_HAND)),
+                false => Ok((*device, card)),
+            }
+        };
+        devices.iter().map(card).collect()
+    }
+
+    /// Gives the cards up, all at once.
+    fn lend(&self, cards: &[(&Device, Which)], deadline: Instant) -> Result<Lent, Taken> {
+        let orders = self.outlets.orders.clone();
+        let left = deadline.duration_since(Instant::now());
+        let mut lent = Lent {
+            orders,
+            cards: Vec::new(),
+        };
+        for (device, which) in cards {
+            let until = lent.orders.lend(*which, left);
+            let until = until.ok_or_else(|| Taken::new(device, IN_HAND))?;
+            lent.cards.push((*which, until));
+        }
+        Ok(lent)
+    }
+
+    /// Runs NVIDIA's command for all devices at once: cards with NVLinks between them are reset
+    /// together or not at all.
+    async fn run_usual(&self, devices: &[&Device], deadline: Instant) -> Result<(), String> {
+        let address = |device: &&Device| match device.pci {
+            Some(pci) => Some(pci.to_string()),
+            None => device.index.clone(),
+        };
+        let addresses: Vec<String> = devices.iter().filter_map(address).collect();
+        let words = USUAL.into_iter().map(str::to_owned);
+        let command: Vec<String> = words.chain([addresses.join(",")]).collect();
+        let call = Call {
+            command: &command,
+            about: Vec::new(),
+            deadline,
+        };
+        let ended = call.run(&self.children).await;
+        ended.map_err(|why| format!("{why}; `preStartCommand` can name another command"))
+    }
+
+    /// Waits until a look has found every device well; why one is not. Only looks that began after
+    /// the devices were taken back count.
+    async fn back(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
+        let since = Instant::now();
+        let mut snapshots = self.outlets.snapshots.subscribe();
+        let mut samples = self.outlets.samples.subscribe();
+        loop {
+            let missing = ids.iter().find_map(|id| self.absence(id, since));
+            let Some(taken) = missing else {
+                return Ok(());
+            };
+            tokio::select! {
+                Ok(()) = snapshots.changed() => {}
+                Ok(()) = samples.changed() => {}
+                () = sleep_until(deadline) => return Err(taken),
+            }
+        }
+    }
+
+    /// Why a device is not back.
+    fn absence(&self, id: &DeviceId, since: Instant) -> Option<Taken> {
+        let taken = |why: &str| {
+            Some(Taken {
+                device: id.clone(),
+                why: format!("it was reset, and {why}"),
+            })
+        };
+        let newest = self.outlets.samples.borrow().get(id).map(|(at, _)| *at);
+        let snapshot = self.outlets.snapshots.borrow();
+        let Some(entry) = snapshot.find(id.as_str()) else {
+            return taken("it is gone");
+        };
+        // Pods keep a card that is cordoned; residue is what this is about.
+        let other = |kind| !matches!(kind, CauseKind::Cordoned | CauseKind::Residue);
+        let mut causes = entry.verdict.causes.iter();
+        if let Some(cause) = causes.find(|cause| other(cause.kind)) {
+            return taken(&format!(
+                "it is {}: {}",
+                entry.verdict.state, cause.evidence
+            ));
+        }
+        match newest.is_some_and(|at| at > since) {
+            true => None,
+            false => taken("no probe has looked at it since"),
+        }
+    }
+}
+
+// === impl Lent ===
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        for (which, until) in &self.cards {
+            self.orders.take_back(*which, *until);
+        }
+    }
+}

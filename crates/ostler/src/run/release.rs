@@ -1,0 +1,61 @@
+//! Cards that are given up: how the probe calls them, and the wait until nobody holds them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::{Device, Snapshot};
+use probe::{Released, protocol::CardRef, supervisor::Which};
+use tokio::time::{Instant, timeout_at};
+
+use crate::inventory::Outlets;
+
+/// How long handles may take to be closed before somebody is told what hinders.
+pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
+
+/// How the probe calls the card of a device; `None` for one without PCI address and index.
+pub(super) fn card(device: &Device) -> Option<CardRef> {
+    let index = device.index.as_deref();
+    let index = index.and_then(|index| index.split(':').next()?.parse().ok());
+    device.pci.map(CardRef::Pci).or(index.map(CardRef::Index))
+}
+
+/// Waits until every driver handle is closed to what was given up until those times; if that took
+/// too long, the calls that hinder it, for a person.
+pub(super) async fn closed(
+    outlets: &Outlets,
+    given: &[(Which, Timestamp)],
+    limit: Instant,
+) -> Result<(), String> {
+    let mut released = outlets.released.subscribe();
+    let closed = released.wait_for(|released| {
+        let one = |(which, until): &(Which, Timestamp)| {
+            let mut backends = released.values();
+            backends.any(|released| is_closed(released, *which, *until))
+        };
+        given.iter().all(one)
+    });
+    match timeout_at(limit, closed).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(hindrance(&outlets.snapshots.borrow())),
+    }
+}
+
+fn is_closed(released: &Released, which: Which, until: Timestamp) -> bool {
+    let release = match which {
+        Which::All => released.all.as_ref(),
+        Which::Card(card) => released.cards.get(&card),
+    };
+    release.is_some_and(|release| release.closed && release.until >= until)
+}
+
+/// Calls that do not return, as ` (call since …)`.
+fn hindrance(snapshot: &Snapshot) -> String {
+    let stuck = snapshot.backends.iter().flat_map(|backend| &backend.stuck);
+    let calls: Vec<String> = stuck
+        .map(|call| format!("{} since {:.0}", call.call, call.since))
+        .collect();
+    match calls.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", calls.join(", ")),
+    }
+}

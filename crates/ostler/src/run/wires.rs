@@ -1,0 +1,222 @@
+//! The channels between the agent's parts, and what each part is given of them.
+
+use std::{
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
+
+use config::{Config, Pools};
+use model::Snapshot;
+use pool::Offers;
+use probe::{
+    Update,
+    supervisor::{self, Children, Orders},
+};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use web::control::Pages;
+
+use super::{
+    Source,
+    offers::{self, Made},
+    operator::Operator,
+    parts::Part,
+    prestart::Steward,
+    probe::own_probe,
+    status::Status,
+};
+use crate::{
+    inventory::{self, Inlets, Outlets, Request, Rules},
+    reap,
+};
+
+/// The channels between the parts. They outlive each of them.
+#[derive(Clone, Debug)]
+pub(super) struct Wires {
+    seen: mpsc::Sender<Update>,
+    updates: Arc<Mutex<mpsc::Receiver<Update>>>,
+    pub(super) rules: watch::Sender<Rules>,
+    asked: mpsc::Sender<Request>,
+    requests: Arc<Mutex<mpsc::Receiver<Request>>>,
+    pub(super) pools: watch::Sender<Pools>,
+    pub(super) snapshots: watch::Sender<Arc<Snapshot>>,
+    /// Everything that the inventory tells, snapshots among it.
+    known: Outlets,
+    /// Offers as they are made.
+    drafts: watch::Sender<Offers>,
+    /// Offers that the kubelet may have.
+    offers: watch::Sender<Offers>,
+    cdi: watch::Sender<kubelet::cdi::Status>,
+    /// What the kubelet's calls say of it.
+    caller: watch::Sender<Option<String>>,
+    /// What became of every device.
+    made: watch::Sender<Made>,
+    kubelet: watch::Sender<kubelet::Status>,
+    pub(super) status: watch::Sender<Status>,
+    children: Children,
+    /// The arguments that make a probe log as the agent does.
+    log: Vec<String>,
+}
+
+/// The work of a part.
+pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+// === impl Wires ===
+
+impl Wires {
+    /// Channels with nothing in them.
+    pub(super) fn new(config: &Config, source: &Source) -> Self {
+        let (seen, updates) = mpsc::channel(256);
+        let (asked, requests) = mpsc::channel(16);
+        let rules = watch::Sender::new(Rules::new(config));
+        let known = Outlets::new(Orders::default());
+        let pools = watch::Sender::new(config.pools.clone());
+        Self {
+            seen,
+            updates: Arc::new(Mutex::new(updates)),
+            rules,
+            asked,
+            requests: Arc::new(Mutex::new(requests)),
+            pools,
+            snapshots: known.snapshots.clone(),
+            known,
+            drafts: watch::Sender::new(Offers::default()),
+            offers: watch::Sender::new(Offers::default()),
+            cdi: watch::Sender::default(),
+            caller: watch::Sender::default(),
+            made: watch::Sender::default(),
+            kubelet: watch::Sender::default(),
+            status: watch::Sender::new(Status::new(source.file().map(Path::to_owned))),
+            children: Children::default(),
+            log: source.log.clone(),
+        }
+    }
+
+    /// The future of a part; it ends when `stop` is cancelled.
+    pub(super) fn task(&self, part: Part, config: &Config, stop: CancellationToken) -> Task {
+        let wires = self.clone();
+        let config = config.clone();
+        match part {
+            Part::Probe => wires.probe(&config, stop),
+            Part::Inventory => wires.inventory(config, stop),
+            Part::Keeper => {
+                let Outlets { kept, keeping, .. } = wires.known;
+                Box::pin(inventory::keep(kept.subscribe(), keeping, stop))
+            }
+            Part::Offers => Box::pin(async move {
+                let snapshots = wires.snapshots.subscribe();
+                let pools = wires.pools.subscribe();
+                let work = offers::make(snapshots, pools, wires.drafts, wires.made);
+                let _ = stop.run_until_cancelled(work).await;
+            }),
+            Part::Cdi => {
+                let root = config.probe.host_root;
+                let settings = kubelet::cdi::Settings::new(config.cdi, root, config.kubelet.dir);
+                let wires = kubelet::cdi::Wires {
+                    snapshots: wires.snapshots.subscribe(),
+                    pools: wires.pools.subscribe(),
+                    drafts: wires.drafts.subscribe(),
+                    caller: wires.caller.subscribe(),
+                    offers: wires.offers,
+                    status: wires.cdi,
+                };
+                Box::pin(kubelet::cdi::run(settings, wires, stop))
+            }
+            Part::Kubelet => {
+                let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
+                settings.pod_resources = Some(config.kubelet.pod_resources_socket);
+                settings.register = config.kubelet.register;
+                let steward = Steward::new(wires.known, wires.asked, wires.children);
+                settings.prepare = Some(Arc::new(steward));
+                settings.caller = wires.caller;
+                let offers = wires.offers.subscribe();
+                Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
+            }
+            Part::Control => Box::pin(async move {
+                let pages = wires.pages();
+                web::control::serve(&config.control_socket, pages, stop).await;
+            }),
+            Part::Reaper => Box::pin(async move {
+                let _ = stop
+                    .run_until_cancelled(reap::orphans(wires.children))
+                    .await;
+            }),
+        }
+    }
+
+    fn probe(self, config: &Config, stop: CancellationToken) -> Task {
+        let mut settings = own_probe(config, self.children, self.known.orders);
+        settings.program.args.extend(self.log);
+        // A reload may ask for them: then they are known, and no device has to wait.
+        let files = match needs_files(config) {
+            true => "--driver-files",
+            false => "--driver-files-later",
+        };
+        settings.program.args.push(files.to_owned());
+        let mut restored = self.known.restored.subscribe();
+        Box::pin(async move {
+            // What an operator has in hand is not looked at, not even once.
+            let ready = restored.wait_for(|restored| *restored);
+            if stop.run_until_cancelled(ready).await.is_some() {
+                supervisor::run(settings, self.seen, stop).await;
+            }
+        })
+    }
+
+    fn inventory(self, config: Config, stop: CancellationToken) -> Task {
+        Box::pin(async move {
+            let mut updates = self.updates.lock().await;
+            let mut requests = self.requests.lock().await;
+            let inlets = Inlets {
+                rules: self.rules.subscribe(),
+                updates: &mut updates,
+                requests: &mut requests,
+                boot_id: boot_id(config.probe.host_root),
+            };
+            let work = inventory::run(inlets, self.known);
+            let _ = stop.run_until_cancelled(work).await;
+        })
+    }
+
+    /// What commands can ask for. Read when asked for, from what is known already.
+    fn pages(self) -> Pages {
+        let Self {
+            snapshots,
+            status,
+            kubelet,
+            made,
+            cdi,
+            known,
+            asked,
+            ..
+        } = self;
+        let keeping = known.keeping.clone();
+        Operator::new(known, asked)
+            .add_to(Pages::default())
+            .with("/v1/devices", move || {
+                serde_json::to_string(&**snapshots.borrow())
+            })
+            .with("/v1/status", move || {
+                let mut status = status.borrow().clone();
+                status.resources.clone_from(&kubelet.borrow().resources);
+                status.offers.clone_from(&made.borrow());
+                status.cdi.clone_from(&cdi.borrow());
+                status.state.clone_from(&keeping.borrow());
+                serde_json::to_string(&status)
+            })
+    }
+}
+
+/// The kernel's id of this boot; empty where it does not tell.
+fn boot_id(host_root: PathBuf) -> String {
+    let root = host::Root::new(host_root);
+    root.text("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+}
+
+/// Whether the driver's files, which only CDI specs are made of, are needed from the first look on.
+fn needs_files(config: &Config) -> bool {
+    let pools = config.pools.pools.iter();
+    grant::cdi::Wish::of(pools.map(|pool| &pool.handover)).is_some()
+}

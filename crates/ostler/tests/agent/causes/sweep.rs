@@ -1,0 +1,174 @@
+//! What check-ups find: a card for each check, all broken, all out, all cured, all back.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use health::Check;
+use model::{Cause, CauseKind, Snapshot};
+use sim::{NewGpu, kubelet::Kubelet, state::Sensors};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    STRICT,
+    table::{HOPPER, Trouble, VOLTA, evidence, trouble},
+};
+use crate::rig::{GPU, LONG, Rig, Running, card};
+
+/// The time between two steps of a counter that grows.
+const STEP: Duration = Duration::from_millis(100);
+/// How much it grows.
+const MORE: u64 = 1000;
+
+/// A machine with a card for each check that finds something on it.
+struct Sweep {
+    running: Running,
+    checks: Vec<Check>,
+    /// The sensors of cards that are well.
+    well: Vec<Sensors>,
+}
+
+#[tokio::test]
+async fn check_ups_of_hopper_cards() {
+    Sweep::start(HOPPER).await.play().await;
+}
+
+#[tokio::test]
+async fn check_ups_of_volta_cards() {
+    Sweep::start(VOLTA).await.play().await;
+}
+
+// === impl Sweep ===
+
+impl Sweep {
+    async fn start(machine: &str) -> Self {
+        let on_it = |check: &Check| match trouble(*check) {
+            Trouble::Values(on, _) | Trouble::Growth(on, _) | Trouble::Link(on) => on == machine,
+            Trouble::Own(_) => false,
+        };
+        let mut checks: Vec<Check> = Check::ALL.into_iter().filter(on_it).collect();
+        // Cards that are put in below have no links.
+        checks.sort_by_key(|check| check.kind() != CauseKind::NvLink);
+        let rig = Rig::new(machine);
+        for _ in rig.node.gpus().unwrap().len()..checks.len() {
+            rig.node.add_gpu(&NewGpu::default()).unwrap();
+        }
+        let config = format!("{STRICT}  thresholds: {{fabricJoin: 1s}}\n");
+        let running = Running::on(rig, &config).await;
+        let gpus = running.rig.node.state().unwrap().gpus;
+        Self {
+            running,
+            checks,
+            well: gpus.into_iter().map(|gpu| gpu.sensors).collect(),
+        }
+    }
+
+    async fn play(mut self) {
+        let pid = self.running.agent.pid();
+        self.shatter();
+        let (mut found, begun) = (BTreeSet::new(), Instant::now());
+        for step in 1.. {
+            self.grow(step);
+            let seen = self.running.agent.devices().await.unwrap();
+            found.extend(self.found(&seen));
+            if found.len() == self.checks.len() {
+                break;
+            }
+            let missing: Vec<&Check> = self.checks.iter().filter(|c| !found.contains(*c)).collect();
+            assert!(begun.elapsed() < LONG, "not found: {missing:?}; {seen:#?}");
+            sleep(STEP).await;
+        }
+        self.was_out().await;
+        self.cure();
+        self.running.complete(LONG).await;
+        let silent = |seen: &Snapshot| {
+            let mut verdicts = seen.devices.iter().map(|entry| &entry.verdict);
+            verdicts.all(|verdict| verdict.warnings.is_empty())
+        };
+        self.running.agent.shows("no warning is left", silent).await;
+        assert_eq!(self.running.agent.pid(), pid);
+        assert_eq!(self.running.kubelet.registrations().len(), 1);
+        assert_eq!(self.running.breaches(), [""; 0]);
+    }
+
+    /// Breaks every card but for counters.
+    fn shatter(&self) {
+        let node = &self.running.rig.node;
+        for (index, check) in self.checks.iter().enumerate() {
+            match trouble(*check) {
+                Trouble::Values(_, values) => {
+                    for (name, value) in values {
+                        node.set(&card(index), name, *value).unwrap();
+                    }
+                }
+                Trouble::Link(_) => node.set_link(&card(index), 0, false).unwrap(),
+                Trouble::Growth(..) | Trouble::Own(_) => {}
+            }
+        }
+    }
+
+    /// Lets the counters grow: they have to be read more than once.
+    fn grow(&self, step: u32) {
+        let node = &self.running.rig.node;
+        for (index, check) in self.checks.iter().enumerate() {
+            if let Trouble::Growth(_, name) = trouble(*check) {
+                let value = MORE * u64::from(step);
+                node.set(&card(index), name, value).unwrap();
+            }
+        }
+    }
+
+    /// The checks whose finding is held against their card.
+    fn found(&self, seen: &Snapshot) -> Vec<Check> {
+        let is_found = |(index, check): (usize, &Check)| {
+            let told = |cause: &Cause| {
+                cause.kind == check.kind() && cause.evidence.contains(evidence(*check))
+            };
+            let id = self.running.rig.uuid(index);
+            let verdict = &seen.find(&id).unwrap().verdict;
+            let causes = match takes_out(*check) {
+                true => &verdict.causes,
+                false => &verdict.warnings,
+            };
+            causes.iter().any(told).then_some(*check)
+        };
+        let all = self.checks.iter().enumerate();
+        all.filter_map(is_found).collect()
+    }
+
+    /// Waits until every card was told to the kubelet as unhealthy, but for what is only a warning.
+    async fn was_out(&self) {
+        let cards = self.checks.iter().enumerate();
+        let out = cards.filter(|(_, check)| takes_out(**check));
+        let out: BTreeSet<String> = out.map(|(index, _)| self.running.rig.uuid(index)).collect();
+        let told = |kubelet: &Kubelet| -> BTreeSet<String> {
+            let devices = kubelet.lists(GPU).into_iter().flat_map(|list| list.devices);
+            let sick = devices.filter(|device| device.health == "Unhealthy");
+            sick.map(|device| device.id).collect()
+        };
+        let all = |kubelet: &Kubelet| told(kubelet).is_superset(&out);
+        let wait = self.running.kubelet.wait_until("all are out", all, LONG);
+        wait.await.unwrap();
+        assert_eq!(told(&self.running.kubelet), out);
+    }
+
+    /// Puts everything back that was changed.
+    fn cure(&mut self) {
+        let node = &self.running.rig.node;
+        for (index, check) in self.checks.iter().enumerate() {
+            let mut cure = |name: &str| {
+                let well = *self.well[index].field(name).unwrap();
+                node.set(&card(index), name, well).unwrap();
+            };
+            match trouble(*check) {
+                Trouble::Values(_, values) => values.iter().for_each(|(name, _)| cure(name)),
+                Trouble::Growth(_, name) => cure(name),
+                Trouble::Link(_) => node.set_link(&card(index), 0, true).unwrap(),
+                Trouble::Own(_) => {}
+            }
+        }
+    }
+}
+
+/// A fabric that is being joined may be all in order, and takes no card out.
+fn takes_out(check: Check) -> bool {
+    check != Check::FabricJoining
+}

@@ -1,0 +1,139 @@
+//! What breaks a card for each check, and which test shows each kind of cause. Both are exhaustive:
+//! a new check or a new kind does not compile without a line here.
+
+use std::{collections::BTreeSet, process::Command};
+
+use health::Check;
+use model::CauseKind;
+use schemars::schema_for;
+
+/// Machines whose cards can have the trouble.
+pub(super) const HOPPER: &str = "hgx-h100";
+pub(super) const VOLTA: &str = "dgx1-v100";
+
+/// What breaks a card.
+pub(super) enum Trouble {
+    /// Sensors that have these values, on a card of this machine.
+    Values(&'static str, &'static [(&'static str, u64)]),
+    /// A counter that grows, on a card of this machine.
+    Growth(&'static str, &'static str),
+    /// An NVLink that is down, on a card of this machine.
+    Link(&'static str),
+    /// What the test of this name does.
+    Own(&'static str),
+}
+
+/// What breaks a card so that this check finds it.
+pub(super) fn trouble(check: Check) -> Trouble {
+    use Trouble::{Growth, Link, Own, Values};
+    match check {
+        Check::Lost | Check::Gone | Check::NotAnswering | Check::MonitorDown | Check::Deep => {
+            Own(test(check.kind()))
+        }
+        Check::Ecc => Values(HOPPER, &[("ecc-uncorrected", 1)]),
+        Check::RemapPending => Values(HOPPER, &[("remap-pending", 1)]),
+        Check::RemapFailed => Values(HOPPER, &[("remap-failed", 1)]),
+        Check::RetirementPending => Values(VOLTA, &[("retired-pending", 1)]),
+        // NVML's code for a refusal that it does not explain.
+        Check::Fabric => Values(HOPPER, &[("fabric-state", 3), ("fabric-status", 999)]),
+        Check::FabricJoining => Values(HOPPER, &[("fabric-state", 2)]),
+        Check::Recovery => Values(HOPPER, &[("recovery-action", 1)]),
+        Check::Throttled => Values(HOPPER, &[("clock-reasons", 0x8)]),
+        Check::PcieWidth => Values(HOPPER, &[("pcie-width", 4)]),
+        Check::PcieGeneration => Values(HOPPER, &[("pcie-generation", 2), ("utilization", 90)]),
+        Check::NvLinkErrors => Growth(HOPPER, "nvlink-errors"),
+        Check::NvLinksDown => Link(HOPPER),
+        Check::Temperature => Values(HOPPER, &[("temperature", 120)]),
+        Check::EccCorrectedRate => Growth(HOPPER, "ecc-corrected"),
+        Check::RemapRate => Growth(HOPPER, "remapped-corrected"),
+        Check::ReplayRate => Growth(HOPPER, "pcie-replays"),
+        Check::Power => Own("causes::circle::a_mean_power_above_its_limit"),
+    }
+}
+
+/// A part of the evidence of a check that one of [`Trouble`]'s values breaks.
+pub(super) fn evidence(check: Check) -> &'static str {
+    match check {
+        Check::Ecc => "memory errors that were not repaired",
+        Check::RemapPending => "rows wait to be remapped",
+        Check::RemapFailed => "rows could not be remapped",
+        Check::RetirementPending => "pages wait to be retired",
+        Check::Fabric => "the NVLink fabric refused",
+        Check::FabricJoining => "has not ended",
+        Check::Recovery => "asks for a reset",
+        Check::Throttled => "holds the clocks down",
+        Check::PcieWidth => "has 4 of 16 lanes",
+        Check::PcieGeneration => "generation 2 of 5",
+        Check::NvLinkErrors => "NVLink errors since",
+        Check::NvLinksDown => "1 NVLink is down",
+        Check::Temperature => "120 °C",
+        Check::EccCorrectedRate => "repaired memory errors",
+        Check::RemapRate => "remapped rows",
+        Check::ReplayRate => "PCIe replays",
+        Check::Lost
+        | Check::Gone
+        | Check::NotAnswering
+        | Check::MonitorDown
+        | Check::Power
+        | Check::Deep => "",
+    }
+}
+
+/// The test that shows a cause of this kind begin and end.
+fn test(kind: CauseKind) -> &'static str {
+    match kind {
+        CauseKind::Lost => "causes::circle::a_card_that_is_lost",
+        CauseKind::Gone => "causes::circle::a_card_that_is_taken_out",
+        CauseKind::Event => "causes::circle::a_card_with_an_xid",
+        CauseKind::NotAnswering => "causes::circle::a_card_that_does_not_answer",
+        CauseKind::MonitorDown => "causes::circle::a_monitor_that_stays_away",
+        CauseKind::Ecc
+        | CauseKind::RowRemap
+        | CauseKind::Fabric
+        | CauseKind::RecoveryAction
+        | CauseKind::Throttled
+        | CauseKind::Pcie
+        | CauseKind::NvLink
+        | CauseKind::Temperature
+        | CauseKind::Trend => "causes::sweep::check_ups_of_hopper_cards",
+        CauseKind::PageRetirement => "causes::sweep::check_ups_of_volta_cards",
+        CauseKind::Deep => "causes::circle::a_card_on_which_the_command_of_the_user_fails",
+        CauseKind::Residue => "causes::circle::a_card_with_a_process_of_somebody_else",
+        CauseKind::Cordoned => "causes::circle::a_card_that_an_operator_cordons",
+        CauseKind::Released => "causes::circle::a_card_that_an_operator_releases",
+    }
+}
+
+/// Every kind of cause that the product knows.
+fn kinds() -> Vec<CauseKind> {
+    let schema = schema_for!(CauseKind).to_value();
+    let kinds = schema["oneOf"].as_array().unwrap().iter();
+    kinds
+        .map(|kind| serde_json::from_value(kind["const"].clone()).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_check_and_every_kind_of_cause_has_its_test() {
+    let listed = Command::new(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let tests: BTreeSet<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
+    for kind in kinds() {
+        assert!(tests.contains(test(kind)), "{kind:?}: {}", test(kind));
+    }
+    for check in Check::ALL {
+        match trouble(check) {
+            Trouble::Own(test) => assert!(tests.contains(test), "{check:?}: {test}"),
+            Trouble::Values(machine, _) | Trouble::Growth(machine, _) | Trouble::Link(machine) => {
+                assert!([HOPPER, VOLTA].contains(&machine), "{check:?}: {machine}");
+                assert!(!evidence(check).is_empty(), "{check:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `preStart: reset`: a card is given up, reset and looked at before a container starts on it.
+
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use model::{CauseKind, State};
+use sim::{
+    Effect, Target,
+    kubelet::{Era, Pod},
+};
+
+use super::{clear, config, occupy};
+use crate::{
+    process::{Agent, ostler, parent},
+    rig::{DGX, GPU, LONG, Rig, Running, card, eventually},
+};
+
+/// A shell command that does `ostler sim …` to the rig's node.
+fn sim(rig: &Rig, change: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_ostler");
+    format!("{program} sim --node {} {change}", rig.node.dir().display())
+}
+
+/// The config of a pool whose cards are reset by what `change` says to the simulator.
+fn by(rig: &Rig, change: &str) -> String {
+    let command = sim(rig, change);
+    config(&format!(
+        "preStart: reset, preStartLimit: 15s, preStartCommand: '{command}'"
+    ))
+}
+
+/// Puts an `nvidia-smi` into a folder of the rig that resets cards of the node, and notes it.
+fn nvidia_smi(rig: &Rig) -> PathBuf {
+    let folder = rig.path("bin");
+    fs_err::create_dir_all(&folder).unwrap();
+    let file = folder.join("nvidia-smi");
+    let script = format!(
+        "#!/bin/sh\n\
+         echo \"$@\" >>{note}\n\
+         for card in $(echo $3 | tr , ' '); do {reset} || exit 1; done\n",
+        note = rig.path("resets").display(),
+        reset = sim(rig, "reset $card --for 300ms"),
+    );
+    fs_err::write(&file, script).unwrap();
+    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// How much memory is in use on each card, in MiB.
+fn memory(rig: &Rig) -> Vec<u64> {
+    let gpus = rig.node.state().unwrap().gpus;
+    gpus.iter().map(|gpu| gpu.sensors.memory_used).collect()
+}
+
+/// The simulator refuses to reset a card that a probe has open, as the driver does.
+#[tokio::test]
+async fn used_cards_are_given_up_reset_together_and_looked_at_and_the_kubelet_hears_nothing() {
+    let rig = Rig::new(DGX);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&folders);
+    let path = std::env::join_paths([nvidia_smi(&rig)].into_iter().chain(folders)).unwrap();
+    let mut command = ostler();
+    command.env("PATH", path);
+    let kubelet = rig.kubelet(Era::V1_37).await;
+    fs_err::write(rig.path("ostler.yaml"), config("preStart: reset")).unwrap();
+    let agent = Agent::spawn(&rig, "ostler", command);
+    let running = Running {
+        agent,
+        kubelet,
+        rig,
+    };
+    running.complete(LONG).await;
+    let rig = &running.rig;
+    rig.node.set(&Target::All, "memory-used", 9000).unwrap();
+    let (pid, lists) = (running.agent.pid(), running.kubelet.lists(GPU).len());
+    let granted = running.borrow(GPU, 2).await;
+    let gpus = rig.node.gpus().unwrap();
+    let reset: BTreeSet<usize> = (0..8).filter(|index| memory(rig)[*index] < 9000).collect();
+    let given: BTreeSet<usize> = (0..8)
+        .filter(|index| granted.contains(&gpus[*index].uuid))
+        .collect();
+    assert_eq!(reset, given);
+    let commands = fs_err::read_to_string(rig.path("resets")).unwrap();
+    let addresses: Vec<String> = given.iter().map(|i| gpus[*i].pci.to_string()).collect();
+    let named = commands.strip_prefix("--gpu-reset -i ").unwrap().trim_end();
+    let named: BTreeSet<&str> = named.split(',').collect();
+    assert_eq!(named, addresses.iter().map(String::as_str).collect());
+    for list in &running.kubelet.lists(GPU)[lists..] {
+        assert!(
+            list.devices.iter().all(|d| d.health == "Healthy"),
+            "{list:?}"
+        );
+    }
+    assert_eq!(running.agent.pid(), pid);
+    assert_eq!(running.kubelet.registrations().len(), 1);
+    assert_eq!(running.breaches(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_card_on_which_a_process_computes_is_refused_and_not_reset() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "set all temperature 99");
+    let running = Running::on(rig, &config).await;
+    occupy(&running);
+    let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
+    assert!(refusal.contains("process 4711 (python3)"), "{refusal}");
+    let sensors = &running.rig.node.state().unwrap().gpus[0].sensors;
+    assert_ne!(sensors.temperature, 99, "no command was run");
+    clear(&running);
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn a_card_whose_reset_fails_is_refused_and_looked_at_again() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "reset 99");
+    let running = Running::on(rig, &config).await;
+    let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
+    assert!(refusal.contains("there is no device 99"), "{refusal}");
+    running.kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
+    // It is withheld for a while, and it is nobody's but the agent's.
+    running.complete(LONG).await;
+    eventually("every card is looked at", || {
+        let holders = running.rig.node.holders().unwrap();
+        holders.iter().all(|card| !card.pids.is_empty())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_card_that_does_not_come_back_is_not_handed_over() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "lose $OSTLER_DEVICE_PCI");
+    let running = Running::on(rig, &config).await;
+    let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
+    assert!(
+        refusal.contains("it was reset, and it is Unhealthy"),
+        "{refusal}"
+    );
+    assert!(refusal.contains("GPU_IS_LOST"), "{refusal}");
+    running.rig.node.restore(&Target::All).unwrap();
+    running.complete(LONG).await;
+}
+
+/// A container that starts again has its card already, whatever became of that.
+#[tokio::test]
+async fn a_card_is_cured_by_its_reset_and_one_that_an_operator_has_is_left_alone() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "reset $OSTLER_DEVICE_PCI --for 300ms");
+    let running = Running::on(rig, &config).await;
+    let pod = Pod::new("default", "guest").container("main", [(GPU, 1)]);
+    let admitted = running.kubelet.admit(pod).await.unwrap();
+    let id = admitted.containers["main"].devices[GPU]
+        .first()
+        .unwrap()
+        .clone();
+    let rig = &running.rig;
+    let index = (0..8).find(|index| rig.uuid(*index) == id).unwrap();
+    rig.listening().await;
+    rig.node.xid(&card(index), 48).unwrap();
+    running.sick(GPU, &[&id]).await;
+    let again = running.kubelet.restart_container(&admitted.pod, "main");
+    again.await.unwrap();
+    running.complete(LONG).await;
+
+    let release = serde_json::json!({"device": id});
+    let released = web::client::post(&running.agent.control, "/v1/release", &release);
+    released.await.unwrap();
+    let again = running.kubelet.restart_container(&admitted.pod, "main");
+    let refusal = again.await.unwrap_err().to_string();
+    assert!(refusal.contains("ostler resume"), "{refusal}");
+    let seen = running.agent.devices().await.unwrap();
+    let verdict = &seen.find(&id).unwrap().verdict;
+    assert_eq!(verdict.state, State::Maintenance);
+    let kinds: Vec<CauseKind> = verdict.causes.iter().map(|cause| cause.kind).collect();
+    assert_eq!(kinds, [CauseKind::Released]);
+}
+
+#[tokio::test]
+async fn a_card_that_does_not_answer_is_refused_and_not_reset() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "set all temperature 99");
+    let running = Running::on(rig, &config).await;
+    let node = &running.rig.node;
+    let hang = Effect::Hang { millis: None };
+    node.fault("nvmlDeviceGetMemoryInfo", None, hang).unwrap();
+    let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
+    assert!(
+        refusal.contains("no probe looked at it in time"),
+        "{refusal}"
+    );
+    assert_ne!(node.state().unwrap().gpus[0].sensors.temperature, 99);
+}
+
+#[tokio::test]
+async fn a_kubelet_that_waits_no_longer_ends_the_command_and_the_card_is_looked_at_again() {
+    let rig = Rig::new(DGX);
+    let note = rig.path("note");
+    let command = format!(
+        "sleep 1000 & echo $! >{0}.part; mv {0}.part {0}; wait",
+        note.display()
+    );
+    let pool = format!("preStart: reset, preStartCommand: \"{command}\"");
+    let running = Running::on(rig, &config(&pool)).await;
+    let noted = eventually("the command runs", || note.exists());
+    tokio::select! {
+        admitted = running.admit(GPU, 1) => panic!("{admitted:?}"),
+        () = noted => {}
+    }
+    let pid: u32 = fs_err::read_to_string(&note)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    eventually("the command is gone", || parent(pid).is_none()).await;
+    eventually("every card is looked at", || {
+        let holders = running.rig.node.holders().unwrap();
+        holders.iter().all(|card| !card.pids.is_empty())
+    })
+    .await;
+    running.complete(LONG).await;
+}

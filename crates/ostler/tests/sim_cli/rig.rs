@@ -1,0 +1,95 @@
+//! A node in a folder, and the commands on it.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+use sim::Node;
+
+/// A node in a temporary folder.
+pub(crate) struct Rig {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+// === impl Rig ===
+
+impl Rig {
+    /// A folder without a node.
+    pub(crate) fn empty() -> Self {
+        let folder = tempfile::Builder::new().prefix("sim").tempdir_in("/tmp");
+        Self {
+            folder: folder.unwrap(),
+        }
+    }
+
+    pub(crate) fn new(profile: &str) -> Self {
+        let rig = Self::empty();
+        let dir = rig.dir();
+        let output = rig.ostler(&["create", dir.to_str().unwrap(), "--profile", profile]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        rig
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.folder.path().join("node")
+    }
+
+    pub(crate) fn node(&self) -> Node {
+        Node::open(&self.dir()).unwrap()
+    }
+
+    /// Runs a command without naming a node.
+    pub(crate) fn ostler(&self, args: &[&str]) -> Output {
+        let mut command = ostler(args);
+        command.output().unwrap()
+    }
+
+    pub(crate) fn on_node(&self, args: &[&str]) -> Output {
+        ostler(args)
+            .env("OSTLER_SIM_NODE", self.dir())
+            .output()
+            .unwrap()
+    }
+
+    /// What a command that succeeds says.
+    pub(crate) fn says(&self, args: &[&str]) -> String {
+        let output = self.on_node(args);
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    /// What a command that fails says, and its exit status.
+    pub(crate) fn complains(&self, args: &[&str]) -> (i32, String) {
+        let output = self.on_node(args);
+        (output.status.code().unwrap(), text(&output.stderr))
+    }
+
+    /// A text without what differs from run to run.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let folder = self.folder.path().to_str().unwrap();
+        text.replace(folder, "[folder]")
+            .replace(env!("CARGO_BIN_EXE_ostler"), "ostler")
+    }
+}
+
+pub(crate) fn ostler(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+    command
+        .arg("sim")
+        .args(args)
+        .env_remove("OSTLER_SIM_NODE")
+        .env_remove("OSTLER_LOG")
+        .env_remove("OSTLER_LOG_FORMAT")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}

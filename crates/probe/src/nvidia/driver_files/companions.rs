@@ -1,0 +1,54 @@
+//! Libraries beside the driver's own that lead to it, or come with it under versions of their own:
+//! those that NVIDIA's flag `enable-explicit-driver-libraries` names. Images have their own of most.
+
+use model::FileKind;
+
+use super::{
+    elf::Machine,
+    libraries::{library, numbers},
+    search::Search,
+    shelves::Shelf,
+};
+
+const NAMES: [&str; 11] = [
+    "libEGL",
+    "libGL",
+    "libGLESv1_CM",
+    "libGLESv2",
+    "libGLX",
+    "libGLdispatch",
+    "libOpenCL",
+    "libOpenGL",
+    "libnvidia-api",
+    "libnvidia-egl-xcb",
+    "libnvidia-egl-xlib",
+];
+
+/// Adds those for this machine, each from the first folder that has it.
+pub(super) fn add(search: &mut Search<'_>, shelves: &[Shelf], machine: Option<Machine>) {
+    for stem in NAMES {
+        let paths = shelves.iter().find_map(|shelf| {
+            let items = shelf.listing.items.iter();
+            let names = items.filter(|(name, _)| is_one(name, stem));
+            let paths: Vec<String> = names
+                .filter_map(|(name, _)| library(search, &shelf.folder, name))
+                .filter(|library| machine.is_none_or(|machine| library.machine == machine))
+                .map(|library| library.path)
+                .collect();
+            (!paths.is_empty()).then_some(paths)
+        });
+        for path in paths.into_iter().flatten() {
+            search.add(path, FileKind::Companion, None);
+        }
+    }
+}
+
+/// Whether a name is that of a library, with any version.
+fn is_one(name: &str, stem: &str) -> bool {
+    let rest = name.strip_prefix(stem);
+    let rest = rest.and_then(|rest| rest.strip_prefix(".so"));
+    rest.is_some_and(|rest| {
+        let version = rest.strip_prefix('.');
+        rest.is_empty() || version.is_some_and(|version| numbers(version) > 0)
+    })
+}

@@ -1,0 +1,167 @@
+//! The files in which a Tegra system tells what containers need: a line has a word for the kind of
+//! thing, a comma, and a path, which may be a pattern.
+
+/// The longest text of a file that is shown to a person.
+const SHOWN: usize = 40;
+
+/// What a line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    /// An absolute path without `.` and `..`, or a pattern of such paths.
+    pub(super) path: String,
+}
+
+/// What is at the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `dev`: a device node.
+    Node,
+    /// `dir`: a folder.
+    Folder,
+    /// `lib`: a library, or any other file.
+    File,
+    /// `sym`: a link to a file.
+    Link,
+}
+
+/// Why a line names nothing.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Wrong {
+    #[error("it is no text")]
+    Text,
+    #[error("there is no comma between a kind and a path")]
+    Comma,
+    #[error("`{0}` is none of dev, dir, lib and sym")]
+    Kind(String),
+    #[error("there is no path")]
+    Nothing,
+    #[error("the path cannot be written down, or has `..` in it")]
+    Path,
+}
+
+/// What the lines of a file name, each with its number. Empty lines and those that begin with `#`
+/// are passed over.
+pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Entry, Wrong>)> {
+    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
+    lines.filter_map(|(at, line)| Some((at + 1, entry(line)?)))
+}
+
+/// What a line names; nothing of one that names nothing and means to.
+fn entry(line: &[u8]) -> Option<Result<Entry, Wrong>> {
+    let Ok(line) = std::str::from_utf8(line) else {
+        return Some(Err(Wrong::Text));
+    };
+    let line = line.trim();
+    (!line.is_empty() && !line.starts_with('#')).then(|| read(line))
+}
+
+fn read(line: &str) -> Result<Entry, Wrong> {
+    let (kind, path) = line.split_once(',').ok_or(Wrong::Comma)?;
+    let kind = match kind.trim() {
+        "dev" => Kind::Node,
+        "dir" => Kind::Folder,
+        "lib" => Kind::File,
+        "sym" => Kind::Link,
+        other => return Err(Wrong::Kind(shown(other))),
+    };
+    let path = path.trim();
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.filter(|part| *part != ".").collect();
+    if parts.is_empty() {
+        return Err(Wrong::Nothing);
+    }
+    if parts.contains(&"..") || path.contains(char::is_control) {
+        return Err(Wrong::Path);
+    }
+    let path = format!("/{}", parts.join("/"));
+    Ok(Entry { kind, path })
+}
+
+/// A text of somebody else's, for a line that a person reads.
+fn shown(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().take(SHOWN).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn one(line: &[u8]) -> Option<Result<Entry, Wrong>> {
+        let mut all: Vec<_> = entries(line).map(|(_, entry)| entry).collect();
+        assert!(all.len() < 2);
+        all.pop()
+    }
+
+    #[rstest]
+    #[case("dev, /dev/nvmap", Kind::Node, "/dev/nvmap")]
+    #[case("dir,/usr/src/tensorrt/", Kind::Folder, "/usr/src/tensorrt")]
+    #[case(
+        "  lib ,\t/usr//lib/./libcuda.so.1.1 \r",
+        Kind::File,
+        "/usr/lib/libcuda.so.1.1"
+    )]
+    #[case("sym, usr/lib/libcuda.so", Kind::Link, "/usr/lib/libcuda.so")]
+    #[case("lib, /usr/lib/a, b.so", Kind::File, "/usr/lib/a, b.so")]
+    #[case("dev, /dev/nvhost-*", Kind::Node, "/dev/nvhost-*")]
+    fn a_line_is_a_kind_and_a_path(#[case] line: &str, #[case] kind: Kind, #[case] path: &str) {
+        let path = path.to_owned();
+        assert_eq!(one(line.as_bytes()), Some(Ok(Entry { kind, path })));
+    }
+
+    #[rstest]
+    #[case(b"lib /usr/lib/x.so", Wrong::Comma)]
+    #[case(b"blk, /dev/sda", Wrong::Kind("blk".to_owned()))]
+    #[case(b"LIB, /x", Wrong::Kind("LIB".to_owned()))]
+    #[case(b", /x", Wrong::Kind(String::new()))]
+    #[case(b"lib,", Wrong::Nothing)]
+    #[case(b"dir, /", Wrong::Nothing)]
+    #[case(b"lib, /usr/../etc/shadow", Wrong::Path)]
+    #[case(b"lib, /usr/a\x1bb", Wrong::Path)]
+    #[case(b"lib, /\xff", Wrong::Text)]
+    fn a_line_that_cannot_be_meant_says_why(#[case] line: &[u8], #[case] wrong: Wrong) {
+        assert_eq!(one(line), Some(Err(wrong)));
+    }
+
+    #[test]
+    fn comments_and_empty_lines_count_but_say_nothing() {
+        let text = b"# the driver\n\n   \nlib, /a\n#lib, /b\nx";
+        let found: Vec<_> = entries(text)
+            .map(|(at, entry)| (at, entry.is_ok()))
+            .collect();
+        assert_eq!(found, [(4, true), (6, false)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            check(&bytes);
+        }
+
+        #[test]
+        fn what_looks_like_a_file_is_read_or_refused(
+            lines in proptest::collection::vec("(dev|dir|lib|sym|x)? ?,? ?[./*a\\[\\]\u{7f}]{0,12}", 0..8),
+        ) {
+            check(lines.join("\n").as_bytes());
+        }
+    }
+
+    fn check(bytes: &[u8]) {
+        let count = bytes.split(|byte| *byte == b'\n').count();
+        for (at, entry) in entries(bytes) {
+            assert!((1..=count).contains(&at));
+            match entry {
+                Ok(Entry { path, .. }) => {
+                    assert!(path.starts_with('/') && !path.contains(char::is_control));
+                    let mut parts = path.split('/').skip(1);
+                    assert!(parts.all(|part| !["", ".", ".."].contains(&part)), "{path}");
+                }
+                Err(wrong) => assert!(!wrong.to_string().contains(char::is_control)),
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a shared library says of itself: for which machine it is, and by which name a loader knows
+//! it. Only the few bytes that tell are read, and a file that makes no sense tells nothing.
+
+/// How many bytes tell the machine.
+pub(super) const SIZE: u64 = 20;
+
+/// Sizes of the header and of an entry of the table of segments, and the most entries that are read.
+const HEADER: usize = 64;
+const SEGMENT: usize = 56;
+const MOST_SEGMENTS: usize = 64;
+
+/// Kinds of segments: what is loaded, and the table for the loader; the most that is read of it.
+const LOAD: u64 = 1;
+const DYNAMIC: u64 = 2;
+const MOST_DYNAMIC: usize = 64 << 10;
+
+/// What the entries of that table are: the address of the names, and where the own one is in them.
+const STRINGS: u64 = 5;
+const SONAME: u64 = 14;
+
+/// The most bytes of a name.
+const MOST_NAME: usize = 128;
+
+/// The machines whose drivers are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86,
+    Arm,
+}
+
+/// What the first bytes of a file say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// A library for a 64-bit machine.
+    Wide(Machine),
+    /// One for a 32-bit machine.
+    Narrow,
+    /// Something else.
+    Unknown,
+}
+
+/// A part of the file, and where a loader puts it.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    kind: u64,
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+// === impl Header ===
+
+impl Header {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        // Class, byte order, and after the sixteen bytes of identity the kind and the machine.
+        let [0x7f, b'E', b'L', b'F', class, 1, ..] = bytes else {
+            return Self::Unknown;
+        };
+        match (class, bytes.get(18..20)) {
+            (1, Some(_)) => Self::Narrow,
+            (2, Some([62, 0])) => Self::Wide(Machine::X86),
+            (2, Some([183, 0])) => Self::Wide(Machine::Arm),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+// === impl Segment ===
+
+impl Segment {
+    fn of(entry: &[u8]) -> Option<Self> {
+        Some(Self {
+            kind: number::<4>(entry, 0)?,
+            offset: number::<8>(entry, 8)?,
+            address: number::<8>(entry, 16)?,
+            size: number::<8>(entry, 32)?,
+        })
+    }
+
+    /// Where in the file an address is that this part has.
+    fn place(&self, address: u64) -> Option<u64> {
+        let inside = address.checked_sub(self.address)?;
+        (self.kind == LOAD && inside < self.size).then(|| self.offset.checked_add(inside))?
+    }
+}
+
+/// The name by which a loader knows a 64-bit library. `read` gives the bytes at a place of the
+/// file, fewer where it ends before.
+pub(super) fn soname(read: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<String> {
+    let head = read(0, HEADER)?;
+    let Header::Wide(_) = Header::of(&head) else {
+        return None;
+    };
+    if number::<2>(&head, 54)? != u64::try_from(SEGMENT).ok()? {
+        return None;
+    }
+    let count = usize::try_from(number::<2>(&head, 56)?).ok()?;
+    let table = read(number::<8>(&head, 32)?, count.min(MOST_SEGMENTS) * SEGMENT)?;
+    let segments = || table.chunks_exact(SEGMENT).filter_map(Segment::of);
+    let dynamic = segments().find(|segment| segment.kind == DYNAMIC)?;
+    let size = usize::try_from(dynamic.size).map_or(MOST_DYNAMIC, |size| size.min(MOST_DYNAMIC));
+    let entries = read(dynamic.offset, size)?;
+    let find = |tag: u64| {
+        let mut entries = entries.chunks_exact(16);
+        let entry = entries.find(|entry| number::<8>(entry, 0) == Some(tag))?;
+        number::<8>(entry, 8)
+    };
+    let (strings, name) = (find(STRINGS)?, find(SONAME)?);
+    let strings = segments().find_map(|segment| segment.place(strings))?;
+    let bytes = read(strings.checked_add(name)?, MOST_NAME)?;
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    String::from_utf8(bytes[..end].to_vec()).ok()
+}
+
+/// The number of `N` bytes at an offset.
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut wide = [0; 8];
+    wide[..N].copy_from_slice(bytes.get(at..at.checked_add(N)?)?);
+    Some(u64::from_le_bytes(wide))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A library for this machine (62 is x86-64, 183 AArch64, 3 a 32-bit x86) with this soname. Its
+    /// segments are loaded elsewhere than they are in the file, as those of real ones are.
+    pub(in super::super) fn library(machine: u8, soname: &str) -> Vec<u8> {
+        const AWAY: u64 = 0x20_0000;
+        let class = if machine == 3 { 1 } else { 2 };
+        let mut bytes = vec![0x7f, b'E', b'L', b'F', class, 1, 1];
+        bytes.resize(16, 0);
+        bytes.extend([3, 0, machine, 0, 1, 0, 0, 0]);
+        bytes.extend([0_u64, 64, 0].map(u64::to_le_bytes).concat());
+        bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, 2, 0]);
+        bytes.resize(HEADER, 0);
+        let dynamic = u64::try_from(HEADER + 2 * SEGMENT).unwrap();
+        let strings = dynamic + 48;
+        let size = strings + u64::try_from(soname.len()).unwrap() + 2;
+        for (kind, at, size) in [(LOAD, 0, size), (DYNAMIC, dynamic, 48)] {
+            let words = [kind, at, at + AWAY, at + AWAY, size, size, 8];
+            bytes.extend(words.map(u64::to_le_bytes).concat());
+        }
+        let words = [STRINGS, strings + AWAY, SONAME, 1, 0, 0];
+        bytes.extend(words.map(u64::to_le_bytes).concat());
+        bytes.push(0);
+        bytes.extend(soname.as_bytes());
+        bytes.push(0);
+        bytes
+    }
+
+    fn name(bytes: &[u8]) -> Option<String> {
+        soname(|at, size| {
+            let rest = bytes.get(usize::try_from(at).ok()?..)?;
+            Some(rest[..size.min(rest.len())].to_vec())
+        })
+    }
+
+    #[rstest]
+    #[case(&library(62, "x"), Header::Wide(Machine::X86))]
+    #[case(&library(183, "x"), Header::Wide(Machine::Arm))]
+    #[case(&library(3, "x"), Header::Narrow)]
+    #[case(&library(21, "x"), Header::Unknown)]
+    #[case(&library(62, "x")[..19], Header::Unknown)]
+    #[case(b"", Header::Unknown)]
+    #[case(b"#!/bin/sh\n", Header::Unknown)]
+    fn tells_the_machine(#[case] bytes: &[u8], #[case] header: Header) {
+        assert_eq!(Header::of(bytes), header);
+    }
+
+    #[test]
+    fn tells_the_soname() {
+        let bytes = library(62, "libcuda.so.1");
+        assert_eq!(name(&bytes).as_deref(), Some("libcuda.so.1"));
+        let arm = library(183, "libcuda.so.1");
+        assert_eq!(name(&arm).as_deref(), Some("libcuda.so.1"));
+        for end in 0..bytes.len() {
+            assert_eq!(name(&bytes[..end]), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_does_not_end_is_none() {
+        assert_eq!(name(&library(62, &"x".repeat(MOST_NAME))), None);
+        assert_eq!(name(&library(3, "libcuda.so.1")), None);
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn tells_the_soname_of_a_library_that_is_in_use() {
+        let maps = fs_err::read_to_string("/proc/self/maps").unwrap();
+        let mut paths = maps
+            .lines()
+            .filter_map(|line| Some(&line[line.find('/')?..]));
+        let libc = paths.find(|path| path.contains("/libc.so.6")).unwrap();
+        let found = name(&fs_err::read(libc).unwrap());
+        assert_eq!(found.as_deref(), Some("libc.so.6"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(at in 16_usize..200, byte: u8, tail in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let mut bytes = library(62, "libcuda.so.1");
+            let at = at.min(bytes.len() - 1);
+            bytes[at] = byte;
+            bytes.extend(tail);
+            let _ = name(&bytes);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Patterns of paths: `*`, `?`, `[a-z]`, `[^a]`, and `\` before what is meant literally. A `/` is
+//! matched by nothing else.
+
+/// The letters that make a pattern of a name.
+const MAGIC: [char; 4] = ['*', '?', '[', '\\'];
+
+/// One step of a pattern.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Any letters, or none.
+    Many,
+    /// Any one letter.
+    Any,
+    /// This letter.
+    Letter(char),
+    /// One of these letters, or none of them.
+    Class {
+        none: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+/// The paths that a pattern stands for, at most so many, in the order of the folders. `list` gives
+/// the names in a folder. A path that is no pattern stands for itself, there or not.
+pub(super) fn expand(
+    pattern: &str,
+    most: usize,
+    mut list: impl FnMut(&str) -> Vec<String>,
+) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        if !part.contains(MAGIC) {
+            for path in &mut found {
+                *path = format!("{path}/{part}");
+            }
+            continue;
+        }
+        let Some(steps) = steps(part) else {
+            return Vec::new();
+        };
+        let mut next = Vec::new();
+        for folder in found {
+            let names = list(if folder.is_empty() { "/" } else { &folder });
+            let names = names.into_iter().filter(|name| is_match(&steps, name));
+            let room = most.saturating_sub(next.len());
+            next.extend(names.take(room).map(|name| format!("{folder}/{name}")));
+        }
+        found = next;
+    }
+    found
+}
+
+/// The steps of a pattern; none where it does not end as it began.
+fn steps(pattern: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        steps.push(match letter {
+            '*' => Step::Many,
+            '?' => Step::Any,
+            '\\' => Step::Letter(letters.next()?),
+            '[' => {
+                let none = letters.next_if_eq(&'^').is_some();
+                let mut ranges = Vec::new();
+                while ranges.is_empty() || letters.peek() != Some(&']') {
+                    let first = plain(&mut letters)?;
+                    let last = match letters.next_if_eq(&'-') {
+                        Some(_) => plain(&mut letters)?,
+                        None => first,
+                    };
+                    ranges.push((first, last));
+                }
+                letters.next();
+                Step::Class { none, ranges }
+            }
+            letter => Step::Letter(letter),
+        });
+    }
+    Some(steps)
+}
+
+/// The next letter of a class.
+fn plain(letters: &mut impl Iterator<Item = char>) -> Option<char> {
+    match letters.next()? {
+        '\\' => letters.next(),
+        letter => Some(letter),
+    }
+}
+
+/// Whether a name fits. What is tried again is only the last `*`, so that no pattern takes longer
+/// than its length times the name's.
+fn is_match(steps: &[Step], name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    let (mut step, mut at) = (0, 0);
+    let mut last: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match steps.get(step) {
+            Some(Step::Many) => {
+                last = Some((step, at));
+                step += 1;
+            }
+            Some(other) if other.fits(name[at]) => {
+                step += 1;
+                at += 1;
+            }
+            _ => {
+                let Some((many, from)) = last else {
+                    return false;
+                };
+                last = Some((many, from + 1));
+                (step, at) = (many + 1, from + 1);
+            }
+        }
+    }
+    steps[step..].iter().all(|step| *step == Step::Many)
+}
+
+// === impl Step ===
+
+impl Step {
+    fn fits(&self, letter: char) -> bool {
+        match self {
+            Self::Many => false,
+            Self::Any => true,
+            Self::Letter(own) => *own == letter,
+            Self::Class { none, ranges } => {
+                let within = |(first, last): &(char, char)| (*first..=*last).contains(&letter);
+                ranges.iter().any(within) != *none
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("nvhost-*", "nvhost-as-gpu", true)]
+    #[case("nvhost-*", "nvhost-", true)]
+    #[case("nvhost-*", "nvmap", false)]
+    #[case("*a*b", "xaybzb", true)]
+    #[case("*a*b", "xaybz", false)]
+    #[case("video?", "video0", true)]
+    #[case("video?", "video10", false)]
+    #[case("card[0-9]", "card7", true)]
+    #[case("card[^0-9]", "card7", false)]
+    #[case("card[^0-9]", "cardx", true)]
+    #[case("[]]", "]", true)]
+    #[case("a\\*", "a*", true)]
+    #[case("a\\*", "ab", false)]
+    #[case("[a-", "a", false)]
+    #[case("[a", "a", false)]
+    #[case("a\\", "a", false)]
+    fn names_fit_patterns(#[case] pattern: &str, #[case] name: &str, #[case] fits: bool) {
+        let found = steps(pattern).is_some_and(|steps| is_match(&steps, name));
+        assert_eq!(found, fits);
+    }
+
+    fn list(folder: &str) -> Vec<String> {
+        let names: &[&str] = match folder {
+            "/dev" => &["nvgpu", "nvmap", "null"],
+            "/dev/nvgpu" => &["igpu0", "igpu1"],
+            _ => &["as", "ctrl"],
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_pattern_stands_for_what_is_there() {
+        let found = expand("/dev/nv*", 9, list);
+        assert_eq!(found, ["/dev/nvgpu", "/dev/nvmap"]);
+        let found = expand("/dev/nvgpu/igpu?/as", 9, list);
+        assert_eq!(found, ["/dev/nvgpu/igpu0/as", "/dev/nvgpu/igpu1/as"]);
+        assert_eq!(
+            expand("/dev/nvgpu/*/*", 3, list).len(),
+            3,
+            "no more than asked for"
+        );
+        assert_eq!(expand("/dev/[", 9, list), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_stands_for_itself() {
+        let found = expand("/dev/nothing", 9, |_| panic!("nothing is looked up"));
+        assert_eq!(found, ["/dev/nothing"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_pattern_is_matched_or_not(pattern in "[a*?\\[\\]^\\\\-]{0,12}", name in "[a^-]{0,12}") {
+            let _ = steps(&pattern).is_some_and(|steps| is_match(&steps, &name));
+        }
+
+        #[test]
+        fn a_name_fits_itself_with_its_letters_taken_literally(name in "[^/]{1,12}") {
+            let pattern: String = name.chars().flat_map(|letter| ['\\', letter]).collect();
+            prop_assert!(is_match(&steps(&pattern).unwrap(), &name));
+        }
+    }
+}

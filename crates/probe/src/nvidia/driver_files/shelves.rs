@@ -1,0 +1,115 @@
+//! The folders that may have a driver's libraries: the usual ones, and those of the loader's cache.
+
+use std::collections::BTreeSet;
+
+use super::{
+    cache,
+    root::Listing,
+    search::{Search, Want, join},
+};
+
+/// Where drivers put their libraries.
+const FOLDERS: [&str; 24] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/lib64",
+    "/lib",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current",
+    "/usr/lib/aarch64-linux-gnu/nvidia/current",
+    "/usr/lib/x86_64-linux-gnu/nvidia",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
+    "/usr/lib64/nvidia",
+    "/usr/lib/nvidia",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/local/lib/x86_64-linux-gnu",
+    "/usr/local/lib/aarch64-linux-gnu",
+    "/usr/local/lib64",
+    "/usr/local/lib",
+    "/usr/lib/nvidia/current",
+    "/usr/lib64/nvidia/current",
+    "/run/opengl-driver/lib",
+    "/",
+];
+
+/// Folders below a library folder that have libraries, or links to them.
+const BELOW: [&str; 2] = ["vdpau", "gbm"];
+
+/// The libraries by which the driver is known, the first the better.
+pub(super) const MAIN: [&str; 2] = ["libcuda.so.", "libnvidia-ml.so."];
+
+/// The loader's cache, and the most that is read of it.
+const CACHE: &str = "/etc/ld.so.cache";
+const MOST_CACHE: u64 = 16 << 20;
+
+/// The most folders that are taken from it.
+const MOST_FOLDERS: usize = 64;
+
+/// A folder with libraries.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    pub(super) folder: String,
+    pub(super) listing: Listing,
+}
+
+/// Every folder that may have libraries, each once.
+pub(super) fn all(search: &mut Search<'_>, extra: Option<&str>) -> Vec<Shelf> {
+    let mut names: Vec<String> = FOLDERS.map(str::to_owned).into();
+    names.extend(extra.map(str::to_owned));
+    names.extend(cached(search));
+    let mut seen = BTreeSet::new();
+    let mut shelves = Vec::new();
+    for name in names {
+        let Some(folder) = search.folder(&name).filter(|f| seen.insert(f.clone())) else {
+            continue;
+        };
+        let listing = search.list(&folder);
+        for below in BELOW {
+            let is_there = |(name, kind): &(String, std::fs::FileType)| {
+                name == below && (kind.is_dir() || kind.is_symlink())
+            };
+            if !listing.items.iter().any(is_there) {
+                continue;
+            }
+            let below = search.folder(&join(&folder, below));
+            if let Some(folder) = below.filter(|below| seen.insert(below.clone())) {
+                let listing = search.list(&folder);
+                shelves.push(Shelf { folder, listing });
+            }
+        }
+        shelves.push(Shelf { folder, listing });
+    }
+    shelves
+}
+
+/// The folders in which the loader finds the driver's main libraries.
+fn cached(search: &mut Search<'_>) -> Vec<String> {
+    let Some(path) = search.get(CACHE, Want::File) else {
+        return Vec::new();
+    };
+    let bytes = search.head(&path, MOST_CACHE).unwrap_or_default();
+    let is_main = |(name, _): &cache::Entry<'_>| MAIN.iter().any(|main| name.starts_with(main));
+    let paths = cache::entries(&bytes).filter(is_main).map(|(_, path)| path);
+    let paths: BTreeSet<&str> = paths
+        .filter(|p| p.starts_with('/'))
+        .take(MOST_FOLDERS)
+        .collect();
+    let mut folders = BTreeSet::new();
+    for path in paths {
+        let real = search.resolve(path);
+        let both = [Some(path), real.as_deref()];
+        let parents = both
+            .into_iter()
+            .flatten()
+            .filter_map(|path| path.rsplit_once('/'));
+        folders.extend(parents.map(|(folder, _)| folder.to_owned()));
+    }
+    folders
+        .into_iter()
+        .filter(|folder| !folder.is_empty())
+        .collect()
+}

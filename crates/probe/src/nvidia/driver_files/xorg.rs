@@ -1,0 +1,55 @@
+//! The X server's modules.
+
+use model::FileKind;
+
+use super::{
+    libraries::library,
+    search::{Search, join},
+    shelves::Shelf,
+};
+
+/// Where the X server's modules are, below a library folder and elsewhere.
+const XORG_BELOW: [&str; 5] = [
+    "nvidia/xorg",
+    "xorg/modules/drivers",
+    "xorg/modules/extensions",
+    "xorg/modules/updates/drivers",
+    "xorg/modules/updates/extensions",
+];
+const XORG: [&str; 8] = [
+    "/usr/lib/xorg/modules/drivers",
+    "/usr/lib/xorg/modules/extensions",
+    "/usr/lib/xorg/modules/updates/drivers",
+    "/usr/lib/xorg/modules/updates/extensions",
+    "/usr/lib64/xorg/modules/drivers",
+    "/usr/lib64/xorg/modules/extensions",
+    "/usr/lib64/xorg/modules/updates/drivers",
+    "/usr/lib64/xorg/modules/updates/extensions",
+];
+
+/// Adds the X server's modules; the folders in which they are.
+pub(super) fn add(search: &mut Search<'_>, main: Option<String>, version: &str) -> Vec<Shelf> {
+    let below = main
+        .into_iter()
+        .flat_map(|folder| XORG_BELOW.map(|at| join(&folder, at)));
+    let folders: Vec<String> = below.chain(XORG.map(str::to_owned)).collect();
+    let mut shelves = Vec::new();
+    for name in [
+        "nvidia_drv.so".to_owned(),
+        format!("libglxserver_nvidia.so.{version}"),
+    ] {
+        let found = folders.iter().find_map(|folder| {
+            let folder = search.folder(folder)?;
+            library(search, &folder, &name)
+        });
+        if let Some(library) = found {
+            let listing = search.list(&library.folder);
+            search.add(library.path, FileKind::Library, None);
+            shelves.push(Shelf {
+                folder: library.folder,
+                listing,
+            });
+        }
+    }
+    shelves
+}

@@ -1,0 +1,112 @@
+//! What outlives a supervisor: which children of the agent somebody waits for, and what one
+//! supervisor of a backend leaves to the next.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    aside::{Aside, Change},
+    orders::{Until, Which},
+    process::{Left, Number, Role},
+};
+use crate::sighting::Released;
+
+/// The children of the agent that somebody waits for, so that whoever reaps the orphans of a
+/// container leaves these alone. Kept for as long as the agent runs: a supervisor that follows
+/// another one learns from it which processes have not ended.
+#[derive(Clone, Debug, Default)]
+pub struct Children(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    pids: Mutex<BTreeSet<u32>>,
+    /// By backend.
+    estates: Mutex<BTreeMap<String, Estate>>,
+}
+
+/// What one supervisor of a backend leaves to the next: processes that have not ended may hold driver
+/// handles, and count among those given up, whoever started them.
+#[derive(Debug)]
+pub(super) struct Estate {
+    /// The number of the last process.
+    pub(super) started: Number,
+    /// Processes that have not ended, also those that were let go.
+    pub(super) live: BTreeMap<Number, Role>,
+    /// Processes that were asked to end.
+    pub(super) leaving: JoinSet<Left>,
+    /// Processes that were killed because they are stuck.
+    pub(super) abandoned: JoinSet<Left>,
+    /// What is released.
+    pub(super) aside: Aside,
+    /// When the last deep check ended; before the first, since when one may be due.
+    pub(super) deep: Instant,
+}
+
+// === impl Children ===
+
+impl Children {
+    /// Whether somebody waits for `pid`.
+    pub fn contains(&self, pid: u32) -> bool {
+        self.pids().contains(&pid)
+    }
+
+    /// Writes down a child that somebody waits for.
+    pub fn add(&self, pid: u32) {
+        self.pids().insert(pid);
+    }
+
+    /// Crosses it off.
+    pub fn remove(&self, pid: u32) {
+        self.pids().remove(&pid);
+    }
+
+    /// Leaves this to the next supervisor of the backend.
+    pub(super) fn leave(&self, backend: String, estate: Estate) {
+        self.estates().insert(backend, estate);
+    }
+
+    /// Takes over what the last supervisor of the backend left.
+    pub(super) fn inherit(&self, backend: &str) -> Estate {
+        self.estates().remove(backend).unwrap_or_default()
+    }
+
+    fn pids(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.pids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn estates(&self) -> MutexGuard<'_, BTreeMap<String, Estate>> {
+        let estates = self.0.estates.lock();
+        estates.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Estate ===
+
+impl Default for Estate {
+    fn default() -> Self {
+        Self {
+            started: 0,
+            live: BTreeMap::new(),
+            leaving: JoinSet::new(),
+            abandoned: JoinSet::new(),
+            aside: Aside::default(),
+            deep: Instant::now(),
+        }
+    }
+}
+
+impl Estate {
+    /// Takes in which releases are ordered.
+    pub(super) fn obey(&mut self, wanted: &BTreeMap<Which, Until>) -> Change {
+        self.aside.obey(wanted, self.started)
+    }
+
+    /// What to tell of releases.
+    pub(super) fn released(&self) -> Released {
+        self.aside.released(&self.live)
+    }
+}

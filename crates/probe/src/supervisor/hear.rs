@@ -1,0 +1,104 @@
+//! What a supervisor hears from its processes.
+
+use model::Tier;
+use tokio::time::Instant;
+
+use super::{
+    OPTIONAL, Supervisor,
+    process::{Heard, Number, Role},
+    stuck::Concern,
+};
+use crate::{
+    protocol::{self, Message},
+    sighting::Update,
+};
+
+/// Lines without sense after which a probe is replaced.
+const NONSENSE_LIMIT: u32 = 100;
+
+/// Beats without a slow call after which what was stuck counts as well again.
+const CALM_BEATS: u32 = 2;
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Takes in what a process said.
+    pub(super) async fn hear(&mut self, number: Number, heard: Heard) {
+        let now = Instant::now();
+        // What a process said that was let go meanwhile is of no interest any more.
+        let Some(running) = self.running.get_mut(&number) else {
+            return;
+        };
+        running.process.heard = now;
+        let role = running.process.role;
+        match heard {
+            Heard::Message(message) => match *message {
+                Message::Hello(hello) if hello.protocol != protocol::VERSION => self.fail(
+                    number,
+                    format!(
+                        "the probe speaks version {} of the protocol, this agent version {}",
+                        hello.protocol,
+                        protocol::VERSION
+                    ),
+                    now,
+                ),
+                Message::Hello(_) => {}
+                Message::Report(report) => {
+                    running.reported = true;
+                    self.picture.report(role, *report);
+                    if role == Role::Main {
+                        self.estate.aside.reported(number);
+                        self.ledger.heal(Concern::Driver, now);
+                    }
+                }
+                Message::Beat(beat) => self.beat(number, &beat, now),
+                Message::Sample(sample) => self.send(Update::Sample(Box::new(sample))).await,
+                Message::Checkup(checkup) => {
+                    if checkup.reading.values.tier() == Tier::Deep {
+                        self.estate.deep = now;
+                    }
+                    self.send(Update::Checkup(Box::new(checkup))).await;
+                }
+                Message::Event(event) => self.send(Update::Event(event)).await,
+            },
+            Heard::Nonsense(error) => {
+                running.nonsense += 1;
+                match running.nonsense {
+                    1 => tracing::warn!(probe = self.settings.name, %error, "a line is ignored"),
+                    NONSENSE_LIMIT.. => self.fail(number, error.to_string(), now),
+                    _ => {}
+                }
+            }
+            Heard::End(why) => self.fail(number, format!("the probe stopped: {why}"), now),
+        }
+    }
+
+    fn beat(&mut self, number: Number, beat: &protocol::Beat, now: Instant) {
+        let Some(running) = self.running.get_mut(&number) else {
+            return;
+        };
+        running.timing.hear(beat, now);
+        running.calm = match beat.calls.is_empty() && running.reported {
+            true => running.calm.saturating_add(1),
+            false => 0,
+        };
+        if running.calm < CALM_BEATS {
+            return;
+        }
+        match running.process.role {
+            Role::Main => {
+                self.failures = 0;
+                let without = running.without.clone();
+                for concern in OPTIONAL.iter().filter(|c| !without.contains(c)) {
+                    self.ledger.heal(*concern, now);
+                }
+            }
+            Role::Solo(card) => {
+                tracing::info!(probe = self.settings.name, %card, "the card answers again");
+                self.ledger.heal(Concern::Card(card), now);
+                self.dismiss(number, self.settings.limits.call);
+                self.replace_main();
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a supervisor does about processes that hang, fall silent or fail.
+
+use std::time::Duration;
+
+use model::StuckCall;
+use tokio::time::Instant;
+
+use super::{
+    Supervisor, TICK,
+    process::{Number, Role},
+    stuck::Concern,
+};
+use crate::protocol::CardRef;
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Looks for calls and processes beyond their limits.
+    pub(super) fn check(&mut self, now: Instant) {
+        self.settings.orders.expire(now);
+        if now.duration_since(std::mem::replace(&mut self.checked, now)) > TICK * 3 {
+            self.oversleep(now);
+        }
+        let limits = self.settings.limits;
+        let mut given_up: Vec<(Number, StuckCall)> = Vec::new();
+        let mut silent = Vec::new();
+        let mut slow = Vec::new();
+        for (number, running) in &self.running {
+            slow.extend(running.timing.slow(&limits, now).cloned());
+            let is_silent = now.duration_since(running.process.heard) >= limits.silence;
+            let stuck = running.timing.stuck(&limits, now);
+            match stuck.or_else(|| running.timing.any().filter(|_| is_silent)) {
+                Some(call) => given_up.push((*number, call.clone())),
+                None if is_silent => silent.push(*number),
+                None => {}
+            }
+        }
+        for call in self.picture.name(slow) {
+            tracing::error!(
+                probe = self.settings.name, call = call.call, device = call.device,
+                since = %call.since, "a driver call does not return"
+            );
+        }
+        for (number, call) in given_up {
+            self.give_up(number, call, now);
+        }
+        for number in silent {
+            let seconds = limits.silence.as_secs();
+            let why = format!("the probe gave no sign of life for {seconds} s");
+            self.fail(number, why, now);
+        }
+        self.ledger.forgive(now);
+        let without = self.main().map(|(_, main)| main.without.clone());
+        let is_due = |concern: &Concern| self.ledger.due(*concern, now);
+        if without.is_some_and(|without| without.iter().any(is_due)) {
+            self.replace_main();
+        }
+    }
+
+    /// We were stopped for a while, as when a machine sleeps: what we did not hear in that time is
+    /// nobody's fault.
+    fn oversleep(&mut self, now: Instant) {
+        for running in self.running.values_mut() {
+            running.process.heard = now;
+            running.timing.restart(now);
+        }
+    }
+
+    /// A call of this process does not return: leave its card out and go on without it.
+    fn give_up(&mut self, number: Number, call: StuckCall, now: Instant) {
+        let Some(running) = self.running.remove(&number) else {
+            return;
+        };
+        tracing::error!(
+            probe = self.settings.name, pid = running.process.pid(), call = call.call,
+            device = call.device, since = %call.since, "a probe is stuck and was given up"
+        );
+        let mut call = call;
+        match running.process.role {
+            // Nobody can look at what was taken back.
+            Role::Main if Concern::of(&call) == Concern::Driver => self.estate.aside.failed(),
+            Role::Main => {}
+            // A card that is tried alone answers for whatever its process hangs in.
+            Role::Solo(card) => call.device = Some(card.to_string()),
+        }
+        running.process.abandon(&mut self.estate.abandoned);
+        self.ledger.add(call, &self.settings.limits, now);
+    }
+
+    /// A process ended or talks nonsense.
+    pub(super) fn fail(&mut self, number: Number, why: String, now: Instant) {
+        let Some(running) = self.running.remove(&number) else {
+            return;
+        };
+        match running.process.role {
+            Role::Main => self.main_failed(why, now),
+            Role::Solo(card) => self.put_off(card, now),
+        }
+        running.process.abandon(&mut self.estate.abandoned);
+    }
+
+    /// A card's own process did not come to anything: its next try waits.
+    pub(super) fn put_off(&mut self, card: CardRef, now: Instant) {
+        let later = now + self.settings.limits.pause;
+        self.ledger.postpone(Concern::Card(card), later);
+    }
+
+    pub(super) fn main_failed(&mut self, why: String, now: Instant) {
+        // The first time at once: most often somebody upgraded or killed it.
+        let pause = match self.failures {
+            0 => Duration::ZERO,
+            failures => self.settings.limits.pause(failures - 1),
+        };
+        tracing::warn!(
+            probe = self.settings.name,
+            why,
+            ?pause,
+            "the probe is started again"
+        );
+        self.failures = self.failures.saturating_add(1);
+        self.restart = now + pause;
+        self.estate.aside.failed();
+        self.picture.unwatched = Some(why);
+    }
+}

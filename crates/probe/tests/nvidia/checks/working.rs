@@ -1,0 +1,74 @@
+//! Whether a device works.
+
+use rstest::rstest;
+
+use super::*;
+
+#[rstest]
+#[case::ecc(("dgx-a100", "ecc-uncorrected", 2), ("ecc_uncorrected", "2"))]
+#[case::remap(("dgx-a100", "remap-pending", 1), ("remap_pending", "true"))]
+#[case::remap_failed(("dgx-a100", "remap-failed", 1), ("remap_failed", "true"))]
+#[case::pages(("dgx1-v100", "retired-pending", 1), ("retirement_pending", "true"))]
+#[case::fabric_begins(("hgx-h100", "fabric-state", 1), ("fabric", r#""not_started""#))]
+#[case::fabric_joins(("hgx-h100", "fabric-state", 2), ("fabric", r#""in_progress""#))]
+#[case::fabric_fails(("hgx-h100", "fabric-status", 999), ("fabric", r#"{"failed":"UNKNOWN"}"#))]
+#[case::reset(("dgx-a100", "recovery-action", 1), ("recovery", r#""reset""#))]
+#[case::reboot(("dgx-a100", "recovery-action", 2), ("recovery", r#""reboot""#))]
+#[case::drain(("dgx-a100", "recovery-action", 3), ("recovery", r#""drain_p2p""#))]
+#[case::drain_reset(("dgx-a100", "recovery-action", 4), ("recovery", r#""drain_and_reset""#))]
+#[case::new_action(("dgx-a100", "recovery-action", 9), ("recovery", r#"{"other":9}"#))]
+fn each_fact_follows_the_hardware_of_one_card(#[case] set: Set, #[case] fact: Fact) {
+    follows(set, Tier::Working, fact);
+}
+
+#[test]
+fn a_memory_error_of_one_mig_device_is_told_of_that_one() {
+    let rig = Rig::new("a100-mig");
+    let mut backend = rig.backend();
+    backend.survey();
+    let migs = rig.node.migs().unwrap();
+    rig.node
+        .ecc(&target(&migs[1].uuid), sim::EccKind::Uncorrected)
+        .unwrap();
+    assert_eq!(
+        working(&mut backend, &migs[1].uuid).ecc_uncorrected,
+        Some(1)
+    );
+    assert_eq!(
+        working(&mut backend, &migs[0].uuid).ecc_uncorrected,
+        Some(0)
+    );
+    assert_eq!(working(&mut backend, &migs[1].gpu).ecc_uncorrected, Some(0));
+    let others = backend.checkups(Tier::Performing, true);
+    let is_part = |id: &str| id.starts_with("MIG-");
+    assert!(
+        others
+            .iter()
+            .all(|checkup| !is_part(checkup.device.as_str()))
+    );
+}
+
+#[test]
+fn a_reset_clears_what_is_counted_from_it_on_and_does_what_waited_for_it() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    let report = backend.survey();
+    let id = ids(&report)[1];
+    for (sensor, value) in [
+        ("ecc-uncorrected", 4),
+        ("remap-pending", 1),
+        ("remapped-uncorrected", 1),
+        ("recovery-action", 4),
+    ] {
+        rig.node.set(&target("1"), sensor, value).unwrap();
+    }
+    assert_eq!(working(&mut backend, id).remap_pending, Some(true));
+    rig.node.reset(&target("1"), Duration::ZERO).unwrap();
+    assert_eq!(backend.survey(), report);
+    let after = working(&mut backend, id);
+    assert_eq!(after.ecc_uncorrected, Some(0));
+    assert_eq!(after.remap_pending, Some(false));
+    assert_eq!(after.recovery, Some(RecoveryAction::None));
+    let trend = reading(&mut backend, Tier::Trend, id);
+    assert_eq!(fields(&trend)["remapped_rows"], 1);
+}

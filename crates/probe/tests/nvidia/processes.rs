@@ -1,0 +1,90 @@
+//! Who is on a card.
+
+use super::*;
+
+#[test]
+fn processes_are_told_where_they_are_asked_for() {
+    let rig = Rig::new("dgx-a100");
+    let mut silent = rig.backend();
+    silent.survey();
+    assert!(
+        silent
+            .samples()
+            .iter()
+            .all(|s| s.telemetry.processes.is_none())
+    );
+
+    let mut settings = rig.settings(Scope::All);
+    settings.processes = true;
+    let mut backend = Nvidia::new(settings, Arc::default());
+    let report = backend.survey();
+    let process = |pid, work| sim::state::Process {
+        pid,
+        work,
+        memory_mib: 3,
+        instance: None,
+    };
+    use sim::state::Work;
+    let processes = [
+        process(4711, Work::Compute),
+        process(12, Work::Mps),
+        process(99, Work::Graphics),
+    ];
+    rig.node.set_processes(&target("1"), &processes).unwrap();
+    let comm = rig.node.root().join("proc/4711/comm");
+    fs_err::create_dir_all(comm.parent().unwrap()).unwrap();
+    fs_err::write(comm, "python3\n").unwrap();
+    let samples = backend.samples();
+    let of = |id: &str| {
+        let sample = samples.iter().find(|s| s.device.as_str() == id).unwrap();
+        sample.telemetry.processes.clone().unwrap()
+    };
+    assert_eq!(of(ids(&report)[0]), []);
+    let told = of(ids(&report)[1]);
+    let told: Vec<_> = told
+        .iter()
+        .map(|p| (p.pid, p.name.as_deref(), p.memory_bytes))
+        .collect();
+    let bytes = Some(3 << 20);
+    assert_eq!(told, [(12, None, bytes), (4711, Some("python3"), bytes)]);
+}
+
+#[test]
+fn more_processes_than_were_expected_are_all_told() {
+    let rig = Rig::new("t4");
+    let mut settings = rig.settings(Scope::All);
+    settings.processes = true;
+    let mut backend = Nvidia::new(settings, Arc::default());
+    backend.survey();
+    let processes: Vec<_> = (1..=200)
+        .map(|pid| sim::state::Process {
+            pid,
+            work: sim::state::Work::Compute,
+            memory_mib: 1,
+            instance: None,
+        })
+        .collect();
+    rig.node.set_processes(&target("0"), &processes).unwrap();
+    let samples = backend.samples();
+    assert_eq!(samples[0].telemetry.processes.as_ref().unwrap().len(), 200);
+}
+
+#[test]
+fn a_card_is_idle_without_processes_and_without_work() {
+    let rig = Rig::new("t4");
+    let mut backend = rig.backend();
+    backend.survey();
+    let id = backend.patients()[0].id.clone();
+    assert_eq!(backend.busy(&id), None);
+    rig.node.set(&target("0"), "utilization", 3).unwrap();
+    assert!(backend.busy(&id).unwrap().contains("3 %"));
+    rig.node.set(&target("0"), "utilization", 0).unwrap();
+    let process = sim::state::Process {
+        pid: 4711,
+        work: sim::state::Work::Compute,
+        memory_mib: 0,
+        instance: None,
+    };
+    rig.node.set_processes(&target("0"), &[process]).unwrap();
+    assert!(backend.busy(&id).unwrap().contains("4711"));
+}

@@ -1,0 +1,82 @@
+//! The supervisor against probes that are shell scripts: they crash, hang, talk nonsense and
+//! recover, and the supervisor goes on.
+
+#[path = "../rig/agent.rs"]
+mod agent;
+mod hangs;
+mod heirs;
+mod release;
+mod script;
+
+use model::Phase;
+use script::{BEAT, CARDS, HELLO, LIVE, ids, runs_with_both, start, start_with};
+#[tokio::test]
+async fn a_probe_that_dies_is_started_again_and_its_devices_are_kept_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let die = folder.path().join("die");
+    let script = format!(
+        "{HELLO}\n{CARDS}\nwhile [ ! -e {0} ]; do {BEAT}; sleep 0.1; done; rm {0}; kill -9 $$",
+        die.display()
+    );
+    let mut rig = start(folder.path(), &script);
+    rig.until(runs_with_both).await;
+    fs_err::write(&die, "").unwrap();
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert_eq!(down.backend.phase, Phase::Failing);
+    assert_eq!(ids(&down), ["GPU-1", "GPU-2"]);
+    rig.until(runs_with_both).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn warnings_are_passed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = r#"{"type":"report","devices":[],"warnings":["no events are heard"]}"#;
+    let script = format!("{HELLO}\necho '{report}'\n{LIVE}");
+    let mut rig = start(folder.path(), &script);
+    let warned = rig.until(|s| s.backend.phase == Phase::Running).await;
+    assert_eq!(warned.backend.message, "no events are heard");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn nonsense_is_ignored_until_it_is_too_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{HELLO}\necho rubbish\necho '{{\"type\":\"later-version\"}}'\n{CARDS}\nsleep 0.5\nwhile true; do echo rubbish; done"
+    );
+    let mut rig = start(folder.path(), &script);
+    rig.until(runs_with_both).await;
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(
+        down.backend.message.contains("not a probe message"),
+        "{down:#?}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_probe_of_another_version_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        format!(r#"echo '{{"type":"hello","protocol":9,"probe":"x","version":"1"}}'; {LIVE}"#);
+    let mut rig = start(folder.path(), &script);
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(
+        down.backend
+            .message
+            .contains("version 9 of the protocol, this agent version 1")
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start_with(folder.path(), "", |settings| {
+        settings.program.path = folder.path().join("absent");
+    });
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    assert!(down.backend.message.contains("absent cannot be started"));
+    rig.stop().await;
+}

@@ -1,0 +1,118 @@
+//! What the agent orders: to let go of a card, and to look again.
+
+use std::time::Duration;
+
+use model::Phase;
+use probe::{
+    Sighting,
+    supervisor::{Orders, Which},
+};
+use tokio::time::timeout;
+
+use crate::script::{LONG, card, ids, log, logged, runs_with_both, start, start_with};
+
+#[tokio::test]
+async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start(folder.path(), &logged(folder.path()));
+    let before = rig.until(runs_with_both).await;
+    assert!(before.released.is_empty());
+
+    let until = rig.orders.release(Which::Card(card()), LONG);
+    let closed = rig
+        .until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed) && s.devices.len() == 1)
+        .await;
+    assert_eq!(closed.released.cards[&card()].until, until);
+    assert_eq!(ids(&closed), ["GPU-2"]);
+    assert_eq!(closed.unwatched, None);
+    assert!(closed.stuck.is_empty(), "it is no trouble");
+    assert!(log(folder.path()).contains("end \n"));
+    timeout(Duration::from_secs(30), async {
+        while !log(folder.path()).contains("begin --skip=0000:01:00.0") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("another process watches the others");
+
+    assert!(rig.orders.resume(Which::Card(card())));
+    let back = rig.until(runs_with_both).await;
+    assert!(back.released.is_empty(), "{back:#?}");
+    assert!(
+        !rig.orders.resume(Which::Card(card())),
+        "nothing is released"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_card_that_is_taken_back_counts_as_released_until_it_is_seen_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start(folder.path(), &logged(folder.path()));
+    rig.until(runs_with_both).await;
+    rig.orders.release(Which::Card(card()), LONG);
+    rig.until(|s| s.released.cards.get(&card()).is_some_and(|r| r.closed))
+        .await;
+    rig.orders.resume(Which::Card(card()));
+    let missing = |s: &Sighting| !ids(s).contains(&"GPU-1");
+    loop {
+        let next = rig.until(|_| true).await;
+        assert!(!missing(&next) || !next.released.is_empty(), "{next:#?}");
+        if next.released.is_empty() {
+            break;
+        }
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn when_all_is_released_no_process_is_left_until_it_is_taken_back_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start(folder.path(), &logged(folder.path()));
+    rig.until(runs_with_both).await;
+    rig.orders.release(Which::All, Duration::from_secs(3));
+    let closed = rig
+        .until(|s| s.released.all.is_some_and(|r| r.closed))
+        .await;
+    assert_eq!(
+        (closed.backend.phase, closed.devices.len()),
+        (Phase::Running, 0)
+    );
+    assert_eq!(closed.unwatched, None);
+    assert!(closed.backend.message.starts_with("released until "));
+    let said = log(folder.path());
+    assert_eq!(
+        said.matches("begin").count(),
+        said.matches("end").count(),
+        "{said}"
+    );
+    let back = rig.until(runs_with_both).await;
+    assert!(back.released.is_empty());
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_released_before_the_start_is_never_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = logged(folder.path());
+    let orders = Orders::default();
+    orders.release(Which::Card(card()), LONG);
+    let given = orders.clone();
+    let mut rig = start_with(folder.path(), &script, |settings| settings.orders = given);
+    let seen = rig.until(|s| s.backend.phase == Phase::Running).await;
+    assert_eq!(ids(&seen), ["GPU-2"]);
+    assert!(seen.released.cards[&card()].closed);
+    assert!(!log(folder.path()).contains("begin \n"));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_refresh_is_answered_by_a_picture_even_if_nothing_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start(folder.path(), &logged(folder.path()));
+    let before = rig.until(runs_with_both).await;
+    rig.orders.refresh();
+    let after = rig.until(|_| true).await;
+    assert_eq!(after, before);
+    rig.stop().await;
+}

@@ -1,0 +1,94 @@
+//! Probes that are shell scripts.
+
+use std::{path::Path, time::Duration};
+
+use model::Phase;
+use probe::{
+    Sighting,
+    protocol::CardRef,
+    supervisor::{Children, Limits, Orders, Program, Settings},
+};
+
+use crate::agent::Agent;
+
+pub(crate) const HELLO: &str =
+    r#"echo '{"type":"hello","protocol":1,"probe":"test","version":"1"}'"#;
+pub(crate) const BEAT: &str = r#"echo '{"type":"beat"}'"#;
+pub(crate) const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 0.1; done";
+
+/// A report of two cards at 0000:01:00.0 and 0000:02:00.0, without those on the command line.
+pub(crate) const CARDS: &str = r#"
+    card() { printf '{"id":"GPU-%s","vendor":"test","kind":"card","model":"X","pci":"0000:0%s:00.0"}' $1 $1; }
+    case "$*" in
+    *--skip=0000:01:00.0*) echo '{"type":"report","devices":['$(card 2)'],"skipped":["0000:01:00.0"]}' ;;
+    *--only=0000:01:00.0*) echo '{"type":"report","devices":['$(card 1)']}' ;;
+    *) echo '{"type":"report","devices":['$(card 1),$(card 2)']}' ;;
+    esac
+"#;
+
+/// Starts a supervisor of the script.
+pub(crate) fn start(folder: &Path, script: &str) -> Agent {
+    Agent::start(settings(folder, script))
+}
+
+/// Starts one that is less patient, or has other orders.
+pub(crate) fn start_with(folder: &Path, script: &str, change: impl FnOnce(&mut Settings)) -> Agent {
+    let mut settings = settings(folder, script);
+    change(&mut settings);
+    Agent::start(settings)
+}
+
+/// What runs the script.
+pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
+    let path = folder.join("probe.sh");
+    fs_err::write(&path, script).expect("a temporary folder is writable");
+    Settings {
+        name: "test".to_owned(),
+        program: Program {
+            path: "/bin/sh".into(),
+            args: vec![path.display().to_string()],
+        },
+        limits: Limits {
+            call: Duration::from_secs(1),
+            driver_call: Duration::from_secs(3),
+            silence: Duration::from_secs(2),
+            pause: Duration::from_millis(200),
+            ..Limits::default()
+        },
+        children: Children::default(),
+        orders: Orders::default(),
+    }
+}
+
+pub(crate) fn ids(sighting: &Sighting) -> Vec<&str> {
+    sighting.devices.iter().map(|d| d.id.as_str()).collect()
+}
+
+pub(crate) fn runs_with_both(sighting: &Sighting) -> bool {
+    sighting.backend.phase == Phase::Running && ids(sighting) == ["GPU-1", "GPU-2"]
+}
+
+/// A script that writes down each process that begins and ends.
+pub(crate) fn logged(folder: &Path) -> String {
+    let log = folder.join("log");
+    format!(
+        r#"{HELLO}
+        echo "begin $*" >> {log}
+        trap 'echo "end $*" >> {log}; exit 0' EXIT
+        {CARDS}
+        (while true; do {BEAT}; sleep 0.1; done) & beats=$!
+        while read line; do case "$line" in *refresh*) {CARDS} ;; esac; done
+        kill $beats"#,
+        log = log.display(),
+    )
+}
+
+pub(crate) fn log(folder: &Path) -> String {
+    fs_err::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+pub(crate) fn card() -> CardRef {
+    "0000:01:00.0".parse().expect("an address")
+}
+
+pub(crate) const LONG: Duration = Duration::from_secs(600);

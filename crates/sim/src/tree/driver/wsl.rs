@@ -1,0 +1,57 @@
+//! The driver below Windows: its folder in the driver store, and the libraries that lead there.
+
+use std::path::Path;
+
+use super::{HOOKS, Machine, NVML, elf, programs};
+use crate::{store::DXCORE, tree::Tree};
+
+/// The driver's folder in the store, and that of the libraries that lead there.
+const STORE: &str = "usr/lib/wsl/drivers/nv_dispi.inf_amd64_9f1c3b7a5d2e8046";
+const LIB: &str = "usr/lib/wsl/lib";
+
+/// Libraries in the store: the file's name and the soname.
+const STORED: [(&str, &str); 9] = [
+    ("libcuda.so.1.1", "libcuda.so.1"),
+    ("libcuda_loader.so", "libcuda_loader.so"),
+    ("libnvcuvid.so.1", "libnvcuvid.so.1"),
+    ("libnvdxgdmal.so.1", "libnvdxgdmal.so.1"),
+    ("libnvidia-encode.so.1", "libnvidia-encode.so.1"),
+    ("libnvidia-ml_loader.so", "libnvidia-ml_loader.so"),
+    ("libnvidia-nvvm70.so.4", "libnvidia-nvvm70.so.4"),
+    (
+        "libnvidia-ptxjitcompiler.so.1",
+        "libnvidia-ptxjitcompiler.so.1",
+    ),
+    ("libnvoptix_loader.so.1", "libnvoptix_loader.so.1"),
+];
+
+/// Libraries that lead to those in the store; some are there under several names, as files.
+const LEADING: [(&str, &str); 6] = [
+    ("libcuda.so", "libcuda.so.1"),
+    ("libcuda.so.1", "libcuda.so.1"),
+    ("libcuda.so.1.1", "libcuda.so.1"),
+    ("libnvcuvid.so.1", "libnvcuvid.so.1"),
+    ("libnvidia-encode.so.1", "libnvidia-encode.so.1"),
+    ("libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so.1"),
+];
+
+/// Adds everything; `library` is what `libnvidia-ml.so.1` stands for, and has `libdxcore.so` beside
+/// it.
+pub(super) fn add(tree: &mut Tree, machine: Machine, version: &str, library: &Path) {
+    for (folder, libraries) in [(STORE, &STORED[..]), (LIB, &LEADING[..])] {
+        for (name, soname) in libraries {
+            let bytes = elf::library(machine, soname, None);
+            tree.file(format!("{folder}/{name}"), bytes);
+        }
+        let nvml = format!("{NVML}.so.1");
+        let bytes = elf::library(Machine::HERE, &nvml, Some(library));
+        tree.file(format!("{folder}/{nvml}"), bytes);
+        programs(tree, folder, &["nvidia-smi"], version);
+    }
+    let dxcore = elf::library(Machine::HERE, DXCORE, Some(&library.with_file_name(DXCORE)));
+    tree.file(format!("{LIB}/{DXCORE}"), dxcore);
+    tree.file(format!("{STORE}/nvcubins.bin"), "cubins");
+    // The store has Windows' files, too.
+    tree.file(format!("{STORE}/nvlddmkm.sys"), "Windows");
+    programs(tree, "usr/bin", &HOOKS, version);
+}
