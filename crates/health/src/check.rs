@@ -175,7 +175,9 @@ impl Check {
             Self::Recovery => "the driver asks for nothing any more",
             Self::Throttled => "the hardware does not slow itself down any more",
             Self::PcieWidth => "the link has all its lanes again",
-            Self::PcieGeneration => "the link is at its highest generation again",
+            Self::PcieGeneration => {
+                "the link is at its highest generation again, or an operator uncordons the card"
+            }
             Self::NvLinkErrors => "a reading finds no new errors",
             Self::NvLinksDown => "all links are up again",
             Self::Temperature => "the temperature is below the margin again",

@@ -17,7 +17,8 @@ pub struct History {
 }
 
 /// What changed from one verdict to the next, if anything did. A cause that stands is the same
-/// cause even where a number in its evidence changed; a device that is new was healthy.
+/// cause even where a number in its evidence changed; a device that is new was healthy. That the
+/// agent has a device reset before a container starts is no change: it would fill the history.
 pub fn compare(
     before: Option<&Verdict>,
     after: &Verdict,
@@ -82,15 +83,22 @@ impl History {
 
 /// The causes and warnings of one verdict that the other does not have.
 fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
-    let mut others: Vec<&Cause> = other.causes.iter().chain(&other.warnings).collect();
+    let mut others: Vec<&Cause> = told(other).collect();
     let mut missing = Vec::new();
-    for cause in of.causes.iter().chain(&of.warnings) {
+    for cause in told(of) {
         match others.iter().position(|other| is_same(cause, other)) {
             Some(at) => drop(others.swap_remove(at)),
             None => missing.push(cause.clone()),
         }
     }
     missing
+}
+
+/// The causes and warnings that count for a change.
+fn told(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
+    let warnings = verdict.warnings.iter();
+    let warnings = warnings.filter(|warning| warning.kind != CauseKind::Released);
+    verdict.causes.iter().chain(warnings)
 }
 
 /// Trouble of a kind keeps its beginning for as long as it stands; of events there are several

@@ -1,6 +1,9 @@
 //! What weighs how much, and for how long. Plain data: a config is translated into it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use model::{CauseKind, Tier};
 
@@ -19,6 +22,8 @@ pub struct Policy {
     pub residue: Duration,
     /// What a finding of each tier does.
     pub weights: Weights,
+    /// Tiers that are not checked: what they found before counts no more, for nothing would end it.
+    pub off: BTreeSet<Tier>,
     /// Where a value becomes a finding.
     pub thresholds: Thresholds,
     /// What XIDs mean.
@@ -117,6 +122,7 @@ impl Default for Policy {
             hold_down: HoldDown::default(),
             residue: Duration::from_secs(30),
             weights: Weights::default(),
+            off: BTreeSet::new(),
             thresholds: Thresholds::default(),
             xid: XidPolicy::default(),
         }

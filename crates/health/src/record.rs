@@ -7,7 +7,10 @@ mod readings;
 mod standing;
 mod verdict;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use model::{CauseKind, Reading, Tier};
@@ -30,13 +33,15 @@ pub struct Record {
     standing: BTreeMap<Check, Standing>,
     /// How often each trouble began lately.
     begun: BTreeMap<Flap, Begun>,
-    /// Whether the device is away since it was last seen: what a reset ends has ended when it is
-    /// seen again.
+    /// Whether the device is away since it was last seen, or was reset: what a reset ends has
+    /// ended when it is seen again.
     away: bool,
     /// Whether the driver asked for an action when it was last read.
     asked: bool,
     /// What the last readings counted.
     counters: Counters,
+    /// The checks of readings that passed since the agent runs.
+    passed: BTreeSet<Check>,
     /// What the device does not support, by tier.
     unsupported: BTreeMap<Tier, Vec<String>>,
     /// An operator took it out.
@@ -171,18 +176,24 @@ impl Record {
     /// An operator has the device until then; nobody looks at it, and it waits for a look
     /// afterwards. Events end if the driver asks for nothing then.
     pub fn release(&mut self, until: Timestamp, now: Now) {
+        self.act();
         self.give_up(until, false, now);
     }
 
     /// The agent itself has the device until then, to have it reset before a container starts on
     /// it. The verdict stays what it was, with a warning, so that what the node offers does not
     /// change for a moment; if nobody has looked by then, the device is out as after a release.
+    /// That ends no event: the reset may fail.
     pub fn lend(&mut self, until: Timestamp, now: Now) {
         self.give_up(until, true, now);
     }
 
+    /// The agent has had the device reset: what that ends has ended when it is seen again.
+    pub fn was_reset(&mut self) {
+        self.away = true;
+    }
+
     fn give_up(&mut self, until: Timestamp, own: bool, now: Now) {
-        self.act();
         self.recount();
         let since = self.release.map_or(now.wall, |release| release.since);
         self.release = Some(Release { since, until, own });

@@ -69,7 +69,7 @@ pub struct Wires {
 
 /// Keeps the files right and passes offers on, until cancelled. Nothing around it ends it.
 pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken) {
-    let mut memory = Memory::load(&settings).await;
+    let mut memory = Memory::default();
     let mut folder = Folder::new(&settings.cdi.dir, Events::Inotify, settings.check);
     let mut again = true;
     let mut due = Instant::now() + settings.check;

@@ -120,6 +120,9 @@ impl Inventory {
                     known.record.uncordon();
                 });
             }
+            What::Reset { devices } => {
+                self.each(devices, |known, _| known.record.was_reset());
+            }
             What::Residue { device, evidence } => {
                 self.each(std::slice::from_ref(device), |known, policy| {
                     known.record.residue(evidence, policy, now);
@@ -212,7 +215,10 @@ impl Inventory {
 
     /// Whether these are the details still; without a copy of the history.
     fn has_told(&self, details: &Details) -> bool {
-        details.history.last() == self.history.iter().next_back()
+        // Old changes can come to hand late.
+        let mut history = self.history.iter();
+        details.history.first() == history.next()
+            && details.history.last() == self.history.iter().next_back()
             && details.unsupported == self.unsupported()
     }
 
@@ -235,8 +241,8 @@ impl Inventory {
         {
             sighting.backend.extras.clone_from(&before.extras);
         }
-        self.released
-            .extend(restore::releases(&sighting).map(|(which, _)| which));
+        let released = restore::releases(&sighting).filter(|(_, release)| !release.own);
+        self.released.extend(released.map(|(which, _)| which));
         self.meet(&sighting, now);
         self.notice_reload(&sighting, now);
         self.dissolve(&sighting, now);

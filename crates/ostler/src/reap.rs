@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use probe::supervisor::Children;
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::process::{
+    Pid, WaitId, WaitIdOptions, WaitOptions, getpid, set_child_subreaper, waitid, waitpid,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often to look in any case: signals of children that end together become one.
@@ -19,27 +21,17 @@ pub(crate) async fn orphans(probes: Children) {
         return std::future::pending().await;
     };
     loop {
-        for pid in children() {
-            if !probes.contains(pid.as_raw_nonzero().get().cast_unsigned()) {
-                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        if has_ended_children() {
+            for pid in probes.strays() {
+                let _ = waitpid(Pid::from_raw(pid.cast_signed()), WaitOptions::NOHANG);
             }
         }
         let _ = tokio::time::timeout(PERIOD, ended.recv()).await;
     }
 }
 
-/// Our children, as far as the kernel lists them.
-fn children() -> Vec<Pid> {
-    let Ok(tasks) = fs_err::read_dir("/proc/self/task") else {
-        return Vec::new();
-    };
-    let lists = tasks
-        .flatten()
-        .filter_map(|task| fs_err::read_to_string(task.path().join("children")).ok());
-    let pids = |list: String| -> Vec<Pid> {
-        list.split_whitespace()
-            .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-            .collect()
-    };
-    lists.flat_map(pids).collect()
+/// Whether a child waits to be reaped, which a look at all processes is for.
+fn has_ended_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, options), Ok(Some(_)))
 }

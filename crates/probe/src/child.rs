@@ -137,7 +137,8 @@ impl Error {
 /// # Errors
 /// The process could not be set up. What happens to the driver is no error: it is reported.
 pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Result<(), Error> {
-    if settings.supervised {
+    // A probe that has a command to end sees the end of its input.
+    if settings.supervised && settings.deep.is_none() {
         let signal = Some(rustix::process::Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal)
             .map_err(io::Error::from)
@@ -257,8 +258,7 @@ fn beat(calls: &Calls) -> Beat {
 /// is started meanwhile ends too, and this process with it.
 async fn end_commands(supervised: bool, deadline: Instant) {
     use rustix::process::{Signal, WaitOptions, getpgrp, getpid, kill_process_group, wait};
-    let own = getpid().as_raw_nonzero().get().cast_unsigned();
-    while !tree::end_below(own).is_empty() && Instant::now() < deadline {
+    while !tree::end_below_us().is_empty() && Instant::now() < deadline {
         sleep(Duration::from_millis(10)).await;
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
     }

@@ -10,25 +10,62 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 /// How often it is looked for processes that were started meanwhile.
 const LOOKS: usize = 3;
 
-/// Kills a child with all that it started, and does not wait.
-pub(crate) fn end(child: u32) {
+/// The processes that there are, by their ids.
+type Processes = BTreeMap<u32, Process>;
+
+/// What the kernel tells of a process. An id can be given to another one; the start tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    started: u64,
+}
+
+/// Kills a child with all that it started, and does not wait. What a child that has ended left to us is
+/// known by `mark`, a variable with its value that the child was given.
+pub(crate) fn end(child: u32, mark: Option<&str>) {
     // What stands still starts nothing more.
     send(child, Signal::STOP);
-    end_below(child);
+    for _ in 0..LOOKS {
+        let processes = processes();
+        let left = children_of(own(), &processes)
+            .filter(|pid| *pid != child && mark.is_some_and(|mark| has(*pid, mark)));
+        let mut all: BTreeSet<u32> = left.collect();
+        for root in all.iter().copied().chain([child]).collect::<Vec<_>>() {
+            all.extend(descendants(root, &processes));
+        }
+        kill(&all, &processes);
+    }
     send(child, Signal::KILL);
 }
 
-/// Kills all that a process started, and does not wait. Returns its own children among them.
-pub(crate) fn end_below(root: u32) -> BTreeSet<u32> {
-    let mut parents = BTreeMap::new();
+/// Kills all that this process started, and does not wait. Returns its own children among them.
+pub(crate) fn end_below_us() -> BTreeSet<u32> {
+    let mut children = BTreeSet::new();
     for _ in 0..LOOKS {
-        parents = self::parents();
-        for pid in descendants(root, &parents) {
-            send(pid, Signal::KILL);
+        let processes = processes();
+        kill(&descendants(own(), &processes), &processes);
+        children = children_of(own(), &processes).collect();
+    }
+    children
+}
+
+/// The children of this process.
+pub(crate) fn children() -> Vec<u32> {
+    children_of(own(), &processes()).collect()
+}
+
+fn own() -> u32 {
+    getpid().as_raw_nonzero().get().cast_unsigned()
+}
+
+/// Kills those that are still the ones that were seen.
+fn kill(pids: &BTreeSet<u32>, seen: &Processes) {
+    for pid in pids {
+        let started = |process: &Process| process.started;
+        if process(*pid).as_ref().map(started) == seen.get(pid).map(started) {
+            send(*pid, Signal::KILL);
         }
     }
-    let children = parents.iter().filter(|(_, of)| **of == root);
-    children.map(|(pid, _)| *pid).collect()
 }
 
 fn send(pid: u32, signal: Signal) {
@@ -37,40 +74,55 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
-fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
+fn children_of(parent: u32, processes: &Processes) -> impl Iterator<Item = u32> {
+    let children = processes.iter().filter(move |(_, p)| p.parent == parent);
+    children.map(|(pid, _)| *pid)
+}
+
+fn descendants(root: u32, processes: &Processes) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = vec![root];
     while let Some(parent) = next.pop() {
-        let children = parents.iter().filter(|(_, of)| **of == parent);
-        next.extend(
-            children
-                .map(|(pid, _)| *pid)
-                .filter(|pid| found.insert(*pid)),
-        );
+        next.extend(children_of(parent, processes).filter(|pid| found.insert(*pid)));
     }
     found
 }
 
-/// The parent of every process. Nothing where `/proc` counts processes as another namespace does.
-fn parents() -> BTreeMap<u32, u32> {
-    let own = fs_err::read_link("/proc/self").unwrap_or_default();
-    if own.to_str() != Some(&getpid().to_string()) {
-        return BTreeMap::new();
+/// Every process. None where `/proc` counts processes as another namespace does.
+fn processes() -> Processes {
+    let link = fs_err::read_link("/proc/self").unwrap_or_default();
+    if link.to_str() != Some(&own().to_string()) {
+        return Processes::new();
     }
     let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs_err::read(entry.path().join("stat")).ok()?;
-            Some((pid, parent(&String::from_utf8_lossy(&stat))?))
+            Some((pid, process(pid)?))
         })
         .collect()
 }
 
-/// `PID (NAME) STATE PARENT …`; the name may have anything in it.
-fn parent(stat: &str) -> Option<u32> {
+fn process(pid: u32) -> Option<Process> {
+    let stat = fs_err::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(&String::from_utf8_lossy(&stat))
+}
+
+/// `PID (NAME) STATE PARENT …`, the start at place 22; the name may have anything in it.
+fn parse(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    let mut fields = rest.split_whitespace().skip(1);
+    Some(Process {
+        parent: fields.next()?.parse().ok()?,
+        started: fields.nth(17)?.parse().ok()?,
+    })
+}
+
+/// Whether a process was started with this in its environment.
+fn has(pid: u32, variable: &str) -> bool {
+    let environment = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.any(|one| one == variable.as_bytes())
 }
 
 #[cfg(test)]
@@ -78,16 +130,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_found_behind_any_name() {
-        assert_eq!(parent("7 (sh) S 3 7 7 0"), Some(3));
-        assert_eq!(parent("7 (a) R 1 (b)) S 3 7 7 0"), Some(3));
-        assert_eq!(parent("7 (sh"), None);
+    fn parent_and_start_are_found_behind_any_name() {
+        let rest = "S 3 7 7 0 -1 64 1 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
+        let found = Some(Process {
+            parent: 3,
+            started: 4711,
+        });
+        assert_eq!(parse(&format!("7 (sh) {rest}")), found);
+        assert_eq!(parse(&format!("7 (a) R 1 (b)) {rest}")), found);
+        assert_eq!(parse("7 (sh"), None);
     }
 
     #[test]
     fn descendants_are_all_generations_and_nobody_else() {
-        let parents = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)]);
-        assert_eq!(descendants(2, &parents), BTreeSet::from([3, 4]));
-        assert_eq!(descendants(6, &parents), BTreeSet::new());
+        let processes = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)];
+        let processes = processes.map(|(pid, parent)| (pid, Process { parent, started: 0 }));
+        let processes = Processes::from(processes);
+        assert_eq!(descendants(2, &processes), BTreeSet::from([3, 4]));
+        assert_eq!(descendants(6, &processes), BTreeSet::new());
+    }
+
+    #[test]
+    fn an_id_that_was_given_to_another_process_is_not_killed() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pids = BTreeSet::from([child.id()]);
+        let mut seen = Processes::from([(child.id(), process(child.id()).unwrap())]);
+        seen.get_mut(&child.id()).unwrap().started -= 1;
+        kill(&pids, &seen);
+        send(child.id(), Signal::TERM);
+        let status = child.wait().unwrap();
+        let by = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(by, Some(Signal::TERM.as_raw()));
     }
 }

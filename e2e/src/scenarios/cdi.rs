@@ -101,19 +101,14 @@ pub(super) async fn the_plugin_of_nvidias_name_hands_over_by_cdi(node: &mut Node
     let plain = plain(node).await?;
     make_hook()?;
     let root = format!("{}/root", place::DRIVER);
-    // The driver's files without device nodes, which are where the host has them.
-    let seen = format!("{}/driver-root", place::CONFIG);
-    if !fs_err::exists(&seen)? {
-        process::run("cp", &["-a", &root, &seen]).await?;
-        fs_err::remove_dir_all(format!("{seen}/dev"))?;
-    }
+    // Its device nodes are plain files there. The host's own are nodes, and are taken.
     let config = format!(
         "version: v1
 flags:
   nvidiaDriverRoot: {root}
   nvidiaDevRoot: /
   plugin:
-    containerDriverRoot: {seen}
+    containerDriverRoot: {root}
     deviceListStrategy: [cdi-cri, cdi-annotations]
 "
     );

@@ -83,10 +83,8 @@ impl Default for Wish {
 /// Whether a pool names devices by CDI, or would where that works.
 fn may_use(handover: &Handover) -> bool {
     use ListStrategy::{Auto, CdiAnnotations, CdiCri};
-    let lists = handover.lists.iter();
-    lists
-        .into_iter()
-        .any(|list| matches!(list, Auto | CdiAnnotations | CdiCri))
+    let mut lists = handover.lists.iter();
+    lists.any(|list| matches!(list, Auto | CdiAnnotations | CdiCri))
 }
 
 #[cfg(test)]

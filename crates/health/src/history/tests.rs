@@ -100,6 +100,17 @@ fn a_warning_is_a_change_and_one_that_weighs_more_now_changes_the_state() {
     assert_eq!((change.began, change.ended), (vec![hot], Vec::new()));
 }
 
+/// It is done at every start of a container, and would push everything else out.
+#[test]
+fn a_reset_before_a_start_is_no_change_unless_nobody_looked_in_time() {
+    let lent = cause(CauseKind::Released, "it is being reset", 1);
+    let warned = verdict(State::Healthy, &[], std::slice::from_ref(&lent));
+    assert_eq!(between(&Verdict::default(), &warned), None);
+    assert_eq!(between(&warned, &Verdict::default()), None);
+    let out = verdict(State::Maintenance, std::slice::from_ref(&lent), &[]);
+    assert_eq!(between(&warned, &out).unwrap().began, [lent]);
+}
+
 fn entry(device: &str, second: u64) -> Transition {
     Transition {
         at: at(second),

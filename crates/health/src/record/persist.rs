@@ -115,8 +115,8 @@ impl Record {
         if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
             old.reset(policy);
         }
-        old.standing
-            .retain(|check, _| check.tier() != Tier::Present);
+        let open = |check: &Check| check.tier() != Tier::Present && !self.passed.contains(check);
+        old.standing.retain(|check, _| open(check));
         old.events.append(&mut self.events);
         old.standing.append(&mut self.standing);
         old.begun.append(&mut self.begun);

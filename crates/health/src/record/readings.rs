@@ -46,7 +46,7 @@ impl Record {
             [] => drop(self.unsupported.remove(&tier)),
             names => drop(self.unsupported.insert(tier, names.to_vec())),
         }
-        let thresholds = &policy.thresholds;
+        let (thresholds, nvlink) = (&policy.thresholds, self.counters.nvlink);
         let findings = match &reading.values {
             Values::Working(values) => {
                 if let Some(action) = values.recovery {
@@ -60,6 +60,8 @@ impl Record {
             Values::Trend(values) => self.counters.findings(values, thresholds, now),
             Values::Deep(values) => vec![(Check::Deep, deep(values))],
         };
+        // The next agent counts from here.
+        self.unsaved |= nvlink.is_some() && self.counters.nvlink != nvlink;
         for (check, finding) in findings {
             self.find(check, finding, policy, now);
         }
@@ -69,6 +71,7 @@ impl Record {
         match finding {
             Finding::Bad(evidence) => self.fail(check, evidence, policy, now),
             Finding::Good => {
+                self.passed.insert(check);
                 let stood = self.standing.contains_key(&check);
                 self.pass(check, policy, now);
                 if check == Check::Ecc && stood && !self.standing.contains_key(&check) {

@@ -151,6 +151,7 @@ fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option
         Check::MonitorDown => Some(Some(State::Unknown)),
         Check::NotAnswering if lasted < policy.unanswered => Some(Some(State::Unknown)),
         Check::FabricJoining if lasted < policy.thresholds.fabric_join => None,
+        _ if policy.off.contains(&check.tier()) => None,
         _ => match policy.weights.of(check) {
             Weight::Out => Some(Some(State::Unhealthy)),
             Weight::Warn => Some(None),

@@ -21,6 +21,9 @@ const MODE: u32 = 0o644;
 pub(super) enum Wanted {
     /// It has this.
     Spec(Arc<Spec>),
+    /// The same for containers of before, while no pool asks for it: what another agent wrote is
+    /// that one's to keep right.
+    Held(Arc<Spec>),
     /// It is not there.
     Nothing,
     /// It stays as it is.
@@ -130,28 +133,30 @@ impl Outcome {
 
 /// Makes one file as wanted; the spec that is in it then.
 fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, String> {
+    use Wanted::{AsItIs, Held, Nothing};
     match (wanted, find(path, class)) {
-        (Wanted::Spec(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
+        (Wanted::Spec(spec) | Held(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
             Ok(Some(Spec::clone(spec)))
         }
-        (Wanted::Spec(spec), Found::Nothing | Found::Ours { .. }) => {
+        (Held(_), Found::Ours { text, spec }) if text != spec.to_text() => Ok(Some(*spec)),
+        (Wanted::Spec(spec) | Held(spec), Found::Nothing | Found::Ours { .. }) => {
             write(path, spec).map_err(|error| cannot("written", path, &error))?;
             Ok(Some(Spec::clone(spec)))
         }
-        (Wanted::Spec(_), Found::Foreign(why)) => Err(format!(
+        (Wanted::Spec(_) | Held(_), Found::Foreign(why)) => Err(format!(
             "{} is left alone, because {why}; remove it, so that the agent can write its own",
             path.display()
         )),
         // In our own hand: what NVIDIA's plugin wrote may still be in its use.
-        (Wanted::Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
+        (Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
             match fs_err::remove_file(path) {
                 Ok(()) => Ok(None),
                 Err(error) => Err(cannot("removed", path, &error)),
             }
         }
-        (Wanted::AsItIs, Found::Ours { spec, .. }) => Ok(Some(*spec)),
+        (AsItIs, Found::Ours { spec, .. }) => Ok(Some(*spec)),
         // What is not wanted and not ours is none of our business.
-        (Wanted::Nothing | Wanted::AsItIs, _) => Ok(None),
+        (Nothing | AsItIs, _) => Ok(None),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use config::{Handover, ListStrategy, Pool};
-use grant::{Reason, Runtime, cdi_names, resolve_lists};
+use grant::{Reason, Runtime, cdi::Wish, cdi_names, resolve_lists};
 use pool::{Offer, Offers, Unit};
 
 use super::{Evidence, folder::Outcome, status::ListStatus};
@@ -101,9 +101,5 @@ fn missing(offer: &Offer, unit: &Unit, outcome: &Outcome) -> Option<String> {
 }
 
 fn may_use(offer: &Offer) -> bool {
-    use ListStrategy::{Auto, CdiAnnotations, CdiCri};
-    let lists = &offer.pool.handover.lists;
-    [Auto, CdiAnnotations, CdiCri]
-        .iter()
-        .any(|list| lists.contains(list))
+    Wish::of([&offer.pool.handover]).is_some()
 }

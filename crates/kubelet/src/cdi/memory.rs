@@ -41,7 +41,8 @@ pub(super) struct Memory {
     /// What they asked for until a moment ago: a container may have been given it of which the
     /// kubelet has not written that down yet.
     faded: Vec<(Handover, Instant)>,
-    around: Around,
+    /// What others keep on the disk; nothing before it was seen once.
+    around: Option<Around>,
     /// What was last asked of the disk, and what came of it.
     last: Option<(Vec<Wanted>, Outcome)>,
     /// The newest specs, for devices whose nodes vanish.
@@ -61,15 +62,6 @@ struct Around {
 // === impl Memory ===
 
 impl Memory {
-    /// What an agent before this one left.
-    pub(super) async fn load(settings: &Settings) -> Self {
-        let mut memory = Self::default();
-        let dir = settings.cdi.dir.clone();
-        let specs = memory.work(settings, move || read(&dir)).await;
-        memory.specs = specs.unwrap_or_default();
-        memory
-    }
-
     /// Notes what is asked for now. What was asked for before counts for a while.
     pub(super) fn ask<'a>(&mut self, all: impl Iterator<Item = &'a Handover>, grace: Duration) {
         let now = Instant::now();
@@ -93,12 +85,13 @@ impl Memory {
         }
         let (wanted, mut notes) = self.wanted(settings, &round.snapshot);
         let outcome = self.settle(settings, wanted, again).await;
+        let around = self.around.as_ref();
         let known = Known {
-            runtime: self.around.runtime.clone(),
+            runtime: around.map(|it| it.runtime.clone()).unwrap_or_default(),
             kubelet: kubelet(&settings.cdi, round.caller.as_deref()),
         };
         let (offers, lists) = gate(&round.draft, &outcome, &known);
-        if let Err(why) = &self.around.held {
+        if let Some(Err(why)) = around.map(|it| &it.held) {
             notes.push(format!(
                 "{why}; which names containers were started with is not known, so all that are in \
                  specs stay"
@@ -107,7 +100,7 @@ impl Memory {
         let status = Status {
             dir: settings.cdi.dir.clone(),
             files: outcome.files,
-            containers: self.around.containers(),
+            containers: around.map_or(0, Around::containers),
             notes,
             runtime: known.runtime,
             kubelet: known.kubelet,
@@ -116,7 +109,8 @@ impl Memory {
         (offers, status)
     }
 
-    /// Looks at what others keep on the disk. If that does not answer, what was last seen stands.
+    /// Looks at what others keep on the disk, and the first time at what an agent before this one left.
+    /// If that does not answer, the runtime is as it was last seen.
     async fn look(&mut self, settings: &Settings) {
         let Settings {
             cdi,
@@ -124,18 +118,27 @@ impl Memory {
             kubelet_dir,
             ..
         } = settings.clone();
-        let seen = self.work(settings, move || Around {
-            runtime: evidence(&cdi, &host_root),
-            held: held(&kubelet_dir),
+        let is_first = self.around.is_none();
+        let seen = self.work(settings, move || {
+            let around = Around {
+                runtime: evidence(&cdi, &host_root),
+                held: held(&kubelet_dir),
+            };
+            (around, is_first.then(|| read(&cdi.dir)))
         });
-        if let Ok(seen) = seen.await {
-            self.around = seen;
+        match (seen.await, &mut self.around) {
+            (Ok((around, left)), _) => {
+                self.around = Some(around);
+                self.specs.extend(left.into_iter().flatten());
+            }
+            (Err(why), Some(around)) => around.held = Err(why),
+            (Err(_), None) => {}
         }
     }
 
     /// What specs are to have: what is asked for, and what containers were started with.
-    fn wish(&self) -> Option<Wish> {
-        let names = match &self.around.held {
+    fn wish(&self, around: &Around) -> Option<Wish> {
+        let names = match &around.held {
             Ok(Some(held)) => held.names.clone(),
             // Without a record any name may be in use.
             Ok(None) | Err(_) => self.specs.iter().flat_map(Spec::names).collect(),
@@ -157,7 +160,11 @@ impl Memory {
 
     /// What is to become of the file of each class.
     fn wanted(&mut self, settings: &Settings, snapshot: &Snapshot) -> (Vec<Wanted>, Vec<String>) {
-        let Some(wish) = self.wish() else {
+        let Some(around) = &self.around else {
+            // What is there, and who needs it, is not known.
+            return (vec![Wanted::AsItIs; CLASSES.len()], Vec::new());
+        };
+        let Some(wish) = self.wish(around) else {
             return (vec![Wanted::Nothing; CLASSES.len()], Vec::new());
         };
         let mut backends = snapshot.backends.iter();
@@ -178,10 +185,15 @@ impl Memory {
         }
         let made = specs(snapshot, &wish, &settings.cdi, &self.specs);
         self.specs = made.specs;
+        let faded = self.faded.iter().map(|(old, _)| old);
+        let want = match Wish::of(self.asked.iter().chain(faded)) {
+            Some(_) => Wanted::Spec,
+            None => Wanted::Held,
+        };
         let wanted = CLASSES.iter().map(|class| {
             let mut specs = self.specs.iter();
             let spec = specs.find(|spec| spec.class() == *class);
-            spec.map_or(Wanted::Nothing, |spec| Wanted::Spec(Arc::new(spec.clone())))
+            spec.map_or(Wanted::Nothing, |spec| want(Arc::new(spec.clone())))
         });
         (wanted.collect(), made.notes)
     }
@@ -222,7 +234,7 @@ impl Memory {
     ) -> Result<T, String> {
         let dir = settings.cdi.dir.display();
         let late = format!(
-            "{dir} does not answer within {} s; what CDI specs are in it now is not known",
+            "the disk does not answer within {} s; what CDI specs are in {dir} now is not known",
             settings.limit.as_secs()
         );
         let mut pending = self.pending.iter();
@@ -250,16 +262,6 @@ impl Around {
     }
 }
 
-impl Default for Around {
-    /// Nothing is known.
-    fn default() -> Self {
-        Self {
-            runtime: Evidence::default(),
-            held: Ok(None),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use config::ListStrategy::{CdiCri, Envvar};
@@ -274,9 +276,18 @@ mod tests {
             names: names.iter().map(|&name| name.to_owned()).collect(),
             containers: 1,
         };
-        let mut memory = Memory::default();
-        memory.around.held = Ok(Some(held));
-        memory
+        let around = Around {
+            runtime: Evidence::default(),
+            held: Ok(Some(held)),
+        };
+        Memory {
+            around: Some(around),
+            ..Memory::default()
+        }
+    }
+
+    fn wish(memory: &Memory) -> Option<Wish> {
+        memory.wish(memory.around.as_ref().unwrap())
     }
 
     fn handover(list: config::ListStrategy, dev_root: &str) -> Handover {
@@ -294,10 +305,10 @@ mod tests {
         memory.ask([&by_name].into_iter(), GRACE);
         tokio::time::advance(GRACE * 2).await;
         memory.ask([&other].into_iter(), GRACE);
-        assert!(memory.wish().is_some());
+        assert!(wish(&memory).is_some());
         tokio::time::advance(GRACE).await;
         memory.ask([&other].into_iter(), GRACE);
-        assert_eq!(memory.wish(), None);
+        assert_eq!(wish(&memory), None);
     }
 
     #[test]
@@ -308,7 +319,7 @@ mod tests {
             "k8s.device-plugin.nvidia.com/imex-channel=3",
         ]);
         memory.ask([&handover(CdiCri, "/")].into_iter(), GRACE);
-        let wish = memory.wish().unwrap();
+        let wish = wish(&memory).unwrap();
         assert_eq!((wish.gds, wish.gdrcopy, wish.mofed), (true, false, false));
         assert_eq!(wish.imex, [3].into());
     }
@@ -318,7 +329,7 @@ mod tests {
         let mut memory = memory(&["k8s.device-plugin.nvidia.com/gpu=GPU-a"]);
         for (list, root) in [(CdiCri, "/old"), (Envvar, "/new"), (CdiCri, "/newer")] {
             memory.ask([&handover(list, root)].into_iter(), GRACE);
-            let wish = memory.wish().unwrap();
+            let wish = wish(&memory).unwrap();
             assert_eq!(wish.dev_root, std::path::Path::new(root));
             assert_eq!(wish.conflicts, [""; 0]);
         }

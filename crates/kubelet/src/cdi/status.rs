@@ -63,7 +63,7 @@ impl Status {
         }
         for list in self.lists.iter().filter(|list| !old.lists.contains(list)) {
             let (resource, lists) = (&list.resource, &list.strategies);
-            tracing::info!(%resource, ?lists, "{}", list.why);
+            tracing::info!(%resource, ?lists, why = list.why, "containers are told of devices");
         }
     }
 }

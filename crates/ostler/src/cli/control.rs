@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use config::Config;
 use serde::{Serialize, de::DeserializeOwned};
 use web::client;
@@ -22,13 +22,14 @@ pub(super) struct Control {
 impl Control {
     /// A page of the agent.
     pub(super) async fn page<T: DeserializeOwned>(&self, page: &str) -> anyhow::Result<T> {
-        let body = client::get(&self.socket(), page).await?;
+        let body = client::get(&self.socket(), page).await.map_err(advise)?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
 
     /// Has the agent do something, and shows what it says.
     pub(super) async fn order(&self, action: &str, order: &impl Serialize) -> anyhow::Result<()> {
-        let body = client::post(&self.socket(), action, order).await?;
+        let answer = client::post(&self.socket(), action, order).await;
+        let body = answer.map_err(advise)?;
         let done: Done =
             serde_json::from_slice(&body).context("the agent's answer cannot be read")?;
         writeln!(std::io::stdout(), "{}", done.message)?;
@@ -38,5 +39,17 @@ impl Control {
     fn socket(&self) -> PathBuf {
         let socket = self.control_socket.clone();
         socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into())
+    }
+}
+
+/// Says what to do where nobody answers.
+fn advise(error: client::Error) -> anyhow::Error {
+    match error {
+        client::Error::Absent { .. } => {
+            anyhow!(
+                "{error}: start one with `ostler run`, or name its socket with --control-socket"
+            )
+        }
+        other => other.into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
+use anyhow::anyhow;
 use model::{Cause, Device, Entry, Snapshot, Transition};
 
 use super::{
@@ -66,7 +67,9 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
         devices: health.devices.iter().map(entry).collect(),
         ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
     };
-    let found = order::find(&snapshot, device)?.device.id.clone();
+    let found = order::find(&snapshot, device)
+        .map_err(|error| anyhow!("{error}: `ostler devices` lists them"))?;
+    let found = found.device.id.clone();
     health.devices.retain(|judged| judged.device == found);
     health.history.retain(|change| change.device == found);
     Ok(())

@@ -9,8 +9,8 @@ use crate::order::{self, Release};
 
 /// Give a card up for a while: nobody looks at it, and every driver handle is closed.
 ///
-/// Now a reset, a change of MIG mode or a new driver can be had. Returns when the handles are closed. No pod gets the card meanwhile; it is taken back by
-/// itself, or by `ostler resume`.
+/// Now a reset, a change of MIG mode or a new driver can be had. Returns when the handles are
+/// closed. No pod gets the card meanwhile; it is taken back by itself, or by `ostler resume`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {

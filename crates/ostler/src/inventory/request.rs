@@ -26,6 +26,8 @@ pub(crate) enum What {
     },
     /// Take them back, and forget what only an operator ends.
     Uncordon { devices: Vec<DeviceId> },
+    /// Devices were reset; nobody has looked at them since.
+    Reset { devices: Vec<DeviceId> },
     /// Somebody was on a device that was about to be handed over.
     Residue { device: DeviceId, evidence: String },
     /// Nobody is on it any more.

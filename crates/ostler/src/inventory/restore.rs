@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
-use jiff::Timestamp;
 use model::{Device, DeviceId};
-use probe::Sighting;
+use probe::{Release, Sighting};
 
 use super::{Inventory, State, known::Known};
 
@@ -184,6 +183,7 @@ impl Inventory {
         let mut drivers = self.waiting.file.drivers.clone();
         drivers.extend(self.drivers.clone());
         let released = self.pictures.values().flat_map(releases);
+        let released = released.map(|(name, release)| (name, release.until));
         let sick = |known: &&Known| {
             let told = known.told.as_ref();
             told.is_some_and(|told| told.state != model::State::Healthy)
@@ -214,12 +214,12 @@ impl Inventory {
     }
 }
 
-/// What nobody may look at in a picture, by its name in the file, and until when.
-pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, Timestamp)> {
+/// What nobody may look at in a picture, by its name in the file.
+pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Release)> {
     let all = picture.released.all.iter();
-    let all = all.map(|release| (ALL.to_owned(), release.until));
+    let all = all.map(|release| (ALL.to_owned(), release));
     let cards = picture.released.cards.iter();
-    all.chain(cards.map(|(card, release)| (card.to_string(), release.until)))
+    all.chain(cards.map(|(card, release)| (card.to_string(), release)))
 }
 
 /// Has what is kept of a device as of now, with what was done to it since.

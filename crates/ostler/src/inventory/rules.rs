@@ -1,12 +1,13 @@
 //! What the config says of health → the rules by which verdicts are made.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use config::{Config, Weight, XidAction, XidBase, XidSet};
 use health::{
     Action, HoldDown, MonitorLoss, OnLoss, Policy, Weights, XidPolicy,
     xid::{Base, Numbers},
 };
+use model::Tier;
 
 /// What the config says of health.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,7 @@ impl Rules {
                     .map(|(kind, heavy)| (*kind, weight(*heavy)))
                     .collect(),
             },
+            off: off(health),
             thresholds: thresholds(&health.thresholds),
             xid: self.xid(default.xid.warn_for),
         }
@@ -76,6 +78,20 @@ impl Rules {
             warn_for,
         }
     }
+}
+
+/// The tiers that are not checked.
+fn off(health: &config::Health) -> BTreeSet<Tier> {
+    let periods = &health.periods;
+    let deep = periods.deep.filter(|_| !health.deep_command.is_empty());
+    let tiers = [
+        (Tier::Working, periods.working),
+        (Tier::Performing, periods.performing),
+        (Tier::Trend, periods.trend),
+        (Tier::Deep, deep),
+    ];
+    let off = tiers.into_iter().filter(|(_, period)| period.is_none());
+    off.map(|(tier, _)| tier).collect()
 }
 
 fn thresholds(config: &config::Thresholds) -> health::Thresholds {
@@ -119,11 +135,9 @@ fn numbers(set: &XidSet) -> Numbers {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use config::TierWeights;
     use health::Check;
-    use model::{CauseKind, Tier};
+    use model::CauseKind;
 
     use super::*;
 
@@ -131,7 +145,12 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_health_crate() {
         let rules = Rules::new(&Config::default());
-        assert_eq!(rules.policy(), Policy::default());
+        let expected = Policy {
+            // There is no command.
+            off: BTreeSet::from([Tier::Deep]),
+            ..Policy::default()
+        };
+        assert_eq!(rules.policy(), expected);
     }
 
     #[test]

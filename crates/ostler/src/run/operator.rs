@@ -136,6 +136,11 @@ impl Operator {
             let error = "a release lasts from one second to 24 hours";
             return Err(Refusal::wrong(error, "say for how long, e.g. 10m"));
         }
+        if self.outlets.orders.lends(which) {
+            let name = if order.all { "a card" } else { &name };
+            let error = format!("{name} is being reset before a container starts on it");
+            return Err(Refusal::hindered(error, "ask again in some seconds"));
+        }
         let until = self.outlets.orders.release(which, time);
         let limit = Instant::now() + CLOSED_WITHIN;
         let given_up = [(which, until)];
@@ -159,10 +164,9 @@ impl Operator {
 
     async fn resume(self, order: Release) -> Answer {
         let (which, devices, name) = self.which(&order)?;
-        if !self.outlets.orders.resume(which) {
-            let released = self.outlets.released.borrow();
-            let all = released.values().any(|released| released.all.is_some());
-            drop(released);
+        // A card that was released alone, too, would still not be looked at.
+        let all = which != Which::All && self.outlets.orders.holds(Which::All);
+        if all || !self.outlets.orders.resume(which) {
             return Err(match all {
                 true => Refusal::hindered("every card is released", "`ostler resume --all`"),
                 false => {

@@ -197,6 +197,7 @@ async fn an_xid_ends_with_a_reset_while_the_card_is_released() {
 async fn all_cards_are_released_and_taken_back_by_themselves() {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
+    said(&running, &["release", "0", "--for", "5s"]).await;
     said(&running, &["release", "--all", "--for", "5s"]).await;
     let holders = rig.node.holders().unwrap();
     assert!(

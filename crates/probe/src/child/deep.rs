@@ -160,8 +160,7 @@ impl Deep {
         if !self.adopts {
             return;
         }
-        let own = getpid().as_raw_nonzero().get().cast_unsigned();
-        for pid in tree::end_below(own) {
+        for pid in tree::end_below_us() {
             let is_known = self.orphans.iter().any(|(known, _)| *known == pid);
             // Who started a process waits for it.
             let mut started = self.leaving.iter().chain([ended]);

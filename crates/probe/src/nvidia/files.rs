@@ -2,6 +2,7 @@
 //! may, so each is written down in the same table.
 
 use std::{
+    fs::Metadata,
     os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -64,12 +65,13 @@ impl Files {
         })
     }
 
-    /// Whether there is something at `path`.
+    /// Whether there is a file or a device node at `path`: a mount whose source was missing leaves a
+    /// folder.
     pub(super) fn has(&self, path: &str, card: Option<Locator>) -> bool {
+        let is_there = |place: PathBuf| fs_err::metadata(place).is_ok_and(|meta| !meta.is_dir());
         let call = format!("stat {path}");
-        self.calls.watch(call, card, || {
-            self.places(path).iter().any(|place| place.exists())
-        })
+        self.calls
+            .watch(call, card, || self.places(path).into_iter().any(is_there))
     }
 
     /// Whether there is a device node at `path`. In a tree that has plain files for nodes, as one for
@@ -137,15 +139,28 @@ impl Files {
     pub(super) fn is_stray(&self, path: &str) -> bool {
         let Some(dev) = &self.dev else { return false };
         self.calls.watch(format!("stat {path}"), None, || {
-            self.place(path).exists() && !below(dev, path).exists()
+            let meta = |place: PathBuf| fs_err::metadata(place).ok();
+            match (meta(self.place(path)), meta(below(dev, path))) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(own), Some(named)) => is_better(&own, &named),
+            }
         })
     }
 
-    /// What the file system says of the first thing that is found at `path`.
-    pub(super) fn metadata(&self, path: &str) -> Option<std::fs::Metadata> {
+    /// What the file system says of the device node at `path`, or of the first other thing that is
+    /// found there.
+    pub(super) fn metadata(&self, path: &str) -> Option<Metadata> {
         self.calls.watch(format!("stat {path}"), None, || {
-            let mut places = self.places(path).into_iter();
-            places.find_map(|place| fs_err::metadata(place).ok())
+            let places = self.places(path).into_iter();
+            let found = places.filter_map(|place| fs_err::metadata(place).ok());
+            found.reduce(|first, next| {
+                if is_better(&next, &first) {
+                    next
+                } else {
+                    first
+                }
+            })
         })
     }
 
@@ -166,6 +181,13 @@ impl Files {
     fn place(&self, path: &str) -> PathBuf {
         below(&self.root, path)
     }
+}
+
+/// Whether only the first of two things is a device node. A mount whose source was missing leaves a
+/// file or a folder under the name of one.
+fn is_better(one: &Metadata, other: &Metadata) -> bool {
+    let is_node = |meta: &Metadata| meta.file_type().is_char_device();
+    is_node(one) && !is_node(other)
 }
 
 /// Where an absolute path is below a folder.

@@ -225,6 +225,7 @@ mod tests {
     #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(3), None)]
     #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(4), Some("open /dev/nvidia4"))]
     #[case(&["dev/nvidia3", "dev/nvidiactl"], None, Some("nvmlDeviceGetMinorNumber"))]
+    #[case::folder(&["dev/nvidia4/x", "dev/nvidiactl"], Some(4), Some("open /dev/nvidia4"))]
     #[case(&["dev/nvidia-uvm"], Some(4), None)]
     #[case(&["dev/dxg"], None, None)]
     fn a_card_without_its_own_node_is_unusable_where_nodes_are_visible(

@@ -44,6 +44,13 @@ pub(super) struct Until {
 
 // === impl Which ===
 
+impl Which {
+    /// Whether `one` is meant by it.
+    fn has(self, one: Self) -> bool {
+        self == Self::All || self == one
+    }
+}
+
 impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -97,30 +104,37 @@ impl Orders {
         until.time
     }
 
-    /// Takes `which` back now; `Which::All` takes back everything. `false` where nothing of it was
-    /// released.
+    /// Takes `which` back now; `Which::All` takes back everything, but for what the agent itself
+    /// has. `false` where nothing of it was released.
     pub fn resume(&self, which: Which) -> bool {
-        self.0.send_if_modified(|wanted| match which {
-            Which::All => !std::mem::take(&mut wanted.released).is_empty(),
-            Which::Card(_) => wanted.released.remove(&which).is_some(),
-        })
+        self.withdraw(|one, until| which.has(one) && !until.own)
+    }
+
+    /// Whether the agent itself has something of `which`.
+    pub fn lends(&self, which: Which) -> bool {
+        let released = &self.0.borrow().released;
+        released
+            .iter()
+            .any(|(one, until)| until.own && which.has(*one))
     }
 
     /// Takes back what was given up until `until` and has not been given to somebody else since.
     pub fn take_back(&self, which: Which, until: Timestamp) {
-        self.0.send_if_modified(|wanted| {
-            let same = wanted.released.get(&which).is_some_and(|u| u.time == until);
-            same && wanted.released.remove(&which).is_some()
-        });
+        self.withdraw(|one, given| one == which && given.time == until);
     }
 
     /// Takes back what was released until now.
     pub(super) fn expire(&self, now: Instant) {
+        self.withdraw(|_, until| until.deadline <= now);
+    }
+
+    /// Takes back what is `over`; whether there was any.
+    fn withdraw(&self, over: impl Fn(Which, &Until) -> bool) -> bool {
         self.0.send_if_modified(|wanted| {
             let before = wanted.released.len();
-            wanted.released.retain(|_, until| now < until.deadline);
+            wanted.released.retain(|which, until| !over(*which, until));
             wanted.released.len() < before
-        });
+        })
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Wanted> {
@@ -154,5 +168,19 @@ mod tests {
         assert_eq!(orders.lend(lent, Duration::from_secs(25)), None);
         orders.release(Which::All, Duration::from_secs(600));
         assert_eq!(orders.lend(other, Duration::from_secs(25)), None);
+    }
+
+    #[test]
+    fn what_the_agent_itself_has_no_operator_takes_back() {
+        let orders = Orders::default();
+        let [lent, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
+        let until = orders.lend(lent, Duration::from_secs(25)).unwrap();
+        assert!(orders.lends(lent) && orders.lends(Which::All) && !orders.lends(other));
+        orders.release(other, Duration::from_secs(600));
+        assert!(!orders.resume(lent));
+        assert!(orders.resume(Which::All), "the other one");
+        assert!(orders.holds(lent) && !orders.holds(other));
+        orders.take_back(lent, until);
+        assert!(!orders.holds(lent) && !orders.lends(Which::All));
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt};
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
@@ -22,6 +23,9 @@ use crate::{
     protocol::{self, CardRef, LINE_LIMIT, Message, Scope},
     tree,
 };
+
+/// The variable that tells what a probe started.
+const MARK: &str = "OSTLER_PROBE";
 
 /// What a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +57,8 @@ pub(super) struct Process {
     pub(super) heard: Instant,
     number: Number,
     children: Children,
-    /// Whether it may have started others, which may have left its group.
-    has_others: bool,
+    /// What others that it may have started, and that may have left its group, are known by.
+    mark: Option<String>,
     child: Child,
     stdin: Option<ChildStdin>,
 }
@@ -98,11 +102,14 @@ impl Process {
         readers: &mut JoinSet<()>,
         heard: mpsc::Sender<(Number, Heard)>,
     ) -> std::io::Result<Self> {
+        let has_others = role == Role::Main && settings.program.checks_deeply();
+        let mark = has_others.then(|| Timestamp::now().as_nanosecond().to_string());
         let mut child = Command::new(&settings.program.path)
             // Never a drop-in name: others look for processes by it, to send them signals.
             .arg0("ostler-probe")
             .args(program_args(settings, role))
             .args(choice)
+            .envs(mark.as_ref().map(|mark| (MARK, mark)))
             // Signals to the agent's group are for the agent; it ends its probes itself.
             .process_group(0)
             .stdin(Stdio::piped())
@@ -121,7 +128,7 @@ impl Process {
             heard: Instant::now(),
             number,
             children: settings.children.clone(),
-            has_others: role == Role::Main && settings.program.checks_deeply(),
+            mark: mark.map(|mark| format!("{MARK}={mark}")),
             child,
             stdin,
         })
@@ -195,8 +202,8 @@ impl Process {
     /// Kills the probe and what it started.
     fn kill(&mut self) {
         let Some(id) = self.child.id() else { return };
-        if self.has_others {
-            tree::end(id);
+        if let Some(mark) = &self.mark {
+            tree::end(id, Some(mark));
         }
         if let Some(group) = Pid::from_raw(id.cast_signed()) {
             let _ = kill_process_group(group, Signal::KILL);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::Phase;
 use probe::supervisor::Which;
+use rustix::process::{getpid, set_child_subreaper};
 use tokio::time::timeout;
 
 use crate::script::{CARDS, HELLO, LIVE, LONG, card, ids, runs_with_both, start, start_with};
@@ -177,8 +178,13 @@ async fn a_stuck_card_that_is_released_is_not_tried() {
     rig.stop().await;
 }
 
+#[rstest::rstest]
+#[case::hangs("exec sleep 1000")]
+#[case::was_killed("while [ ! -s {mark} ]; do sleep 0.01; done; kill -9 $$")]
 #[tokio::test]
-async fn a_probe_that_is_given_up_ends_with_what_its_deep_check_started() {
+async fn what_a_deep_check_started_ends_with_a_probe_that(#[case] end: &str) {
+    // What a probe leaves behind comes to the agent.
+    set_child_subreaper(Some(getpid())).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (mark, gone) = (folder.path().join("pid"), folder.path().join("gone"));
     // In a session of its own, where the probe's group does not reach.
@@ -187,12 +193,13 @@ async fn a_probe_that_is_given_up_ends_with_what_its_deep_check_started() {
         {CARDS}
         if [ ! -e {gone} ]; then
             touch {gone}
-            setsid sh -c 'echo $$ > {mark}; exec sleep 1000' &
-            exec sleep 1000
+            setsid sh -c 'echo $$ > {mark}; exec sleep 1000' >/dev/null &
+            {end}
         fi
         {LIVE}"#,
         gone = gone.display(),
         mark = mark.display(),
+        end = end.replace("{mark}", &mark.display().to_string()),
     );
     let mut rig = start_with(folder.path(), &script, |settings| {
         settings

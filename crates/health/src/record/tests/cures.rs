@@ -1,6 +1,6 @@
 //! Each cause: break, out, cured, back.
 
-use model::{Deep, FabricState, Performing, RecoveryAction, Trend, Working};
+use model::{Deep, FabricState, Performing, RecoveryAction, Tier, Trend, Working};
 use rstest::rstest;
 
 use super::*;
@@ -170,6 +170,21 @@ fn what_is_off_is_left_out_of_account() {
     );
     bench.policy.weights.kinds = [(CauseKind::Ecc, Weight::Warn)].into();
     assert_eq!(bench.warnings(), [CauseKind::Ecc, CauseKind::Ecc]);
+}
+
+#[test]
+fn what_a_tier_found_that_is_not_checked_any_more_is_left_out_of_account() {
+    let mut bench = Bench::new();
+    bench.read(working(|w| w.ecc_uncorrected = Some(1)));
+    let now = bench.now();
+    bench
+        .record
+        .happen(Event::EccUncorrected, &bench.policy, now);
+    assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
+    bench.policy.off = [Tier::Working].into();
+    assert_eq!(bench.kinds(), [CauseKind::Ecc], "the event is no check's");
+    bench.policy.off.clear();
+    assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
 }
 
 #[test]

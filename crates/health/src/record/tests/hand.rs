@@ -99,6 +99,25 @@ fn a_card_that_the_agent_itself_gave_up_keeps_its_verdict_until_its_time_is_over
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
+/// The agent gave it up to have it reset, and that may fail.
+#[test]
+fn an_xid_ends_with_a_reset_that_the_agent_had_done_and_not_with_one_that_failed() {
+    let mut bench = Bench::new();
+    bench.xid(48);
+    for done in [false, true] {
+        let now = bench.now();
+        bench.record.lend(at(bench.second + 25).wall, now);
+        if done {
+            bench.record.was_reset();
+        }
+        assert_eq!(bench.wait(5).kinds(), [CauseKind::Event], "nobody looked");
+        bench.record.resume();
+        bench.well().read(asks(RecoveryAction::None));
+        let expected: &[CauseKind] = if done { &[] } else { &[CauseKind::Event] };
+        assert_eq!(bench.kinds(), expected);
+    }
+}
+
 #[test]
 fn an_xid_that_comes_while_the_driver_asks_ends_with_that_too() {
     let mut bench = Bench::new();

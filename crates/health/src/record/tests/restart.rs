@@ -1,6 +1,6 @@
 //! A restart of the agent neither heals nor breaks.
 
-use model::{RecoveryAction, Working};
+use model::{Performing, RecoveryAction, Working};
 use rstest::rstest;
 
 use super::*;
@@ -311,7 +311,29 @@ fn a_finding_that_comes_to_hand_late_stands_until_it_is_read() {
         before.read(errors(3));
     });
     let mut bench = Bench::new();
-    bench.well().inherit(saved, SAME);
+    bench.well().inherit(saved.clone(), SAME);
     assert_eq!(bench.kinds(), [CauseKind::Ecc]);
     assert_eq!(bench.read(errors(0)).verdict(), Verdict::default());
+    let mut bench = Bench::new();
+    bench.well().read(errors(0)).inherit(saved, SAME);
+    assert_eq!(bench.verdict(), Verdict::default(), "it was read already");
+}
+
+/// What was counted and tolerated before is not news after a restart.
+#[test]
+fn how_many_link_errors_were_counted_is_kept_when_there_are_more() {
+    let errors = |count| {
+        Values::Performing(Performing {
+            nvlink_errors: Some(count),
+            ..Performing::default()
+        })
+    };
+    let mut bench = Bench::new();
+    bench.policy.thresholds.nvlink_errors = 10;
+    for (count, news) in [(1, false), (1, false), (9, true), (9, false)] {
+        bench.wait(300).read(errors(count));
+        assert_eq!(bench.record.take_unsaved(), news, "{count}");
+    }
+    bench.restart(SAME).read(errors(12));
+    assert_eq!(bench.verdict(), Verdict::default());
 }

@@ -85,10 +85,26 @@ fn a_spec_of_nvidias_plugin_is_taken_over() {
     fs_err::write(dir.path().join(FILE), theirs).unwrap();
     sync(dir.path(), &only(Wanted::Nothing));
     assert!(dir.path().join(FILE).exists(), "it may be in use");
+    let held = only(Wanted::Held(Arc::new(spec("gpu", &["a"]))));
+    let outcome = sync(dir.path(), &held);
+    let text = fs_err::read_to_string(dir.path().join(FILE)).unwrap();
+    assert_eq!(text, theirs, "nobody asked for another one");
+    assert!(outcome.names.contains("k8s.device-plugin.nvidia.com/gpu=x"));
     let outcome = sync(dir.path(), &gpus(&["a"]));
     assert_eq!(outcome.problem("gpu"), None);
     let text = fs_err::read_to_string(dir.path().join(FILE)).unwrap();
     assert_eq!(text, spec("gpu", &["a"]).to_text());
+}
+
+#[test]
+fn what_containers_hold_is_made_and_kept_right_though_nobody_asks_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let spec = spec("gpu", &[name]);
+        sync(dir.path(), &only(Wanted::Held(Arc::new(spec.clone()))));
+        let text = fs_err::read_to_string(dir.path().join(FILE)).unwrap();
+        assert_eq!(text, spec.to_text());
+    }
 }
 
 #[test]

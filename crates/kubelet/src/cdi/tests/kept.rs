@@ -116,3 +116,52 @@ async fn names_of_the_other_kind_stay_for_those_who_have_them() {
     record(stage.folder.path(), &["1"], &["a"]);
     stage.has(&["=0", "=1", "=a", "=all", "=b"]).await;
 }
+
+/// A round in which the disk does not answer, and one for new offers when it answers again.
+async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()) {
+    let round = Round {
+        draft: Offers::default(),
+        snapshot: Arc::clone(&offer(&[Envvar], &["a"]).snapshot),
+        caller: None,
+    };
+    let (end, hung) = std::sync::mpsc::channel::<()>();
+    let hung = spawn_blocking(move || hung.recv());
+    memory.pending = Some(hung.abort_handle());
+    let (_, status) = memory.round(settings, &round, true).await;
+    assert!(status.files[0].problem.is_some(), "{status:?}");
+    drop(end);
+    let _ = hung.await.unwrap();
+    meanwhile();
+    memory.round(settings, &round, false).await;
+}
+
+#[tokio::test]
+async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what() {
+    let folder = tempfile::tempdir().unwrap();
+    let cdi = config::Cdi {
+        dir: folder.path().to_owned(),
+        ..config::Config::default().cdi
+    };
+    let settings = Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned());
+    let made = offer(&[CdiCri], &["a"]);
+    let round = Round {
+        snapshot: Arc::clone(&made.snapshot),
+        draft: Arc::from([Arc::clone(&made)]),
+        caller: None,
+    };
+    idle(folder.path());
+    let mut memory = Memory::default();
+    memory.ask([&made.pool.handover].into_iter(), Duration::ZERO);
+    memory.round(&settings, &round, true).await;
+    let file = folder.path().join(FILE);
+    assert!(file.exists());
+    let left = offer(&[Envvar], &["a"]);
+    for mut memory in [Memory::default(), memory] {
+        memory.ask([&left.pool.handover].into_iter(), Duration::ZERO);
+        hang(&mut memory, &settings, || {
+            record(folder.path(), &["a"], &[])
+        })
+        .await;
+        assert!(file.exists());
+    }
+}

@@ -81,15 +81,35 @@ fn a_release_that_is_read_late_does_not_come_back_where_an_operator_had_the_card
     see(&mut inventory, sighting(vec![card(0)]), at(0));
     assert!(!inventory.has_released("0000:01:00.0"));
     let mut picture = sighting(vec![card(0)]);
-    let release = probe::Release {
-        until: at(9).wall,
-        own: false,
-        closed: true,
-    };
-    let which = CardRef::Pci(card(1).pci.unwrap());
-    picture.released.cards.insert(which, release);
+    for (n, own) in [(1, false), (2, true)] {
+        let release = probe::Release {
+            until: at(9).wall,
+            own,
+            closed: true,
+        };
+        let which = CardRef::Pci(card(n).pci.unwrap());
+        picture.released.cards.insert(which, release);
+    }
     see(&mut inventory, picture, at(1));
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(10));
     assert!(inventory.has_released("0000:01:00.0"));
-    assert!(!inventory.has_released("0000:02:00.0"));
+    let own = inventory.has_released("0000:02:00.0");
+    assert!(!own, "it was the agent that had this one");
+}
+
+#[test]
+fn old_changes_that_are_read_late_are_told() {
+    let mut first = inventory();
+    see(&mut first, sighting(vec![card(0)]), at(0));
+    xid(&mut first, card(0), at(1));
+    first.changed(at(1));
+    let mut late = left(&mut first, at(2));
+    late.health.devices.clear();
+    let mut next = inventory();
+    see(&mut next, sighting(vec![card(0)]), at(10));
+    xid(&mut next, card(0), at(11));
+    next.changed(at(11));
+    let told = next.details();
+    next.restore(late, at(12));
+    assert!(!next.has_told(&told));
 }

@@ -8,7 +8,10 @@ use probe::supervisor::{Orders, Which};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Steward, Taken, command::Call, computes, soon};
-use crate::run::release;
+use crate::{
+    inventory::{self, What},
+    run::release,
+};
 
 /// What resets cards where the config names no command; the addresses follow.
 const USUAL: [&str; 3] = ["nvidia-smi", "--gpu-reset", "-i"];
@@ -63,8 +66,10 @@ impl Steward {
             }
             false => self.command(offer, devices, limit).await?,
         }
-        drop(lent);
         let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
+        let devices = ids.clone();
+        inventory::ask(&self.requests, What::Reset { devices }).await;
+        drop(lent);
         self.back(&ids, deadline).await?;
         self.free(&ids)
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
+use futures_util::future::try_join_all;
 use model::{CauseKind, State};
 use sim::{
     Effect, Target,
@@ -218,4 +219,61 @@ async fn a_kubelet_that_waits_no_longer_ends_the_command_and_the_card_is_looked_
     })
     .await;
     running.complete(LONG).await;
+}
+
+/// Two who reset a card at the same time would be in each other's way.
+#[tokio::test]
+async fn a_card_that_is_being_reset_is_not_given_to_an_operator_nor_looked_at_for_him() {
+    let rig = Rig::new(DGX);
+    let (note, go) = (rig.path("note"), rig.path("go"));
+    let command = format!(
+        "echo $OSTLER_DEVICE >{0}.part; mv {0}.part {0}; until test -e {1}; do sleep 0.1; done",
+        note.display(),
+        go.display()
+    );
+    let pool = format!("preStart: reset, preStartCommand: \"{command}\"");
+    let running = Running::on(rig, &config(&pool)).await;
+    let control = &running.agent.control;
+    let asking = async {
+        eventually("the command runs", || note.exists()).await;
+        let id = fs_err::read_to_string(&note).unwrap();
+        let one = serde_json::json!({"device": id.trim()});
+        let all = serde_json::json!({"all": true});
+        for (path, order, words) in [
+            ("/v1/release", &one, "is being reset"),
+            ("/v1/release", &all, "a card is being reset"),
+            ("/v1/resume", &one, "is not released"),
+            ("/v1/resume", &all, "is not released"),
+        ] {
+            let refusal = web::client::post(control, path, order).await.unwrap_err();
+            assert!(refusal.to_string().contains(words), "{path}: {refusal}");
+        }
+        eventually("it is the command's alone", || {
+            let holders = running.rig.node.holders().unwrap();
+            holders.iter().filter(|card| card.pids.is_empty()).count() == 1
+        })
+        .await;
+        fs_err::write(&go, "").unwrap();
+        one
+    };
+    let (admitted, one) = tokio::join!(running.admit(GPU, 1), asking);
+    admitted.unwrap();
+    let released = web::client::post(control, "/v1/release", &one).await;
+    released.unwrap();
+}
+
+/// As after a reboot of the node. Each is given up while others are taken back.
+#[tokio::test]
+async fn the_starts_of_all_cards_at_once_are_not_in_each_others_way() {
+    let rig = Rig::new(DGX);
+    let config = by(&rig, "reset $OSTLER_DEVICE_PCI --for 300ms");
+    let running = Running::on(rig, &config).await;
+    let mut pods = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let pod = Pod::new("default", name).container("main", [(GPU, 1)]);
+        pods.push(running.kubelet.admit(pod).await.unwrap().pod);
+    }
+    let start = |pod| running.kubelet.restart_container(pod, "main");
+    try_join_all(pods.iter().map(start)).await.unwrap();
+    assert_eq!(running.breaches(), [""; 0]);
 }

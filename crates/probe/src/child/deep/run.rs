@@ -79,8 +79,8 @@ impl Run {
                 return Some(self.outcome(false, &why));
             }
             Ok(Some(status)) => status,
+            // It is no child of ours any more: its id may be another's by now.
             Err(error) => {
-                self.end();
                 return Some(self.outcome(false, &format!("it cannot be waited for: {error}")));
             }
         };
@@ -111,7 +111,7 @@ impl Run {
 
     /// Kills it with all that it started, and does not wait.
     fn end(&mut self) {
-        tree::end(self.id());
+        tree::end(self.id(), None);
         let _ = self.child.kill();
     }
 

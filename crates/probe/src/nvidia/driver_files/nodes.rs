@@ -165,18 +165,29 @@ mod tests {
         }
     }
 
+    /// A character device that every machine has stands in for nodes.
     #[test]
-    fn a_node_is_looked_at_where_it_was_said_to_be() {
-        let [host, driver] = [tree(&[]), tree(&["dev/nvidia0"])];
-        fs_err::create_dir_all(host.path().join("dev")).unwrap();
-        let node = host.path().join("dev/nvidia0");
-        fs_err::os::unix::fs::symlink("/dev/null", node).unwrap();
-        let only = files(host.path());
-        assert_eq!(read(&only)["/dev/nvidia0"].minor, 3);
-        let both = only.with_dev(Some(driver.path().to_owned()));
-        assert!(
-            read(&both).is_empty(),
-            "the file in the named folder is no node"
+    fn a_node_is_looked_at_where_it_was_said_to_be_unless_that_is_none() {
+        let [host, driver] = [tree(&["dev/x"]), tree(&["dev/nvidia0", "dev/nvidia1"])];
+        for (root, node, device) in [
+            (&host, "nvidia0", "/dev/null"),
+            (&host, "nvidia2", "/dev/null"),
+            (&driver, "nvidia2", "/dev/zero"),
+        ] {
+            let node = root.path().join("dev").join(node);
+            fs_err::os::unix::fs::symlink(device, node).unwrap();
+        }
+        let both = files(host.path()).with_dev(Some(driver.path().to_owned()));
+        let minors: Vec<_> = read(&both)
+            .iter()
+            .map(|(path, node)| (path.clone(), node.minor))
+            .collect();
+        let expected = [("/dev/nvidia0", 3), ("/dev/nvidia2", 5)];
+        assert_eq!(
+            minors,
+            expected.map(|(path, minor)| (path.to_owned(), minor))
         );
+        let file = "the file in the named folder is no node";
+        assert_eq!(strays(&both), ["/dev/nvidia0".to_owned()].into(), "{file}");
     }
 }
