@@ -121,3 +121,33 @@ impl Platform {
         *self == Self::Usual
     }
 }
+
+/// Where a link at `path` leads that says `target`, with no other link on the way.
+pub fn follow(path: &str, target: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let begin = if target.starts_with('/') { "" } else { folder };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in begin.split('/').chain(target.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_from_its_folder_or_from_the_top() {
+        assert_eq!(follow("/usr/lib/a.so", "a.so.1"), "/usr/lib/a.so.1");
+        assert_eq!(follow("/usr/lib/a.so", "./../b//a.so.1"), "/usr/b/a.so.1");
+        assert_eq!(follow("/usr/lib/a.so", "/opt/a.so.1"), "/opt/a.so.1");
+        assert_eq!(follow("/a.so", "../../../b.so"), "/b.so");
+    }
+}

@@ -16,7 +16,7 @@ mod verdict;
 pub use self::{
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
-    driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform},
+    driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
     id::{DeviceId, InvalidResourceName, ResourceName},
     link::{Ancestor, Link},
     pci::{InvalidPciAddress, PciAddress},

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{DriverFile, FileKind, FileLink};
+use model::{DriverFile, FileKind, FileLink, follow};
 
 use super::mount::inside;
 
@@ -89,23 +89,6 @@ fn mend(links: &mut BTreeMap<String, Linked<'_>>, there: &BTreeSet<&str>) {
             link.target = inside(link.file);
         }
     }
-}
-
-/// Where a link at `path` leads that says `target`, with no other link on the way.
-fn follow(path: &str, target: &str) -> String {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let begin = if target.starts_with('/') { "" } else { folder };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in begin.split('/').chain(target.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    format!("/{}", parts.join("/"))
 }
 
 /// The link by the name that a library gives itself.

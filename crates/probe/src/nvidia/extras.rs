@@ -80,17 +80,7 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
-
-    fn host(paths: &[&str]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for path in paths {
-            let file = root.path().join(path);
-            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
-            fs_err::write(file, "").unwrap();
-        }
-        root
-    }
+    use super::{super::files::tree, *};
 
     fn files(root: &Path) -> Files {
         Files::new(root, Arc::default())
@@ -98,7 +88,7 @@ mod tests {
 
     #[test]
     fn lists_what_the_host_has_and_nothing_that_only_looks_like_it() {
-        let root = host(&[
+        let root = tree(&[
             "dev/nvidia-caps-imex-channels/channel10",
             "dev/nvidia-caps-imex-channels/channel0",
             "dev/nvidia-caps-imex-channels/channelX",
@@ -124,7 +114,7 @@ mod tests {
     /// A character device that every machine has stands in for nodes.
     #[test]
     fn a_channel_is_a_device_node_and_no_plain_file_where_nodes_are_nodes() {
-        let root = host(&["dev/nvidia-caps-imex-channels/channel1"]);
+        let root = tree(&["dev/nvidia-caps-imex-channels/channel1"]);
         let at = |path: &str| root.path().join(path);
         for node in ["dev/nvidiactl", "dev/nvidia-caps-imex-channels/channel0"] {
             fs_err::os::unix::fs::symlink("/dev/null", at(node)).unwrap();
@@ -137,20 +127,20 @@ mod tests {
 
     #[test]
     fn a_second_place_for_device_nodes_counts_too() {
-        let (root, driver) = (host(&["dev/null"]), host(&["dev/gdrdrv"]));
+        let (root, driver) = (tree(&["dev/null"]), tree(&["dev/gdrdrv"]));
         let files = files(root.path()).with_dev(Some(driver.path().to_owned()));
         assert_eq!(read(&files, None).gdrcopy, ["/dev/gdrdrv"]);
     }
 
     #[test]
     fn an_mps_daemon_counts_once_it_has_started() {
-        let mps = host(&[
+        let mps = tree(&[
             "nvidia.com/gpu/.started",
             "nvidia.com/gpu.shared/pipe/control",
             ".ready",
             "shm/x",
         ]);
-        let root = host(&[]);
+        let root = tree(&[]);
         let extras = read(&files(root.path()), Some(&mps.path().to_owned()));
         assert_eq!(extras.mps, ["nvidia.com/gpu"]);
         let nowhere = mps.path().join("nowhere");

@@ -194,3 +194,15 @@ fn is_better(one: &Metadata, other: &Metadata) -> bool {
 fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
+
+/// A folder with these files in it, all of them empty, for tests.
+#[cfg(test)]
+pub(super) fn tree(paths: &[&str]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for path in paths {
+        let file = root.path().join(path);
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        fs_err::write(file, "").unwrap();
+    }
+    root
+}

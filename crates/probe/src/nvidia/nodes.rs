@@ -161,7 +161,7 @@ fn own(minor: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::files::tree, *};
     use proptest::prelude::*;
     use rstest::rstest;
     use std::path::Path;
@@ -172,23 +172,13 @@ mod tests {
         Nodes::new(Files::new(root, std::sync::Arc::default()))
     }
 
-    fn host(nodes: &[&str]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for node in nodes {
-            let file = root.path().join(node);
-            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
-            fs_err::write(file, "").unwrap();
-        }
-        root
-    }
-
     fn paths(nodes: &[DeviceNode]) -> Vec<&str> {
         nodes.iter().map(|node| node.path.as_str()).collect()
     }
 
     #[test]
     fn lists_what_the_host_has_under_host_paths() {
-        let root = host(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let root = tree(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
         let found = nodes(root.path()).card(AT, Some(3));
         assert_eq!(
             paths(&found),
@@ -200,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_not_there_is_left_out() {
-        let root = host(&["dev/nvidiactl"]);
+        let root = tree(&["dev/nvidiactl"]);
         assert_eq!(
             paths(&nodes(root.path()).card(AT, Some(0))),
             ["/dev/nvidiactl"]
@@ -213,7 +203,7 @@ mod tests {
 
     #[test]
     fn under_wsl_there_is_one_node() {
-        let root = host(&["dev/dxg"]);
+        let root = tree(&["dev/dxg"]);
         for minor in [None, Some(0)] {
             let mut nodes = nodes(root.path());
             assert_eq!(paths(&nodes.card(AT, minor)), ["/dev/dxg"]);
@@ -233,7 +223,7 @@ mod tests {
         #[case] minor: Option<u32>,
         #[case] call: Option<&str>,
     ) {
-        let root = host(there);
+        let root = tree(there);
         let found = nodes(root.path()).card(AT, minor);
         let failure = unusable(minor, &found);
         assert_eq!(failure.as_ref().map(|f| f.call.as_str()), call);
@@ -242,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_mig_device_has_a_node_for_each_instance() {
-        let root = host(&[
+        let root = tree(&[
             "dev/nvidia-caps/nvidia-cap21",
             "dev/nvidia-caps/nvidia-cap22",
         ]);

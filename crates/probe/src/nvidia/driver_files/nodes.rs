@@ -103,17 +103,7 @@ fn is_node(name: &str, starts: &[&str]) -> bool {
 mod tests {
     use std::{path::Path, sync::Arc};
 
-    use super::*;
-
-    fn tree(paths: &[&str]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for path in paths {
-            let file = root.path().join(path);
-            fs_err::create_dir_all(file.parent().unwrap()).unwrap();
-            fs_err::write(file, "").unwrap();
-        }
-        root
-    }
+    use super::{super::super::files::tree, *};
 
     fn files(root: &Path) -> Files {
         Files::new(root, Arc::default())

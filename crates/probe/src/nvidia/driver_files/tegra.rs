@@ -168,7 +168,7 @@ fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
         let Some(target) = search.target(&at) else {
             break;
         };
-        let next = leads(&at, &target);
+        let next = model::follow(&at, &target);
         let link = FileLink {
             path: std::mem::replace(&mut at, next),
             target,
@@ -176,23 +176,6 @@ fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
         search.add_link(real, link);
     }
     at
-}
-
-/// Where a link at `path` leads that says `target`, with no other link on the way.
-fn leads(path: &str, target: &str) -> String {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let begin = if target.starts_with('/') { "" } else { folder };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in begin.split('/').chain(target.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    format!("/{}", parts.join("/"))
 }
 
 /// The paths below the driver's root that a pattern stands for; `lists` is how many folders may be
