@@ -5,6 +5,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration
 use anyhow::Context;
 use comfy_table::Table;
 use config::{Config, File};
+use inventory::{Inlets, Outlets, Rules};
 use model::{Entry, Kind, Phase, Snapshot};
 use probe::{
     Update,
@@ -21,10 +22,7 @@ use super::{
     place::Place,
     table::{Output, table, text},
 };
-use crate::{
-    inventory::{self, Inlets, Outlets, Rules},
-    run::own_probe,
-};
+use crate::run::own_probe;
 
 /// How long a look of our own may take.
 const LOOK: Duration = Duration::from_secs(20);

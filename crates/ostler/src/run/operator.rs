@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use inventory::{Outlets, Request, What};
 use model::{Device, DeviceId, Snapshot};
 use probe::supervisor::Which;
 use tokio::{
@@ -11,10 +12,7 @@ use tokio::{
 use web::control::{Pages, Refusal};
 
 use super::release::{self, CLOSED_WITHIN};
-use crate::{
-    inventory::{self, Outlets, Request, What},
-    order::{self, Cordon, Done, Health, Judged, Release, Uncordon, Unsupported},
-};
+use crate::order::{self, Cordon, Done, Health, Judged, Release, Uncordon, Unsupported};
 
 /// How long a release lasts if nobody says.
 const USUAL: Duration = Duration::from_secs(600);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use config::Config;
+use inventory::Rules;
 use jiff::Timestamp;
 use tokio::{
     task::{Id, JoinSet},
@@ -14,7 +15,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Source, init, probe::is_other, wires::Wires};
-use crate::inventory::Rules;
 
 /// The pause before a part that ended by itself is started again.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ mod reset;
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
+use inventory::{Outlets, Request, Samples, What};
 use kubelet::front::{Prepare, Preparing};
 use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
 use pool::Offer;
@@ -17,7 +18,6 @@ use tokio::{
 };
 
 use self::command::Call;
-use crate::inventory::{self, Outlets, Request, Samples, What};
 
 /// Memory that a driver may have in use on a device where nobody works.
 const IDLE_BYTES: u64 = 512 << 20;

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use inventory::Outlets;
 use jiff::Timestamp;
 use model::{Device, Snapshot};
 use probe::{Released, protocol::CardRef, supervisor::Which};
 use tokio::time::{Instant, timeout_at};
-
-use crate::inventory::Outlets;
 
 /// How long handles may take to be closed before somebody is told what hinders.
 pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(2500);

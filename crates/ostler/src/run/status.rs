@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use inventory::Keeping;
 use jiff::Timestamp;
 use kubelet::Resource;
 use serde::Serialize;
 
 use super::offers::Made;
-use crate::inventory::Keeping;
 
 /// What `/v1/status` says.
 #[derive(Clone, Debug, Serialize)]

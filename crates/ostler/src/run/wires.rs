@@ -7,6 +7,7 @@ use std::{
 };
 
 use config::{Config, Pools};
+use inventory::{Inlets, Outlets, Request, Rules};
 use model::Snapshot;
 use pool::Offers;
 use probe::{
@@ -26,10 +27,7 @@ use super::{
     probe::own_probe,
     status::Status,
 };
-use crate::{
-    inventory::{self, Inlets, Outlets, Request, Rules},
-    reap,
-};
+use crate::reap;
 
 /// The channels between the parts. They outlive each of them.
 #[derive(Clone, Debug)]

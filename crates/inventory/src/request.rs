@@ -11,43 +11,61 @@ use tokio::{
 
 /// A request, and whom to tell when what it changed is published.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) what: What,
-    pub(crate) done: oneshot::Sender<()>,
+pub struct Request {
+    /// The change that is asked for.
+    pub what: What,
+    /// Told when the change is published.
+    pub done: oneshot::Sender<()>,
 }
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub enum What {
     /// Take devices out.
     Cordon {
+        /// The devices.
         devices: Vec<DeviceId>,
+        /// The operator's reason.
         reason: String,
     },
     /// Take them back, and forget what only an operator ends.
-    Uncordon { devices: Vec<DeviceId> },
+    Uncordon {
+        /// The devices.
+        devices: Vec<DeviceId>,
+    },
     /// Devices were reset; nobody has looked at them since.
-    Reset { devices: Vec<DeviceId> },
+    Reset {
+        /// The devices.
+        devices: Vec<DeviceId>,
+    },
     /// Somebody was on a device that was about to be handed over.
-    Residue { device: DeviceId, evidence: String },
+    Residue {
+        /// The device.
+        device: DeviceId,
+        /// The process or memory that was found on it.
+        evidence: String,
+    },
     /// Nobody is on it any more.
-    Clean { device: DeviceId },
+    Clean {
+        /// The device.
+        device: DeviceId,
+    },
 }
 
 /// What people ask for beyond the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Details {
+pub struct Details {
     /// The checks that a device does not support, by tier.
-    pub(crate) unsupported: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
+    pub unsupported: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
     /// The last changes of verdicts, the oldest first.
-    pub(crate) history: Vec<Transition>,
+    pub history: Vec<Transition>,
 }
 
 /// The newest sample of each device, and when it came.
-pub(crate) type Samples = BTreeMap<DeviceId, (Instant, Telemetry)>;
+pub type Samples = BTreeMap<DeviceId, (Instant, Telemetry)>;
 
 /// Asks, and waits until what it changed is published.
-pub(crate) async fn ask(requests: &mpsc::Sender<Request>, what: What) {
+pub async fn ask(requests: &mpsc::Sender<Request>, what: What) {
     let (done, told) = oneshot::channel();
     // An inventory that is gone is being started again; nothing is changed then.
     if requests.send(Request { what, done }).await.is_ok() {

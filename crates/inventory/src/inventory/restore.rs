@@ -6,10 +6,11 @@ use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
 use model::{Device, DeviceId};
 use probe::{Release, Sighting};
 
-use super::{Inventory, State, known::Known};
+use super::Inventory;
+use crate::{State, known::Known};
 
 /// The name of all cards in the file, where they are released.
-pub(super) const ALL: &str = "all";
+pub(crate) const ALL: &str = "all";
 
 /// What was kept of devices that are not there.
 #[derive(Debug, Default)]
@@ -103,23 +104,23 @@ impl Waiting {
 
 impl Inventory {
     /// Whether the node was not started anew since a file was written.
-    pub(super) fn is_of_this_boot(&self, file: &SavedFile) -> bool {
+    pub(crate) fn is_of_this_boot(&self, file: &SavedFile) -> bool {
         file.boot_id == self.boot_id
     }
 
     /// Whether an operator had this since the agent runs: a card, or all of them.
-    pub(super) fn has_released(&self, name: &str) -> bool {
+    pub(crate) fn has_released(&self, name: &str) -> bool {
         self.released.contains(name) || self.released.contains(ALL)
     }
 
     /// What is kept is for another file from now on.
-    pub(super) fn move_out(&mut self) {
+    pub(crate) fn move_out(&mut self) {
         self.waiting.has_file = false;
         self.dirty = true;
     }
 
     /// Takes over what an earlier agent left. What this one knows by now is newer.
-    pub(super) fn restore(&mut self, state: State, now: Now) {
+    pub(crate) fn restore(&mut self, state: State, now: Now) {
         let State { health, facts, .. } = state;
         let mut file = health;
         let same_boot = self.is_of_this_boot(&file);
@@ -172,7 +173,7 @@ impl Inventory {
     }
 
     /// What is to outlive the agent, if it changed since this was asked for last.
-    pub(super) fn checkpoint(&mut self, now: Now) -> Option<State> {
+    pub(crate) fn checkpoint(&mut self, now: Now) -> Option<State> {
         if !std::mem::take(&mut self.dirty) {
             return None;
         }

@@ -10,7 +10,7 @@ fn restarted(inventory: &mut Inventory, boot_id: &str, now: Now) -> Inventory {
 }
 
 /// What an agent leaves for the next one.
-pub(super) fn left(inventory: &mut Inventory, now: Now) -> state::State {
+pub(super) fn left(inventory: &mut Inventory, now: Now) -> crate::State {
     let state = inventory.checkpoint(now).expect("something is to be kept");
     let text = serde_json::to_string(&state).unwrap();
     serde_json::from_str(&text).unwrap()

@@ -88,7 +88,7 @@ impl Writer {
 
 /// Writes what is to be kept whenever it is another, until cancelled; the last of it in any case,
 /// if the disk takes it.
-pub(crate) async fn keep(
+pub async fn keep(
     drafts: watch::Receiver<Draft>,
     keeping: watch::Sender<Keeping>,
     stop: CancellationToken,

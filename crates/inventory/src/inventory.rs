@@ -1,16 +1,8 @@
-//! The inventory: everything that was seen, put into one snapshot with a verdict for each device.
-//! It remembers devices that are not seen any more, so that a lost card stays listed, with its
-//! cause; and what it remembers outlives the agent.
+//! What is known of the node's devices, and what becomes of it when something is seen, asked for or
+//! over.
 
-mod known;
 mod leave;
-mod request;
 mod restore;
-mod rules;
-mod sight;
-mod state;
-mod tell;
-mod work;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,20 +20,16 @@ use probe::{
     protocol::{self, Checkup, EventKind, Sample},
 };
 
-use self::{known::Known, restore::Waiting, sight::sight};
-pub(crate) use self::{
-    request::{Details, Request, Samples, What, ask},
-    rules::Rules,
-    state::{Draft, Keeping, State, keep},
-    work::{Inlets, Outlets, run},
-};
+pub(super) use self::restore::ALL;
+use self::restore::Waiting;
+use crate::{Details, Rules, What, known::Known, sight::sight, tell};
 
 /// The most events that wait for their device.
 const EARLY: usize = 64;
 
 /// Everything that was seen of the node's devices.
 #[derive(Debug)]
-pub(crate) struct Inventory {
+pub(super) struct Inventory {
     policy: Policy,
     gone_grace: Duration,
     known: BTreeMap<DeviceId, Known>,
@@ -68,7 +56,7 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     /// An inventory that has seen nothing, on a node of this boot.
-    pub(crate) fn new(rules: &Rules, boot_id: String) -> Self {
+    pub(super) fn new(rules: &Rules, boot_id: String) -> Self {
         Self {
             policy: rules.policy(),
             gone_grace: rules.health.gone_grace,
@@ -88,13 +76,13 @@ impl Inventory {
     }
 
     /// Takes over a config. What was seen is kept.
-    fn configure(&mut self, rules: &Rules) {
+    pub(super) fn configure(&mut self, rules: &Rules) {
         self.policy = rules.policy();
         self.gone_grace = rules.health.gone_grace;
     }
 
     /// Takes in one update.
-    pub(crate) fn take(&mut self, update: Update, now: Now) {
+    pub(super) fn take(&mut self, update: Update, now: Now) {
         match update {
             Update::Sighting(sighting) => self.see(*sighting, now),
             Update::Sample(sample) => self.sample(*sample, now),
@@ -104,7 +92,7 @@ impl Inventory {
     }
 
     /// Does what was asked for.
-    fn obey(&mut self, what: &What, now: Now) {
+    pub(super) fn obey(&mut self, what: &What, now: Now) {
         self.dirty = true;
         match what {
             What::Cordon { devices, reason } => {
@@ -145,7 +133,7 @@ impl Inventory {
     }
 
     /// The snapshot at this moment and what changed of verdicts, if it says anything new.
-    pub(crate) fn changed(&mut self, now: Now) -> Option<(Arc<Snapshot>, Vec<Transition>)> {
+    pub(super) fn changed(&mut self, now: Now) -> Option<(Arc<Snapshot>, Vec<Transition>)> {
         self.forget(now);
         let verdicts = self.verdicts(now);
         let mut transitions = Vec::new();
@@ -195,18 +183,18 @@ impl Inventory {
     }
 
     /// What nobody may look at has to outlive the agent.
-    fn note_release(&mut self, changed: bool) {
+    pub(super) fn note_release(&mut self, changed: bool) {
         self.dirty |= changed;
     }
 
     /// Whether another look now would bring a device nearer to its way back.
-    fn wants_look(&self, now: Now) -> bool {
+    pub(super) fn wants_look(&self, now: Now) -> bool {
         let mut known = self.known.values();
         known.any(|known| known.record.wants_look(&self.policy, now))
     }
 
     /// What a person may ask for beyond the snapshot.
-    fn details(&self) -> Details {
+    pub(super) fn details(&self) -> Details {
         Details {
             unsupported: self.unsupported(),
             history: self.history.iter().cloned().collect(),
@@ -214,7 +202,7 @@ impl Inventory {
     }
 
     /// Whether these are the details still; without a copy of the history.
-    fn has_told(&self, details: &Details) -> bool {
+    pub(super) fn has_told(&self, details: &Details) -> bool {
         // Old changes can come to hand late.
         let mut history = self.history.iter();
         details.history.first() == history.next()

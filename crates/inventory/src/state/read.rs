@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// What became of a try.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::inventory) enum Loaded {
+pub(crate) enum Loaded {
     State(Box<State>),
     /// There is none, or it makes no sense.
     Nothing,
@@ -35,7 +35,7 @@ pub(in crate::inventory) enum Loaded {
 
 /// Who reads a file until it was read.
 #[derive(Debug, Default)]
-pub(in crate::inventory) struct Reader {
+pub(crate) struct Reader {
     file: Option<PathBuf>,
     /// The files that were read: what is in them since is of this agent.
     known: BTreeSet<PathBuf>,
@@ -53,7 +53,7 @@ pub(in crate::inventory) struct Reader {
 
 impl Reader {
     /// Has another file read, or none.
-    pub(in crate::inventory) fn turn_to(&mut self, file: Option<PathBuf>) {
+    pub(crate) fn turn_to(&mut self, file: Option<PathBuf>) {
         *self = Self {
             file,
             known: std::mem::take(&mut self.known),
@@ -62,18 +62,18 @@ impl Reader {
     }
 
     /// The file.
-    pub(in crate::inventory) fn file(&self) -> Option<&PathBuf> {
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
         self.file.as_ref()
     }
 
     /// Whether the file was not read yet.
-    pub(in crate::inventory) fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         let mut file = self.file.iter();
         file.any(|file| !self.known.contains(file))
     }
 
     /// Tries to read the file; what hinders is told, once. One may cease to wait and try again.
-    pub(in crate::inventory) async fn attempt(&mut self) -> Loaded {
+    pub(crate) async fn attempt(&mut self) -> Loaded {
         let Some(file) = self.file.clone() else {
             return Loaded::Nothing;
         };

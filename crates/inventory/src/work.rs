@@ -14,9 +14,9 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{
-    Details, Draft, Inventory, Keeping, Request, Rules, Samples, State,
-    restore::ALL,
+use crate::{
+    Details, Draft, Keeping, Request, Rules, Samples, State,
+    inventory::{ALL, Inventory},
     state::{Loaded, Reader},
 };
 
@@ -28,38 +28,44 @@ const BACKLOG: usize = 256;
 
 /// What the inventory hears of.
 #[derive(Debug)]
-pub(crate) struct Inlets<'a> {
-    pub(crate) rules: watch::Receiver<Rules>,
-    pub(crate) updates: &'a mut mpsc::Receiver<Update>,
-    pub(crate) requests: &'a mut mpsc::Receiver<Request>,
+pub struct Inlets<'a> {
+    /// The config's rules, renewed by a reload.
+    pub rules: watch::Receiver<Rules>,
+    /// Reports, samples, check-ups and events of the probes.
+    pub updates: &'a mut mpsc::Receiver<Update>,
+    /// Changes that others ask for.
+    pub requests: &'a mut mpsc::Receiver<Request>,
     /// The kernel's id of this boot.
-    pub(crate) boot_id: String,
+    pub boot_id: String,
 }
 
 /// Whom the inventory tells. They outlive it.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlets {
-    pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
+pub struct Outlets {
+    /// The newest snapshot.
+    pub snapshots: watch::Sender<Arc<Snapshot>>,
     /// Every sample as it comes, also those that change nothing.
-    pub(crate) samples: watch::Sender<Samples>,
+    pub samples: watch::Sender<Samples>,
     /// What no probe looks at, by backend.
-    pub(crate) released: watch::Sender<BTreeMap<String, Released>>,
-    pub(crate) details: watch::Sender<Arc<Details>>,
+    pub released: watch::Sender<BTreeMap<String, Released>>,
+    /// History and unsupported checks.
+    pub details: watch::Sender<Arc<Details>>,
     /// Every change of a verdict, once.
-    pub(crate) transitions: broadcast::Sender<Transition>,
+    pub transitions: broadcast::Sender<Transition>,
     /// What is to outlive the agent.
-    pub(crate) kept: watch::Sender<Draft>,
+    pub kept: watch::Sender<Draft>,
     /// How it goes with the file that has it.
-    pub(crate) keeping: watch::Sender<Keeping>,
+    pub keeping: watch::Sender<Keeping>,
     /// Whether what an earlier agent kept was taken over, or cannot be had: nothing is looked at
     /// before.
-    pub(crate) restored: watch::Sender<bool>,
-    pub(crate) orders: Orders,
+    pub restored: watch::Sender<bool>,
+    /// Orders to the supervisor.
+    pub orders: Orders,
 }
 
 /// Takes in updates and publishes snapshots, until the updates end. A new config counts from the
 /// moment it is there, for everything that was seen before too.
-pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
+pub async fn run(inlets: Inlets<'_>, outlets: Outlets) {
     let Inlets {
         mut rules,
         updates,
@@ -121,7 +127,7 @@ pub(crate) async fn run(inlets: Inlets<'_>, outlets: Outlets) {
 
 impl Outlets {
     /// Channels that nobody listens to yet.
-    pub(crate) fn new(orders: Orders) -> Self {
+    pub fn new(orders: Orders) -> Self {
         Self {
             snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
             samples: watch::Sender::default(),

@@ -4,7 +4,8 @@ use health::Now;
 use model::CauseKind;
 use probe::Sighting;
 
-use super::{Inventory, sight::was_dissolved};
+use super::Inventory;
+use crate::sight::was_dissolved;
 
 // === impl Inventory ===
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(super) use self::read::{Loaded, Reader};
-pub(crate) use self::write::keep;
+pub use self::write::keep;
 
 /// The longest file that is read and written; ours are some kilobytes.
 const MOST: usize = 4 << 20;
@@ -21,34 +21,34 @@ const MOST: usize = 4 << 20;
 /// What outlives the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct State {
+pub struct State {
     /// Verdicts and their history.
-    pub(crate) health: SavedFile,
+    pub health: SavedFile,
     /// What nobody may look at, and until when: `all`, or a card.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) released: BTreeMap<String, Timestamp>,
+    pub released: BTreeMap<String, Timestamp>,
     /// The facts of devices that were not healthy: one that cannot be read stays listed. As JSON,
     /// so that what another version wrote costs no more than itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) facts: BTreeMap<DeviceId, Value>,
+    pub facts: BTreeMap<DeviceId, Value>,
 }
 
 /// What is to be written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Draft {
+pub struct Draft {
     /// The how-manieth it is.
-    pub(crate) number: u64,
+    pub number: u64,
     /// The file, and what is to be in it.
     content: Option<(PathBuf, Arc<State>)>,
 }
 
 /// How it goes with the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Keeping {
+pub struct Keeping {
     /// The file; none if nothing is kept.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Why it could not be read, or not be written.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
     /// The newest draft that somebody tried to write; none while the file was not read.
     #[serde(skip)]
     tried: Option<u64>,
@@ -129,7 +129,7 @@ impl Keeping {
     }
 
     /// Why what is told now does not outlive the agent, if it does not.
-    pub(crate) fn not_kept(&self) -> Option<String> {
+    pub fn not_kept(&self) -> Option<String> {
         let Some(file) = &self.file else {
             return Some("health.stateFile is off".to_owned());
         };
@@ -138,7 +138,7 @@ impl Keeping {
     }
 
     /// Whether it is decided what becomes of a draft.
-    pub(crate) fn is_settled(&self, draft: u64) -> bool {
+    pub fn is_settled(&self, draft: u64) -> bool {
         let tried = self.tried.map_or(self.problem.is_some(), |n| n >= draft);
         tried || self.file.is_none()
     }

@@ -11,22 +11,23 @@ use model::Tier;
 
 /// What the config says of health.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) health: config::Health,
+pub struct Rules {
+    /// The section as it is in the config.
+    pub health: config::Health,
 }
 
 // === impl Rules ===
 
 impl Rules {
     /// Those of a config.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub fn new(config: &Config) -> Self {
         Self {
             health: config.health.clone(),
         }
     }
 
     /// In the words of `health`.
-    pub(crate) fn policy(&self) -> Policy {
+    pub fn policy(&self) -> Policy {
         let health = &self.health;
         let causes = health.weights.causes.iter();
         let default = Policy::default();

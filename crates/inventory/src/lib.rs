@@ -1,0 +1,21 @@
+//! The inventory: everything that was seen, put into one snapshot with a verdict for each device.
+//! It remembers devices that are not seen any more, so that a lost card stays listed, with its
+//! cause; and what it remembers outlives the agent.
+//!
+//! [`run`] owns the state; everybody else reads what it publishes, or asks it for a change.
+
+mod inventory;
+mod known;
+mod request;
+mod rules;
+mod sight;
+mod state;
+mod tell;
+mod work;
+
+pub use self::{
+    request::{Details, Request, Samples, What, ask},
+    rules::Rules,
+    state::{Draft, Keeping, State, keep},
+    work::{Inlets, Outlets, run},
+};
