@@ -1,7 +1,6 @@
 //! Ostler: one small node agent that hands accelerators to pods.
 
 mod cli;
-mod order;
 mod reap;
 mod run;
 

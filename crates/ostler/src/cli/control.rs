@@ -3,11 +3,10 @@
 use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context, anyhow};
+use api::Done;
 use config::Config;
 use serde::{Serialize, de::DeserializeOwned};
 use web::client;
-
-use crate::order::Done;
 
 /// Where the agent is.
 #[derive(Debug, clap::Args)]

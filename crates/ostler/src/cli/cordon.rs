@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use api::{Cordon, Uncordon};
+
 use super::control::Control;
-use crate::order::{self, Cordon, Uncordon};
 
 /// Take a device out: no pod gets it until it is uncordoned, not even after a reboot.
 ///
@@ -43,7 +44,7 @@ impl Args {
             device: self.device,
             reason: self.reason,
         };
-        super::block_on(self.control.order(order::CORDON, &order))??;
+        super::block_on(self.control.order(api::CORDON, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -55,7 +56,7 @@ impl Back {
         let order = Uncordon {
             device: self.device,
         };
-        super::block_on(self.control.order(order::UNCORDON, &order))??;
+        super::block_on(self.control.order(api::UNCORDON, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -78,7 +78,7 @@ impl Sight {
     pub(super) async fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let socket = self.control_socket.clone();
         let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
-        match client::get(&socket, "/v1/devices").await {
+        match client::get(&socket, api::DEVICES).await {
             Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
             Err(error @ Error::Absent { .. }) => {
                 anstream::eprintln!("{error}; looking at the hardware without it");

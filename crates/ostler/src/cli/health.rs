@@ -3,13 +3,13 @@
 use std::{io::Write, process::ExitCode};
 
 use anyhow::anyhow;
+use api::{Health, Judged};
 use model::{Cause, Device, Entry, Snapshot, Transition};
 
 use super::{
     control::Control,
     table::{Output, table, text},
 };
-use crate::order::{self, Health, Judged};
 
 /// Show what is held of the devices, why, since when, and what ends it.
 ///
@@ -37,7 +37,7 @@ impl Args {
     }
 
     async fn show(self) -> anyhow::Result<()> {
-        let mut health: Health = self.control.page(order::HEALTH).await?;
+        let mut health: Health = self.control.page(api::HEALTH).await?;
         if let Some(device) = &self.device {
             narrow(&mut health, device)?;
         }
@@ -67,7 +67,7 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
         devices: health.devices.iter().map(entry).collect(),
         ..Snapshot::empty(jiff::Timestamp::UNIX_EPOCH)
     };
-    let found = order::find(&snapshot, device)
+    let found = api::find(&snapshot, device)
         .map_err(|error| anyhow!("{error}: `ostler devices` lists them"))?;
     let found = found.device.id.clone();
     health.devices.retain(|judged| judged.device == found);
@@ -175,11 +175,11 @@ fn story(change: &Transition) -> String {
 
 #[cfg(test)]
 mod tests {
+    use api::Unsupported;
     use jiff::Timestamp;
     use model::{CauseKind, State, Tier, Verdict};
 
     use super::*;
-    use crate::order::Unsupported;
 
     fn health() -> Health {
         let cause = |kind, evidence: &str| Cause {

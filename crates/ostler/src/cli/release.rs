@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use api::Release;
 use config::Period;
 
 use super::control::Control;
-use crate::order::{self, Release};
 
 /// Give a card up for a while: nobody looks at it, and every driver handle is closed.
 ///
@@ -52,7 +52,7 @@ struct Which {
 impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let order = self.which.order(Some(self.time.get().as_secs().max(1)));
-        super::block_on(self.control.order(order::RELEASE, &order))??;
+        super::block_on(self.control.order(api::RELEASE, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -62,7 +62,7 @@ impl Args {
 impl Back {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let order = self.which.order(None);
-        super::block_on(self.control.order(order::RESUME, &order))??;
+        super::block_on(self.control.order(api::RESUME, &order))??;
         Ok(ExitCode::SUCCESS)
     }
 }

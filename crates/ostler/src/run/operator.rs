@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use api::{Cordon, Done, Health, Judged, Release, Uncordon, Unsupported};
 use inventory::{Outlets, Request, What};
 use model::{Device, DeviceId, Snapshot};
 use probe::supervisor::Which;
@@ -12,7 +13,6 @@ use tokio::{
 use web::control::{Pages, Refusal};
 
 use super::release::{self, CLOSED_WITHIN};
-use crate::order::{self, Cordon, Done, Health, Judged, Release, Uncordon, Unsupported};
 
 /// How long a release lasts if nobody says.
 const USUAL: Duration = Duration::from_secs(600);
@@ -45,13 +45,11 @@ impl Operator {
         let (show, cordon, uncordon) = (act(&self), act(&self), act(&self));
         let (release, resume) = (act(&self), act(&self));
         pages
-            .with(order::HEALTH, move || serde_json::to_string(&show.health()))
-            .with_action(order::CORDON, move |order| cordon.clone().cordon(order))
-            .with_action(order::UNCORDON, move |order| {
-                uncordon.clone().uncordon(order)
-            })
-            .with_action(order::RELEASE, move |order| release.clone().release(order))
-            .with_action(order::RESUME, move |order| resume.clone().resume(order))
+            .with(api::HEALTH, move || serde_json::to_string(&show.health()))
+            .with_action(api::CORDON, move |order| cordon.clone().cordon(order))
+            .with_action(api::UNCORDON, move |order| uncordon.clone().uncordon(order))
+            .with_action(api::RELEASE, move |order| release.clone().release(order))
+            .with_action(api::RESUME, move |order| resume.clone().resume(order))
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -92,7 +90,7 @@ impl Operator {
             let error = format!("a reason has at most {REASON} bytes");
             return Err(Refusal::wrong(error, "say it in fewer words"));
         }
-        let devices = order::family(&snapshot, &device);
+        let devices = api::family(&snapshot, &device);
         let what = What::Cordon {
             // Its partitions are as well as the card.
             devices: vec![device.clone()],
@@ -106,7 +104,7 @@ impl Operator {
     async fn uncordon(self, order: Uncordon) -> Answer {
         let snapshot = self.snapshot();
         let device = find(&snapshot, &order.device)?;
-        let devices = order::family(&snapshot, &device.id);
+        let devices = api::family(&snapshot, &device.id);
         let what = What::Uncordon {
             devices: devices.clone(),
         };
@@ -198,7 +196,7 @@ impl Operator {
             }
             (Some(text), false) => {
                 let device = find(&snapshot, text)?;
-                let devices = order::family(&snapshot, device.card());
+                let devices = api::family(&snapshot, device.card());
                 Ok((card(device)?, devices, device.card().to_string()))
             }
             _ => {
@@ -210,7 +208,7 @@ impl Operator {
 }
 
 fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
-    let found = order::find(snapshot, text).map(|entry| &entry.device);
+    let found = api::find(snapshot, text).map(|entry| &entry.device);
     found.map_err(|error| Refusal::wrong(error.to_string(), "`ostler devices` lists them"))
 }
 

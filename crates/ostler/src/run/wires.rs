@@ -192,10 +192,10 @@ impl Wires {
         let keeping = known.keeping.clone();
         Operator::new(known, asked)
             .add_to(Pages::default())
-            .with("/v1/devices", move || {
+            .with(api::DEVICES, move || {
                 serde_json::to_string(&**snapshots.borrow())
             })
-            .with("/v1/status", move || {
+            .with(api::STATUS, move || {
                 let mut status = status.borrow().clone();
                 status.resources.clone_from(&kubelet.borrow().resources);
                 status.offers.clone_from(&made.borrow());

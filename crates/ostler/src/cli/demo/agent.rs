@@ -96,7 +96,7 @@ impl Agent {
 
     /// All that it knows of the devices.
     pub(super) async fn devices(&self) -> anyhow::Result<Snapshot> {
-        let body = web::client::get(&self.control, "/v1/devices").await?;
+        let body = web::client::get(&self.control, api::DEVICES).await?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
 

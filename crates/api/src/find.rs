@@ -1,0 +1,119 @@
+//! Devices as people name them.
+
+use model::{DeviceId, Snapshot};
+
+/// Why a text names no device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unnamed {
+    /// Nothing is called that.
+    #[error("no device is called `{text}`")]
+    Nothing {
+        /// The text.
+        text: String,
+    },
+    /// Several are.
+    #[error("`{text}` is the beginning of several devices: {}", devices.join(", "))]
+    Several {
+        /// The text.
+        text: String,
+        /// The devices whose ids begin with it.
+        devices: Vec<String>,
+    },
+}
+
+/// The device that a person means: by UUID, index, PCI address, or the beginning of a UUID that no
+/// other has.
+pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, Unnamed> {
+    let text = text.trim();
+    let entries = || snapshot.devices.iter();
+    if let Some(entry) = snapshot.find(text) {
+        return Ok(entry);
+    }
+    let at_index = |entry: &&model::Entry| entry.device.index.as_deref() == Some(text);
+    if let Some(entry) = entries().find(at_index) {
+        return Ok(entry);
+    }
+    let pci = text.parse().or_else(|_| format!("0000:{text}").parse());
+    if let Ok(pci) = pci {
+        let is_card = |entry: &model::Entry| entry.device.card() == &entry.device.id;
+        let mut there = entries().filter(|entry| entry.device.pci == Some(pci));
+        if let Some(entry) = there.find(|entry| is_card(entry)) {
+            return Ok(entry);
+        }
+    }
+    let begins = |entry: &&model::Entry| {
+        let id = entry.device.id.as_str();
+        id.get(..text.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(text))
+    };
+    let found: Vec<&model::Entry> = entries().filter(begins).collect();
+    match found.as_slice() {
+        [entry] if !text.is_empty() => Ok(entry),
+        [] => Err(Unnamed::Nothing {
+            text: text.to_owned(),
+        }),
+        several => Err(Unnamed::Several {
+            text: text.to_owned(),
+            devices: several.iter().map(|e| e.device.id.to_string()).collect(),
+        }),
+    }
+}
+
+/// A device with its partitions.
+pub fn family(snapshot: &Snapshot, device: &DeviceId) -> Vec<DeviceId> {
+    let belongs =
+        |entry: &&model::Entry| entry.device.id == *device || entry.device.card() == device;
+    let entries = snapshot.devices.iter().filter(belongs);
+    entries.map(|entry| entry.device.id.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use model::{Device, Entry, Verdict};
+    use rstest::rstest;
+
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        let card = |id: &str, index: &str, pci: &str| Entry {
+            device: Device {
+                index: Some(index.to_owned()),
+                pci: Some(pci.parse().unwrap()),
+                ..Device::card_of("nvidia", id.to_owned(), "A100")
+            },
+            verdict: Verdict::default(),
+            telemetry: None,
+        };
+        Snapshot {
+            devices: vec![
+                card("GPU-1a2b", "1", "0000:3b:00.0"),
+                card("GPU-1a3c", "0", "0001:3b:00.0"),
+                card("GPU-9d", "12", "0000:af:00.0"),
+            ],
+            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        }
+    }
+
+    #[rstest]
+    #[case("GPU-1a3c", "GPU-1a3c")]
+    #[case(" 1 ", "GPU-1a2b")]
+    #[case("12", "GPU-9d")]
+    #[case("0000:3b:00.0", "GPU-1a2b")]
+    #[case("0001:3B:00.0", "GPU-1a3c")]
+    #[case("af:00.0", "GPU-9d")]
+    #[case("gpu-1A2", "GPU-1a2b")]
+    fn a_device_is_found_by_what_people_write(#[case] text: &str, #[case] id: &str) {
+        assert_eq!(find(&snapshot(), text).unwrap().device.id.as_str(), id);
+    }
+
+    #[rstest]
+    #[case("", "several")]
+    #[case("GPU-1a", "GPU-1a2b, GPU-1a3c")]
+    #[case("7", "no device is called `7`")]
+    #[case("0000:00:00.0", "no device")]
+    fn what_names_none_or_several_is_told(#[case] text: &str, #[case] said: &str) {
+        let error = find(&snapshot(), text).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

@@ -1,0 +1,29 @@
+//! The pages and actions of the control socket, as types: `/v1`, a product of its own. Programs that
+//! read the pages or send orders use these types; the agent and its commands use the same.
+//!
+//! A page may gain fields. A reader ignores the fields that it does not know.
+
+mod find;
+mod health;
+mod order;
+
+pub use self::{
+    find::{Unnamed, family, find},
+    health::{Health, Judged, Unsupported},
+    order::{Cordon, Done, Release, Uncordon},
+};
+
+/// The page with the devices: facts, verdicts and the newest samples.
+pub const DEVICES: &str = "/v1/devices";
+/// The page with the agent's own state.
+pub const STATUS: &str = "/v1/status";
+/// The page with verdicts and their history.
+pub const HEALTH: &str = "/v1/health";
+/// Takes a device out.
+pub const CORDON: &str = "/v1/cordon";
+/// Takes it back.
+pub const UNCORDON: &str = "/v1/uncordon";
+/// Gives devices up for a while.
+pub const RELEASE: &str = "/v1/release";
+/// Takes them back before that.
+pub const RESUME: &str = "/v1/resume";
