@@ -3,19 +3,27 @@
 //!
 //! A page may gain fields. A reader ignores the fields that it does not know.
 
+mod cdi;
 mod find;
 mod health;
 mod order;
+mod refusal;
+mod status;
 
 pub use self::{
+    cdi::{CdiEvidence, CdiFile, CdiLists, CdiStatus},
     find::{Unnamed, family, find},
     health::{Health, Judged, Unsupported},
     order::{Cordon, Done, Release, Uncordon},
+    refusal::Refusal,
+    status::{
+        ConfigStatus, HandoverNote, NotOffered, Phase, PoolNote, Resource, StateFile, Status,
+    },
 };
 
 /// The page with the devices: facts, verdicts and the newest samples.
 pub const DEVICES: &str = "/v1/devices";
-/// The page with the agent's own state.
+/// The page with the agent's own state ([`Status`]).
 pub const STATUS: &str = "/v1/status";
 /// The page with verdicts and their history.
 pub const HEALTH: &str = "/v1/health";
@@ -27,3 +35,14 @@ pub const UNCORDON: &str = "/v1/uncordon";
 pub const RELEASE: &str = "/v1/release";
 /// Takes them back before that.
 pub const RESUME: &str = "/v1/resume";
+
+/// The text that a page has for an enum's value: that of its own serialisation, so that it is
+/// written down once. Empty for what is not a plain word.
+///
+/// ```
+/// assert_eq!(api::word(model::Tier::Working), "working");
+/// ```
+pub fn word(value: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -43,14 +43,13 @@ pub struct Draft {
 }
 
 /// How it goes with the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keeping {
     /// The file; none if nothing is kept.
     pub file: Option<PathBuf>,
     /// Why it could not be read, or not be written.
     pub problem: Option<String>,
     /// The newest draft that somebody tried to write; none while the file was not read.
-    #[serde(skip)]
     tried: Option<u64>,
 }
 

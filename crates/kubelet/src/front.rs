@@ -16,6 +16,7 @@ mod wait;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use api::Phase;
 use host::watch::Events;
 use model::ResourceName;
 use pool::{Offer, Offers};
@@ -36,7 +37,7 @@ use self::{
 use crate::{
     pod_resources::Client,
     socket::Names,
-    status::{Phase, Row, Status},
+    status::{Row, Status},
 };
 
 /// How long the whole front end may take to end.

@@ -10,7 +10,4 @@ pub mod pod_resources;
 mod socket;
 pub mod status;
 
-pub use self::{
-    socket::FOLDER_LIMIT,
-    status::{Phase, Resource, Status},
-};
+pub use self::{socket::FOLDER_LIMIT, status::Status};

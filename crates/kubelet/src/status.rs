@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use api::{Phase, Resource};
 use jiff::Timestamp;
 use model::ResourceName;
 use pool::Offers;
@@ -17,61 +18,6 @@ use crate::front::Served;
 pub struct Status {
     /// Every resource that is offered, or was until a short while ago, sorted by name.
     pub resources: Vec<Resource>,
-}
-
-/// One resource and what the kubelet knows of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Resource {
-    /// Its name.
-    pub resource: ResourceName,
-    /// Where the registration stands.
-    pub phase: Phase,
-    /// The same for a person, with the reason.
-    pub message: String,
-    /// The socket on which the kubelet is served, while there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub socket: Option<String>,
-    /// When the phase began.
-    #[schemars(with = "String")]
-    pub since: Timestamp,
-    /// How often the kubelet accepted a registration of this process.
-    pub registrations: u64,
-    /// How many units are on offer.
-    pub units: usize,
-    /// How many of them may be handed out.
-    pub healthy: usize,
-    /// Why the newest list is kept from the kubelet, when it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
-}
-
-/// Where a registration stands.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-pub enum Phase {
-    /// There is no kubelet to register with.
-    #[default]
-    WaitingForKubelet,
-    /// The kubelet is being asked.
-    Registering,
-    /// The kubelet holds our stream open.
-    Registered,
-    /// The kubelet said no.
-    Refused,
-    /// It did not come to an answer.
-    Failed,
 }
 
 /// The right to write one row of a [`Status`].
@@ -106,24 +52,6 @@ impl Status {
                 at
             });
         &mut self.resources[at]
-    }
-}
-
-// === impl Resource ===
-
-impl Resource {
-    fn new(resource: ResourceName) -> Self {
-        Self {
-            resource,
-            phase: Phase::default(),
-            message: String::new(),
-            socket: None,
-            since: Timestamp::now(),
-            registrations: 0,
-            units: 0,
-            healthy: 0,
-            withheld: None,
-        }
     }
 }
 

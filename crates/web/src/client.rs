@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use api::Refusal;
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Method, Request, StatusCode,
@@ -16,8 +17,6 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use tokio::{net::UnixStream, time::timeout};
-
-use crate::control::Refusal;
 
 /// How long an agent on the same machine may take to show a page.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@
 
 use std::{future::IntoFuture, path::Path, pin::Pin, sync::Arc, time::Duration};
 
+use api::Refusal;
 use axum::{
     Router,
     body::Bytes,
@@ -42,19 +43,6 @@ pub struct Pages {
     actions: Vec<(&'static str, Act)>,
 }
 
-/// Why an action is not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Refusal {
-    /// What is wrong, for a person.
-    pub error: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub remedy: String,
-    /// The HTTP status that says so to a program.
-    #[serde(skip)]
-    pub status: u16,
-}
-
 // === impl Pages ===
 
 impl Pages {
@@ -77,7 +65,7 @@ impl Pages {
         let act = move |body: Bytes| -> Acting {
             match serde_json::from_slice(&body) {
                 Ok(request) => Box::pin(act(request)),
-                Err(error) => Box::pin(std::future::ready(Err(Refusal::unread(&error)))),
+                Err(error) => Box::pin(std::future::ready(Err(unread(&error)))),
             }
         };
         self.actions.push((path, Arc::new(act)));
@@ -109,32 +97,6 @@ impl Pages {
                 (StatusCode::METHOD_NOT_ALLOWED, JSON, wrong)
             })
             .fallback(move || async move { (StatusCode::NOT_FOUND, JSON, missing) })
-    }
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    /// The request is wrong in itself.
-    pub fn wrong(error: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            error: error.into(),
-            remedy: remedy.into(),
-            status: StatusCode::BAD_REQUEST.as_u16(),
-        }
-    }
-
-    /// Something stands in the way.
-    pub fn hindered(error: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::CONFLICT.as_u16(),
-            ..Self::wrong(error, remedy)
-        }
-    }
-
-    fn unread(error: &serde_json::Error) -> Self {
-        let error = format!("the request cannot be read: {error}");
-        Self::wrong(error, "send JSON as docs/health.md shows it")
     }
 }
 
@@ -202,6 +164,11 @@ fn page(render: &Render) -> Response {
             (StatusCode::INTERNAL_SERVER_ERROR, JSON, text).into_response()
         }
     }
+}
+
+fn unread(error: &serde_json::Error) -> Refusal {
+    let error = format!("the request cannot be read: {error}");
+    Refusal::wrong(error, "send JSON as docs/health.md shows it")
 }
 
 fn answer(done: Result<String, Refusal>) -> Response {

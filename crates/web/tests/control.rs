@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use api::Refusal;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use web::{
     client::{self, Error},
-    control::{Pages, Refusal, serve},
+    control::{Pages, serve},
 };
 
 const LIMIT: Duration = Duration::from_secs(10);

@@ -9,7 +9,6 @@ use std::{
 };
 
 use grant::cdi::{CLASSES, Spec, VENDOR};
-use serde::Serialize;
 
 use super::text;
 
@@ -42,7 +41,7 @@ pub(super) struct Outcome {
 }
 
 /// How a file is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatus {
     /// The class.
     pub class: &'static str,
@@ -51,7 +50,6 @@ pub struct FileStatus {
     /// How many names it has.
     pub names: usize,
     /// Why it is not as it should be.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 

@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 
 use config::{Cdi, RuntimeSupport};
-use serde::Serialize;
 
 use super::text;
 
@@ -26,7 +25,7 @@ const CONTAINERD_MORE: &str = "conf.d";
 const CONTAINERD_2: &str = "3";
 
 /// What is known of the container runtime.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Whether it is known to take CDI names and to read our folder.
     pub supported: bool,

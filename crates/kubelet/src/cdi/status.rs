@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
+use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
 use config::ListStrategy;
 use grant::Reason;
 use model::ResourceName;
-use serde::Serialize;
 
 use super::{Evidence, FileStatus};
 
 /// How it goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// The folder of the specs.
     pub dir: PathBuf,
@@ -29,7 +29,7 @@ pub struct Status {
 }
 
 /// How the runtime is told which devices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListStatus {
     /// Of which resource.
     pub resource: ResourceName,
@@ -64,6 +64,36 @@ impl Status {
         for list in self.lists.iter().filter(|list| !old.lists.contains(list)) {
             let (resource, lists) = (&list.resource, &list.strategies);
             tracing::info!(%resource, ?lists, why = list.why, "containers are told of devices");
+        }
+    }
+}
+
+impl From<&Status> for CdiStatus {
+    fn from(status: &Status) -> Self {
+        let file = |file: &FileStatus| CdiFile {
+            class: file.class.to_owned(),
+            path: file.path.clone(),
+            names: file.names,
+            problem: file.problem.clone(),
+        };
+        let lists = |lists: &ListStatus| CdiLists {
+            resource: lists.resource.clone(),
+            strategies: lists.strategies.iter().map(word).collect(),
+            reason: word(lists.reason),
+            why: lists.why.clone(),
+        };
+        let evidence = |evidence: &Evidence| CdiEvidence {
+            supported: evidence.supported,
+            reason: evidence.reason.clone(),
+        };
+        Self {
+            dir: status.dir.clone(),
+            files: status.files.iter().map(file).collect(),
+            containers: status.containers,
+            notes: status.notes.clone(),
+            runtime: evidence(&status.runtime),
+            kubelet: evidence(&status.kubelet),
+            lists: status.lists.iter().map(lists).collect(),
         }
     }
 }

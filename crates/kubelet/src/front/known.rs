@@ -3,12 +3,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use api::Phase;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{
-    pod_resources::Client,
-    status::{Phase, Status},
-};
+use crate::{pod_resources::Client, status::Status};
 
 /// An answer of the kubelet.
 #[derive(Clone, Debug)]

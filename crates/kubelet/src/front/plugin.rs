@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use api::Phase;
 use host::socket::Identity;
 use model::ResourceName;
 use tokio::{net::UnixStream, sync::watch, time::timeout};
@@ -22,10 +23,7 @@ use super::{
     register::{self, register},
     service::Served,
 };
-use crate::{
-    socket::Names,
-    status::{Phase, Row},
-};
+use crate::{socket::Names, status::Row};
 
 /// How long a kubelet gets to notice that our old stream ended, before it hears of a new socket;
 /// and to be gone, if it ended the stream because it ends itself: an attempt that a dying kubelet

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use api::Phase;
 use host::socket::{Bound, Identity};
 use tokio::{
     net::UnixStream,
@@ -21,7 +22,7 @@ use super::{
     service::Shared,
     wait::{changed, until},
 };
-use crate::{api::KUBELET_SOCKET, socket::TooLong, status::Phase};
+use crate::{api::KUBELET_SOCKET, socket::TooLong};
 
 /// The first pause after a kubelet.sock that does not accept: it is bound before it listens.
 const KNOCK: Duration = Duration::from_millis(5);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::Phase;
 use model::ResourceName;
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{Code, transport::Endpoint};
@@ -14,7 +15,6 @@ use crate::{
         },
     },
     socket,
-    status::Phase,
 };
 
 /// The most of a kubelet's message that is passed on.

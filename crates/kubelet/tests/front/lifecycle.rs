@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use kubelet::{
-    Phase,
-    front::{self, Settings},
-};
+use api::Phase;
+use kubelet::front::{self, Settings};
 use tokio::{
     io::AsyncReadExt,
     net::UnixStream,

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kubelet::{Phase, api::deviceplugin::Empty, front::Settings};
+use api::Phase;
+use kubelet::{api::deviceplugin::Empty, front::Settings};
 use pool::{Offer, Offers, UnitId};
 use tonic::{Code, Request};
 

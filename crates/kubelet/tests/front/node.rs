@@ -2,9 +2,10 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use api::{Phase, Resource};
 use jiff::Timestamp;
 use kubelet::{
-    Phase, Resource, Status,
+    Status,
     front::{self, Settings},
 };
 use model::{

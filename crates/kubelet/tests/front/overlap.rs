@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kubelet::{Phase, front::Settings};
+use api::Phase;
+use kubelet::front::Settings;
 use rstest::rstest;
 use sim::kubelet::{Breach, Era, Kubelet, Settings as Sim};
 

@@ -2,8 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
+use api::Phase;
 use host::watch::Events;
-use kubelet::{Phase, front::Settings};
+use kubelet::front::Settings;
 use rstest::rstest;
 use sim::kubelet::{Era, Kubelet, Pod, Settings as Sim};
 use tempfile::TempDir;

@@ -2,30 +2,21 @@
 
 use std::sync::Arc;
 
+use api::HandoverNote;
 use config::Pools;
-use model::{ResourceName, Snapshot};
+use model::Snapshot;
 use pool::{Aside, Note, Offers, Plan};
-use serde::Serialize;
 use tokio::sync::watch;
 
 /// What was made of the newest snapshot, apart from the offers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
     /// Devices that are not offered, each with its reason.
     pub(super) aside: Vec<Aside>,
     /// What else there is to know of the pools.
     pub(super) notes: Vec<Note>,
     /// What containers are not given, or in another way than asked for.
-    pub(super) handover: Vec<Handover>,
-}
-
-/// A sentence on what the containers of a resource are given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Handover {
-    pub(super) resource: ResourceName,
-    pub(super) text: String,
-    /// Whether they miss something that the config asks for.
-    pub(super) problem: bool,
+    pub(super) handover: Vec<HandoverNote>,
 }
 
 /// Makes offers of snapshots as the config wants them, until either ends.
@@ -58,7 +49,7 @@ impl Made {
     fn of(plan: Plan) -> Self {
         let sentences = plan.offers.iter().flat_map(|offer| {
             let notes = grant::notes(offer).into_iter();
-            notes.map(|grant::Note { text, problem }| Handover {
+            notes.map(|grant::Note { text, problem }| HandoverNote {
                 resource: offer.resource.clone(),
                 text,
                 problem,
@@ -86,9 +77,9 @@ impl Made {
                 false => tracing::info!(pool = note.pool, "{}", note.text),
             }
         }
-        let told = |new: &&Handover| !old.handover.contains(new);
+        let told = |new: &&HandoverNote| !old.handover.contains(new);
         for new in self.handover.iter().filter(told) {
-            let Handover { resource, text, .. } = new;
+            let HandoverNote { resource, text, .. } = new;
             match new.problem {
                 true => tracing::warn!(%resource, "{text}"),
                 false => tracing::info!(%resource, "{text}"),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use api::{Cordon, Done, Health, Judged, Release, Uncordon, Unsupported};
+use api::{Cordon, Done, Health, Judged, Refusal, Release, Uncordon, Unsupported};
 use inventory::{Outlets, Request, What};
 use model::{Device, DeviceId, Snapshot};
 use probe::supervisor::Which;
@@ -10,7 +10,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
 };
-use web::control::{Pages, Refusal};
+use web::control::Pages;
 
 use super::release::{self, CLOSED_WITHIN};
 

@@ -125,14 +125,14 @@ impl Parts {
                     "the new config is not used; the last good one stays at work"
                 );
                 self.wires
-                    .status
-                    .send_modify(|s| s.config.problem = Some(problem));
+                    .loaded
+                    .send_modify(|config| config.problem = Some(problem));
                 return;
             }
         };
-        self.wires.status.send_modify(|status| {
-            status.config.problem = None;
-            status.config.loaded = Timestamp::now();
+        self.wires.loaded.send_modify(|config| {
+            config.problem = None;
+            config.loaded = Timestamp::now();
         });
         let old = std::mem::replace(&mut self.config, new);
         let mut changed = Vec::new();

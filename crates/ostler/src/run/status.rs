@@ -2,61 +2,69 @@
 
 use std::path::PathBuf;
 
+use api::{CdiStatus, ConfigStatus, NotOffered, PoolNote, Resource, StateFile, Status, word};
 use inventory::Keeping;
 use jiff::Timestamp;
-use kubelet::Resource;
-use serde::Serialize;
+use pool::{Aside, Note};
 
 use super::offers::Made;
 
-/// What `/v1/status` says.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Status {
-    pub(super) version: &'static str,
-    pub(super) pid: u32,
-    pub(super) started: Timestamp,
-    pub(super) config: ConfigStatus,
-    /// One row for each resource, filled in when it is asked for.
-    pub(super) resources: Vec<Resource>,
-    /// What is not offered and why, and the like; filled in when it is asked for.
-    #[serde(flatten)]
-    pub(super) offers: Made,
-    /// How it goes with CDI specs; filled in when it is asked for.
-    pub(super) cdi: kubelet::cdi::Status,
-    /// How it goes with the state file; filled in when it is asked for.
-    pub(super) state: Keeping,
+/// The parts of [`Status`] that others publish, at the moment when the page is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Published<'a> {
+    pub(super) config: &'a ConfigStatus,
+    pub(super) resources: &'a [Resource],
+    pub(super) made: &'a Made,
+    pub(super) cdi: &'a kubelet::cdi::Status,
+    pub(super) keeping: &'a Keeping,
 }
 
-/// Which config is at work.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct ConfigStatus {
-    /// The file, if there is one.
-    pub(super) file: Option<PathBuf>,
-    /// When the config at work was read.
-    pub(super) loaded: Timestamp,
-    /// Why the newest one is not at work.
-    pub(super) problem: Option<String>,
+/// The state of the config of an agent that starts now.
+pub(super) fn fresh_config(file: Option<PathBuf>) -> ConfigStatus {
+    ConfigStatus {
+        file,
+        loaded: Timestamp::now(),
+        problem: None,
+    }
 }
 
-// === impl Status ===
+// === impl Published ===
 
-impl Status {
-    /// The state of an agent that starts now.
-    pub(super) fn new(file: Option<PathBuf>) -> Self {
-        let now = Timestamp::now();
-        Self {
-            version: env!("CARGO_PKG_VERSION"),
+impl Published<'_> {
+    /// The page, for an agent that started then.
+    pub(super) fn page(&self, started: Timestamp) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            started: now,
-            config: ConfigStatus {
-                file,
-                loaded: now,
-                problem: None,
+            started,
+            config: self.config.clone(),
+            resources: self.resources.to_vec(),
+            aside: self.made.aside.iter().map(not_offered).collect(),
+            notes: self.made.notes.iter().map(pool_note).collect(),
+            handover: self.made.handover.clone(),
+            cdi: CdiStatus::from(self.cdi),
+            state: StateFile {
+                file: self.keeping.file.clone(),
+                problem: self.keeping.problem.clone(),
             },
-            resources: Vec::new(),
-            offers: Made::default(),
-            cdi: kubelet::cdi::Status::default(),
-            state: Keeping::default(),
         }
+    }
+}
+
+fn not_offered(aside: &Aside) -> NotOffered {
+    NotOffered {
+        device: aside.device.clone(),
+        pool: aside.pool.clone(),
+        kind: word(aside.kind),
+        reason: aside.reason.clone(),
+    }
+}
+
+fn pool_note(note: &Note) -> PoolNote {
+    PoolNote {
+        pool: note.pool.clone(),
+        resource: note.resource.clone(),
+        kind: word(note.kind),
+        text: note.text.clone(),
     }
 }

@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use api::ConfigStatus;
 use config::{Config, Pools};
 use inventory::{Inlets, Outlets, Request, Rules};
+use jiff::Timestamp;
 use model::Snapshot;
 use pool::Offers;
 use probe::{
@@ -25,7 +27,7 @@ use super::{
     parts::Part,
     prestart::Steward,
     probe::own_probe,
-    status::Status,
+    status::{self, Published},
 };
 use crate::reap;
 
@@ -51,7 +53,9 @@ pub(super) struct Wires {
     /// What became of every device.
     made: watch::Sender<Made>,
     kubelet: watch::Sender<kubelet::Status>,
-    pub(super) status: watch::Sender<Status>,
+    /// The config at work.
+    pub(super) loaded: watch::Sender<ConfigStatus>,
+    started: Timestamp,
     children: Children,
     /// The arguments that make a probe log as the agent does.
     log: Vec<String>,
@@ -85,7 +89,8 @@ impl Wires {
             caller: watch::Sender::default(),
             made: watch::Sender::default(),
             kubelet: watch::Sender::default(),
-            status: watch::Sender::new(Status::new(source.file().map(Path::to_owned))),
+            loaded: watch::Sender::new(status::fresh_config(source.file().map(Path::to_owned))),
+            started: Timestamp::now(),
             children: Children::default(),
             log: source.log.clone(),
         }
@@ -181,7 +186,8 @@ impl Wires {
     fn pages(self) -> Pages {
         let Self {
             snapshots,
-            status,
+            loaded,
+            started,
             kubelet,
             made,
             cdi,
@@ -196,12 +202,14 @@ impl Wires {
                 serde_json::to_string(&**snapshots.borrow())
             })
             .with(api::STATUS, move || {
-                let mut status = status.borrow().clone();
-                status.resources.clone_from(&kubelet.borrow().resources);
-                status.offers.clone_from(&made.borrow());
-                status.cdi.clone_from(&cdi.borrow());
-                status.state.clone_from(&keeping.borrow());
-                serde_json::to_string(&status)
+                let published = Published {
+                    config: &loaded.borrow(),
+                    resources: &kubelet.borrow().resources,
+                    made: &made.borrow(),
+                    cdi: &cdi.borrow(),
+                    keeping: &keeping.borrow(),
+                };
+                serde_json::to_string(&published.page(started))
             })
     }
 }
