@@ -6,6 +6,7 @@
 
 mod inventory;
 mod known;
+pub mod release;
 mod request;
 mod rules;
 mod sight;

@@ -6,11 +6,8 @@
 
 mod init;
 mod offers;
-mod operator;
 mod parts;
-mod prestart;
 mod probe;
-mod release;
 mod status;
 mod watch;
 mod wires;

@@ -3,3 +3,6 @@
 
 pub mod client;
 pub mod control;
+mod operator;
+
+pub use self::operator::Operator;

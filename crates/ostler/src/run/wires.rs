@@ -12,20 +12,19 @@ use inventory::{Inlets, Outlets, Request, Rules};
 use jiff::Timestamp;
 use model::Snapshot;
 use pool::Offers;
+use prepare::Steward;
 use probe::{
     Update,
     supervisor::{self, Children, Orders},
 };
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use web::control::Pages;
+use web::{Operator, control::Pages};
 
 use super::{
     Source,
     offers::{self, Made},
-    operator::Operator,
     parts::Part,
-    prestart::Steward,
     probe::own_probe,
     status::{self, Published},
 };

@@ -1,15 +1,18 @@
 //! Resets cards before they are handed over: they are given up, reset, taken back and looked at,
 //! and the kubelet hears of none of it.
 
-use inventory::What;
+use inventory::{What, release};
 use jiff::Timestamp;
 use model::{CauseKind, Device, DeviceId};
 use pool::Offer;
 use probe::supervisor::{Orders, Which};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Steward, Taken, command::Call, computes, soon};
-use crate::run::release;
+use crate::{
+    Steward,
+    command::Call,
+    preparer::{Taken, computes, soon},
+};
 
 /// What resets cards where the config names no command; the addresses follow.
 const USUAL: [&str; 3] = ["nvidia-smi", "--gpu-reset", "-i"];

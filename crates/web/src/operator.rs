@@ -3,16 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{Cordon, Done, Health, Judged, Refusal, Release, Uncordon, Unsupported};
-use inventory::{Outlets, Request, What};
+use inventory::{
+    Outlets, Request, What,
+    release::{self, CLOSED_WITHIN},
+};
 use model::{Device, DeviceId, Snapshot};
 use probe::supervisor::Which;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
 };
-use web::control::Pages;
 
-use super::release::{self, CLOSED_WITHIN};
+use crate::control::Pages;
 
 /// How long a release lasts if nobody says.
 const USUAL: Duration = Duration::from_secs(600);
@@ -25,7 +27,7 @@ const REASON: usize = 1000;
 
 /// Who carries out what an operator asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Operator {
+pub struct Operator {
     outlets: Outlets,
     requests: mpsc::Sender<Request>,
 }
@@ -35,12 +37,13 @@ type Answer = Result<String, Refusal>;
 // === impl Operator ===
 
 impl Operator {
-    pub(super) fn new(outlets: Outlets, requests: mpsc::Sender<Request>) -> Self {
+    /// An operator's hand that reads what the inventory publishes and asks it for changes.
+    pub fn new(outlets: Outlets, requests: mpsc::Sender<Request>) -> Self {
         Self { outlets, requests }
     }
 
     /// Adds what can be asked for to the pages.
-    pub(super) fn add_to(self, pages: Pages) -> Pages {
+    pub fn add_to(self, pages: Pages) -> Pages {
         let act = |me: &Self| me.clone();
         let (show, cordon, uncordon) = (act(&self), act(&self), act(&self));
         let (release, resume) = (act(&self), act(&self));

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use inventory::Outlets;
 use jiff::Timestamp;
 use model::{Device, Snapshot};
 use probe::{Released, protocol::CardRef, supervisor::Which};
 use tokio::time::{Instant, timeout_at};
 
+use crate::Outlets;
+
 /// How long handles may take to be closed before somebody is told what hinders.
-pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
+pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
 
 /// How the probe calls the card of a device; `None` for one without PCI address and index.
-pub(super) fn card(device: &Device) -> Option<CardRef> {
+pub fn card(device: &Device) -> Option<CardRef> {
     let index = device.index.as_deref();
     let index = index.and_then(|index| index.split(':').next()?.parse().ok());
     device.pci.map(CardRef::Pci).or(index.map(CardRef::Index))
@@ -20,7 +21,7 @@ pub(super) fn card(device: &Device) -> Option<CardRef> {
 
 /// Waits until every driver handle is closed to what was given up until those times; if that took
 /// too long, the calls that hinder it, for a person.
-pub(super) async fn closed(
+pub async fn closed(
     outlets: &Outlets,
     given: &[(Which, Timestamp)],
     limit: Instant,

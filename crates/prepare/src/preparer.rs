@@ -1,9 +1,6 @@
 //! What is done with exclusive devices before a container starts on them: nobody else may be at
 //! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
 
-mod command;
-mod reset;
-
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
@@ -17,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-use self::command::Call;
+use crate::command::{self, Call};
 
 /// Memory that a driver may have in use on a device where nobody works.
 const IDLE_BYTES: u64 = 512 << 20;
@@ -28,23 +25,23 @@ const STEP: Duration = Duration::from_secs(1);
 
 /// Who sees to it that devices are free.
 #[derive(Clone, Debug)]
-pub(super) struct Steward {
-    outlets: Outlets,
-    requests: mpsc::Sender<Request>,
-    children: Children,
+pub struct Steward {
+    pub(super) outlets: Outlets,
+    pub(super) requests: mpsc::Sender<Request>,
+    pub(super) children: Children,
 }
 
 /// A device that is not free, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Taken {
-    device: DeviceId,
-    why: String,
+pub(super) struct Taken {
+    pub(super) device: DeviceId,
+    pub(super) why: String,
 }
 
 // === impl Taken ===
 
 impl Taken {
-    fn new(device: &Device, why: impl Into<String>) -> Self {
+    pub(super) fn new(device: &Device, why: impl Into<String>) -> Self {
         Self {
             device: device.id.clone(),
             why: why.into(),
@@ -55,11 +52,9 @@ impl Taken {
 // === impl Steward ===
 
 impl Steward {
-    pub(super) fn new(
-        outlets: Outlets,
-        requests: mpsc::Sender<Request>,
-        children: Children,
-    ) -> Self {
+    /// A preparer that reads what the inventory publishes, asks it for changes, and notes the
+    /// processes that it starts.
+    pub fn new(outlets: Outlets, requests: mpsc::Sender<Request>, children: Children) -> Self {
         Self {
             outlets,
             requests,
@@ -97,7 +92,7 @@ impl Steward {
     }
 
     /// Runs the user's command for one device after another.
-    async fn command(
+    pub(super) async fn command(
         &self,
         offer: &Offer,
         devices: &[&Device],
@@ -140,7 +135,7 @@ impl Steward {
     }
 
     /// Orders a look, and waits until it has come for every device; whether it came until then.
-    async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
+    pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
         let asked = Instant::now();
         let mut samples = self.outlets.samples.subscribe();
         self.outlets.orders.refresh();
@@ -152,7 +147,7 @@ impl Steward {
     }
 
     /// Who is on the devices according to the last look.
-    fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
+    pub(super) fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
         let samples = self.outlets.samples.borrow();
         let taken = ids.iter().find_map(|id| {
             let (_, telemetry) = samples.get(id)?;
@@ -201,7 +196,7 @@ impl Prepare for Steward {
 }
 
 /// When a look that was ordered now should have come.
-fn soon(deadline: Instant) -> Instant {
+pub(super) fn soon(deadline: Instant) -> Instant {
     deadline.min(Instant::now() + FRESH_WITHIN)
 }
 
@@ -221,7 +216,7 @@ fn occupant(telemetry: &Telemetry) -> Option<String> {
 }
 
 /// The processes that compute on a device.
-fn computes(telemetry: &Telemetry) -> Option<String> {
+pub(super) fn computes(telemetry: &Telemetry) -> Option<String> {
     let processes = telemetry.processes.iter().flatten();
     let named: Vec<String> = processes
         .map(|process| {
