@@ -12,9 +12,7 @@ use std::{
 
 use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{
-    Backend, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Transition, Verdict,
-};
+use model::{Backend, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Verdict};
 use probe::{
     Sighting, Update,
     protocol::{self, Checkup, EventKind, Sample},
@@ -22,7 +20,7 @@ use probe::{
 
 pub(super) use self::restore::ALL;
 use self::restore::Waiting;
-use crate::{Details, Rules, What, known::Known, sight::sight, tell};
+use crate::{Change, Details, Rules, known::Known, sight::sight, tell};
 
 /// The most events that wait for their device.
 const EARLY: usize = 64;
@@ -92,31 +90,31 @@ impl Inventory {
     }
 
     /// Does what was asked for.
-    pub(super) fn obey(&mut self, what: &What, now: Now) {
+    pub(super) fn obey(&mut self, what: &Change, now: Now) {
         self.dirty = true;
         match what {
-            What::Cordon { devices, reason } => {
+            Change::Cordon { devices, reason } => {
                 for known in devices.iter().filter_map(|id| self.known.get(id)) {
                     tracing::info!(device = %known.device.id, reason, "cordoned by an operator");
                 }
                 self.each(devices, |known, _| known.record.cordon(reason, now));
             }
-            What::Uncordon { devices } => {
+            Change::Uncordon { devices } => {
                 self.vouched.extend(devices.iter().cloned());
                 self.each(devices, |known, _| {
                     tracing::info!(device = %known.device.id, "uncordoned by an operator");
                     known.record.uncordon();
                 });
             }
-            What::Reset { devices } => {
+            Change::Reset { devices } => {
                 self.each(devices, |known, _| known.record.was_reset());
             }
-            What::Residue { device, evidence } => {
+            Change::Residue { device, evidence } => {
                 self.each(std::slice::from_ref(device), |known, policy| {
                     known.record.residue(evidence, policy, now);
                 });
             }
-            What::Clean { device } => {
+            Change::Clean { device } => {
                 self.each(std::slice::from_ref(device), |known, _| {
                     known.record.clean()
                 });
@@ -132,11 +130,10 @@ impl Inventory {
         }
     }
 
-    /// The snapshot at this moment and what changed of verdicts, if it says anything new.
-    pub(super) fn changed(&mut self, now: Now) -> Option<(Arc<Snapshot>, Vec<Transition>)> {
+    /// The snapshot at this moment, if it says anything new. Changes of verdicts go into the history.
+    pub(super) fn changed(&mut self, now: Now) -> Option<Arc<Snapshot>> {
         self.forget(now);
         let verdicts = self.verdicts(now);
-        let mut transitions = Vec::new();
         let mut devices = Vec::new();
         for (known, verdict) in self.known.values_mut().zip(verdicts) {
             self.dirty |= known.record.take_unsaved();
@@ -144,8 +141,8 @@ impl Inventory {
             let id = &known.device.id;
             if let Some(transition) = compare(before.as_ref(), &verdict, id, now.wall) {
                 tell::transition(&transition, &verdict, known.device.pci);
-                self.history.push(transition.clone());
-                transitions.push(transition);
+                self.history.push(transition);
+                self.dirty = true;
             }
             devices.push(Entry {
                 device: known.device.clone(),
@@ -153,7 +150,6 @@ impl Inventory {
                 telemetry: known.telemetry.clone(),
             });
         }
-        self.dirty |= !transitions.is_empty();
         let backends: Vec<Backend> = self.backends.values().cloned().collect();
         if devices == self.last.devices && backends == self.last.backends {
             return None;
@@ -166,7 +162,7 @@ impl Inventory {
         });
         tell::backends(&self.last, &snapshot);
         self.last = Arc::clone(&snapshot);
-        Some((snapshot, transitions))
+        Some(snapshot)
     }
 
     /// The verdict of each device, in their order.

@@ -6,17 +6,19 @@
 
 mod inventory;
 mod known;
+mod publish;
 pub mod release;
 mod request;
 mod rules;
 mod sight;
 mod state;
+mod task;
 mod tell;
-mod work;
 
 pub use self::{
-    request::{Details, Request, Samples, What, ask},
+    publish::{Published, Readers},
+    request::{Change, Details, Request, Requests, Samples},
     rules::Rules,
     state::{Draft, Keeping, State, keep},
-    work::{Inlets, Outlets, run},
+    task::{Inputs, run},
 };

@@ -7,7 +7,7 @@ use model::{Device, Snapshot};
 use probe::{Released, protocol::CardRef, supervisor::Which};
 use tokio::time::{Instant, timeout_at};
 
-use crate::Outlets;
+use crate::Readers;
 
 /// How long handles may take to be closed before somebody is told what hinders.
 pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
@@ -22,11 +22,11 @@ pub fn card(device: &Device) -> Option<CardRef> {
 /// Waits until every driver handle is closed to what was given up until those times; if that took
 /// too long, the calls that hinder it, for a person.
 pub async fn closed(
-    outlets: &Outlets,
+    readers: &Readers,
     given: &[(Which, Timestamp)],
     limit: Instant,
 ) -> Result<(), String> {
-    let mut released = outlets.released.subscribe();
+    let mut released = readers.released.clone();
     let closed = released.wait_for(|released| {
         let one = |(which, until): &(Which, Timestamp)| {
             let mut backends = released.values();
@@ -36,7 +36,7 @@ pub async fn closed(
     });
     match timeout_at(limit, closed).await {
         Ok(_) => Ok(()),
-        Err(_) => Err(hindrance(&outlets.snapshots.borrow())),
+        Err(_) => Err(hindrance(&readers.snapshots.borrow())),
     }
 }
 

@@ -9,18 +9,25 @@ use tokio::{
     time::Instant,
 };
 
+/// Number of requests that may wait.
+const QUEUE: usize = 16;
+
+/// The right to ask the inventory for a change.
+#[derive(Clone, Debug)]
+pub struct Requests(mpsc::Sender<Request>);
+
 /// A request, and whom to tell when what it changed is published.
 #[derive(Debug)]
 pub struct Request {
     /// The change that is asked for.
-    pub what: What,
+    pub change: Change,
     /// Told when the change is published.
     pub done: oneshot::Sender<()>,
 }
 
-/// What is asked for.
+/// A change that others ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Change {
     /// Take devices out.
     Cordon {
         /// The devices.
@@ -64,11 +71,21 @@ pub struct Details {
 /// The newest sample of each device, and when it came.
 pub type Samples = BTreeMap<DeviceId, (Instant, Telemetry)>;
 
-/// Asks, and waits until what it changed is published.
-pub async fn ask(requests: &mpsc::Sender<Request>, what: What) {
-    let (done, told) = oneshot::channel();
-    // An inventory that is gone is being started again; nothing is changed then.
-    if requests.send(Request { what, done }).await.is_ok() {
-        let _ = told.await;
+// === impl Requests ===
+
+impl Requests {
+    /// A queue for requests: the end that asks, and the one that the inventory reads.
+    pub fn channel() -> (Self, mpsc::Receiver<Request>) {
+        let (sender, queue) = mpsc::channel(QUEUE);
+        (Self(sender), queue)
+    }
+
+    /// Asks for a change, and waits until it is published.
+    pub async fn ask(&self, change: Change) {
+        let (done, told) = oneshot::channel();
+        // An inventory that is gone is being started again; nothing is changed then.
+        if self.0.send(Request { change, done }).await.is_ok() {
+            let _ = told.await;
+        }
     }
 }

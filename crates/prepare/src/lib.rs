@@ -6,4 +6,4 @@ mod command;
 mod preparer;
 mod reset;
 
-pub use self::preparer::Steward;
+pub use self::preparer::Preparer;

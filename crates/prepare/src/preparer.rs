@@ -4,15 +4,12 @@
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
-use inventory::{Outlets, Request, Samples, What};
+use inventory::{Change, Readers, Requests, Samples};
 use kubelet::front::{Prepare, Preparing};
 use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
 use pool::Offer;
-use probe::supervisor::Children;
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until, timeout_at},
-};
+use probe::supervisor::{Children, Orders};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::command::{self, Call};
 
@@ -23,11 +20,12 @@ const FRESH_WITHIN: Duration = Duration::from_secs(5);
 /// The time between two looks while a start waits.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Who sees to it that devices are free.
+/// Prepares devices before a container starts on them.
 #[derive(Clone, Debug)]
-pub struct Steward {
-    pub(super) outlets: Outlets,
-    pub(super) requests: mpsc::Sender<Request>,
+pub struct Preparer {
+    pub(super) readers: Readers,
+    pub(super) requests: Requests,
+    pub(super) orders: Orders,
     pub(super) children: Children,
 }
 
@@ -49,15 +47,16 @@ impl Taken {
     }
 }
 
-// === impl Steward ===
+// === impl Preparer ===
 
-impl Steward {
-    /// A preparer that reads what the inventory publishes, asks it for changes, and notes the
-    /// processes that it starts.
-    pub fn new(outlets: Outlets, requests: mpsc::Sender<Request>, children: Children) -> Self {
+impl Preparer {
+    /// A preparer that reads what the inventory publishes, asks it for changes, gives orders to the
+    /// supervisor, and notes the processes that it starts.
+    pub fn new(readers: Readers, requests: Requests, orders: Orders, children: Children) -> Self {
         Self {
-            outlets,
+            readers,
             requests,
+            orders,
             children,
         }
     }
@@ -137,8 +136,8 @@ impl Steward {
     /// Orders a look, and waits until it has come for every device; whether it came until then.
     pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
         let asked = Instant::now();
-        let mut samples = self.outlets.samples.subscribe();
-        self.outlets.orders.refresh();
+        let mut samples = self.readers.samples.clone();
+        self.orders.refresh();
         let is_fresh = |samples: &Samples| {
             let newer = |id| samples.get(id).is_some_and(|(at, _)| *at > asked);
             ids.iter().all(newer)
@@ -148,7 +147,7 @@ impl Steward {
 
     /// Who is on the devices according to the last look.
     pub(super) fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
-        let samples = self.outlets.samples.borrow();
+        let samples = self.readers.samples.borrow();
         let taken = ids.iter().find_map(|id| {
             let (_, telemetry) = samples.get(id)?;
             let why = occupant(telemetry)?;
@@ -162,11 +161,11 @@ impl Steward {
     /// needs nothing more.
     async fn withhold(&self, device: &DeviceId, why: &str) {
         if !self.is(device, |verdict| verdict.state >= State::Unhealthy) {
-            let what = What::Residue {
+            let change = Change::Residue {
                 device: device.clone(),
                 evidence: why.to_owned(),
             };
-            inventory::ask(&self.requests, what).await;
+            self.requests.ask(change).await;
         }
     }
 
@@ -176,20 +175,20 @@ impl Steward {
             causes.any(|cause| cause.kind == CauseKind::Residue)
         };
         for id in ids.iter().filter(|id| self.is(id, withheld)) {
-            let what = What::Clean { device: id.clone() };
-            inventory::ask(&self.requests, what).await;
+            let change = Change::Clean { device: id.clone() };
+            self.requests.ask(change).await;
         }
     }
 
     /// Whether that holds of what is held of a device.
     fn is(&self, device: &DeviceId, so: impl Fn(&Verdict) -> bool) -> bool {
-        let snapshot = self.outlets.snapshots.borrow();
+        let snapshot = self.readers.snapshots.borrow();
         let entry = snapshot.find(device.as_str());
         entry.is_some_and(|entry| so(&entry.verdict))
     }
 }
 
-impl Prepare for Steward {
+impl Prepare for Preparer {
     fn prepare(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing {
         Box::pin(self.clone().see_to(offer, devices))
     }

@@ -1,7 +1,7 @@
 //! Resets cards before they are handed over: they are given up, reset, taken back and looked at,
 //! and the kubelet hears of none of it.
 
-use inventory::{What, release};
+use inventory::{Change, release};
 use jiff::Timestamp;
 use model::{CauseKind, Device, DeviceId};
 use pool::Offer;
@@ -9,7 +9,7 @@ use probe::supervisor::{Orders, Which};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    Steward,
+    Preparer,
     command::Call,
     preparer::{Taken, computes, soon},
 };
@@ -27,9 +27,9 @@ struct Lent {
     cards: Vec<(Which, Timestamp)>,
 }
 
-// === impl Steward ===
+// === impl Preparer ===
 
-impl Steward {
+impl Preparer {
     /// Resets the devices and waits until they are back, if nobody computes on them; what stands
     /// in the way.
     pub(super) async fn reset(
@@ -49,7 +49,7 @@ impl Steward {
         }
         let lent = self.lend(&cards, deadline)?;
         let limit = deadline.min(Instant::now() + release::CLOSED_WITHIN);
-        let closed = release::closed(&self.outlets, &lent.cards, limit).await;
+        let closed = release::closed(&self.readers, &lent.cards, limit).await;
         closed.map_err(|calls| {
             let why = format!(
                 "it cannot be reset: after {:?} a probe process still holds driver handles{calls}",
@@ -69,7 +69,7 @@ impl Steward {
         }
         let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
         let devices = ids.clone();
-        inventory::ask(&self.requests, What::Reset { devices }).await;
+        self.requests.ask(Change::Reset { devices }).await;
         drop(lent);
         self.back(&ids, deadline).await?;
         self.free(&ids)
@@ -81,7 +81,7 @@ impl Steward {
     async fn idle(&self, devices: &[&Device], deadline: Instant) -> Result<bool, Taken> {
         let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
         let fresh = self.fresh(&ids, soon(deadline)).await;
-        let samples = self.outlets.samples.borrow();
+        let samples = self.readers.samples.borrow();
         for device in devices {
             let telemetry = samples.get(&device.id).map(|(_, telemetry)| telemetry);
             if let Some(why) = telemetry.and_then(computes) {
@@ -98,7 +98,7 @@ impl Steward {
                 let why = "it cannot be reset: it has neither a PCI address nor an index";
                 Taken::new(device, why)
             })?;
-            match self.outlets.orders.holds(card) {
+            match self.orders.holds(card) {
                 true => Err(Taken::new(device, IN_HAND)),
                 false => Ok((*device, card)),
             }
@@ -108,7 +108,7 @@ impl Steward {
 
     /// Gives the cards up, all at once.
     fn lend(&self, cards: &[(&Device, Which)], deadline: Instant) -> Result<Lent, Taken> {
-        let orders = self.outlets.orders.clone();
+        let orders = self.orders.clone();
         let left = deadline.duration_since(Instant::now());
         let mut lent = Lent {
             orders,
@@ -145,8 +145,8 @@ impl Steward {
     /// the devices were taken back count.
     async fn back(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
         let since = Instant::now();
-        let mut snapshots = self.outlets.snapshots.subscribe();
-        let mut samples = self.outlets.samples.subscribe();
+        let mut snapshots = self.readers.snapshots.clone();
+        let mut samples = self.readers.samples.clone();
         loop {
             let missing = ids.iter().find_map(|id| self.absence(id, since));
             let Some(taken) = missing else {
@@ -168,8 +168,8 @@ impl Steward {
                 why: format!("it was reset, and {why}"),
             })
         };
-        let newest = self.outlets.samples.borrow().get(id).map(|(at, _)| *at);
-        let snapshot = self.outlets.snapshots.borrow();
+        let newest = self.readers.samples.borrow().get(id).map(|(at, _)| *at);
+        let snapshot = self.readers.snapshots.borrow();
         let Some(entry) = snapshot.find(id.as_str()) else {
             return taken("it is gone");
         };

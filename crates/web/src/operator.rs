@@ -4,15 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Cordon, Done, Health, Judged, Refusal, Release, Uncordon, Unsupported};
 use inventory::{
-    Outlets, Request, What,
+    Change, Readers, Requests,
     release::{self, CLOSED_WITHIN},
 };
 use model::{Device, DeviceId, Snapshot};
-use probe::supervisor::Which;
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
-};
+use probe::supervisor::{Orders, Which};
+use tokio::time::{Instant, timeout};
 
 use crate::control::Pages;
 
@@ -25,11 +22,12 @@ const KEPT_WITHIN: Duration = Duration::from_millis(1800);
 /// The longest reason, in bytes: it is kept for as long as the cordon is.
 const REASON: usize = 1000;
 
-/// Who carries out what an operator asks for.
+/// Carries out orders of an operator.
 #[derive(Clone, Debug)]
 pub struct Operator {
-    outlets: Outlets,
-    requests: mpsc::Sender<Request>,
+    readers: Readers,
+    requests: Requests,
+    orders: Orders,
 }
 
 type Answer = Result<String, Refusal>;
@@ -37,9 +35,13 @@ type Answer = Result<String, Refusal>;
 // === impl Operator ===
 
 impl Operator {
-    /// An operator's hand that reads what the inventory publishes and asks it for changes.
-    pub fn new(outlets: Outlets, requests: mpsc::Sender<Request>) -> Self {
-        Self { outlets, requests }
+    /// Reads what the inventory publishes, asks it for changes, and gives orders to the supervisor.
+    pub fn new(readers: Readers, requests: Requests, orders: Orders) -> Self {
+        Self {
+            readers,
+            requests,
+            orders,
+        }
     }
 
     /// Adds what can be asked for to the pages.
@@ -56,12 +58,12 @@ impl Operator {
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.outlets.snapshots.borrow())
+        Arc::clone(&self.readers.snapshots.borrow())
     }
 
     fn health(&self) -> Health {
         let snapshot = self.snapshot();
-        let details = Arc::clone(&self.outlets.details.borrow());
+        let details = Arc::clone(&self.readers.details.borrow());
         let judged = |entry: &model::Entry| {
             let device = &entry.device;
             let tiers = details.unsupported.get(&device.id);
@@ -94,12 +96,12 @@ impl Operator {
             return Err(Refusal::wrong(error, "say it in fewer words"));
         }
         let devices = api::family(&snapshot, &device);
-        let what = What::Cordon {
+        let change = Change::Cordon {
             // Its partitions are as well as the card.
             devices: vec![device.clone()],
             reason: order.reason,
         };
-        inventory::ask(&self.requests, what).await;
+        self.requests.ask(change).await;
         let done = Done::new(devices, format!("{device} is cordoned"));
         answer(done.kept(self.not_kept().await))
     }
@@ -108,10 +110,10 @@ impl Operator {
         let snapshot = self.snapshot();
         let device = find(&snapshot, &order.device)?;
         let devices = api::family(&snapshot, &device.id);
-        let what = What::Uncordon {
+        let change = Change::Uncordon {
             devices: devices.clone(),
         };
-        inventory::ask(&self.requests, what).await;
+        self.requests.ask(change).await;
         let now = self.snapshot();
         let verdict = now.find(device.id.as_str()).map(|entry| &entry.verdict);
         let message = match verdict.map(|verdict| (verdict.state, verdict.reason())) {
@@ -122,7 +124,7 @@ impl Operator {
         };
         let mut not_kept = self.not_kept().await;
         // Then no cordon is.
-        if self.outlets.keeping.borrow().file.is_none() {
+        if self.readers.keeping.borrow().file.is_none() {
             not_kept = None;
         }
         answer(Done::new(devices, message).kept(not_kept))
@@ -135,15 +137,15 @@ impl Operator {
             let error = "a release lasts from one second to 24 hours";
             return Err(Refusal::wrong(error, "say for how long, e.g. 10m"));
         }
-        if self.outlets.orders.lends(which) {
+        if self.orders.lends(which) {
             let name = if order.all { "a card" } else { &name };
             let error = format!("{name} is being reset before a container starts on it");
             return Err(Refusal::hindered(error, "ask again in some seconds"));
         }
-        let until = self.outlets.orders.release(which, time);
+        let until = self.orders.release(which, time);
         let limit = Instant::now() + CLOSED_WITHIN;
         let given_up = [(which, until)];
-        let closed = release::closed(&self.outlets, &given_up, limit);
+        let closed = release::closed(&self.readers, &given_up, limit);
         if let Err(calls) = closed.await {
             let error = format!(
                 "{name} is released, and after {CLOSED_WITHIN:?} a probe process still holds \
@@ -164,8 +166,8 @@ impl Operator {
     async fn resume(self, order: Release) -> Answer {
         let (which, devices, name) = self.which(&order)?;
         // A card that was released alone, too, would still not be looked at.
-        let all = which != Which::All && self.outlets.orders.holds(Which::All);
-        if all || !self.outlets.orders.resume(which) {
+        let all = which != Which::All && self.orders.holds(Which::All);
+        if all || !self.orders.resume(which) {
             return Err(match all {
                 true => Refusal::hindered("every card is released", "`ostler resume --all`"),
                 false => {
@@ -180,8 +182,8 @@ impl Operator {
     /// Waits for the disk to take what was published last, for a while; why it does not outlive
     /// the agent, if it does not.
     async fn not_kept(&self) -> Option<String> {
-        let mut keeping = self.outlets.keeping.subscribe();
-        let newest = || self.outlets.kept.borrow().number;
+        let mut keeping = self.readers.keeping.clone();
+        let newest = || self.readers.drafts.borrow().number;
         let settled = keeping.wait_for(|keeping| keeping.is_settled(newest()));
         match timeout(KEPT_WITHIN, settled).await {
             Ok(Ok(keeping)) => keeping.not_kept(),

@@ -5,7 +5,7 @@ mod late;
 mod ways_back;
 
 use config::Config;
-use model::{CallFailure, CauseKind, Device, Kind, State, StuckCall, Unreadable};
+use model::{CallFailure, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable};
 use probe::protocol::{CardRef, Event};
 
 use super::*;
@@ -106,6 +106,14 @@ fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
     entries
         .map(|e| format!("{} {}", e.device.id, e.verdict.state))
         .collect()
+}
+
+/// The next snapshot, and the changes of verdicts that it tells of.
+fn next_changes(inventory: &mut Inventory, now: Now) -> (Arc<Snapshot>, Vec<Transition>) {
+    let before = inventory.history.iter().count();
+    let snapshot = inventory.changed(now).unwrap();
+    let changes = inventory.history.iter().skip(before).cloned();
+    (snapshot, changes.collect())
 }
 
 #[test]
@@ -339,7 +347,7 @@ fn a_new_config_keeps_what_was_seen() {
 fn nothing_new_is_no_new_snapshot() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    assert_eq!(inventory.changed(at(0)).unwrap().0.generation, 1);
+    assert_eq!(inventory.changed(at(0)).unwrap().generation, 1);
     see(&mut inventory, sighting(vec![card(0)]), at(5));
     assert!(inventory.changed(at(5)).is_none());
 }

@@ -19,6 +19,7 @@ use super::{
     Draft, Keeping, State,
     read::{is_garbage, read},
 };
+use crate::Published;
 
 /// How long a write may take before it is told.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -88,12 +89,9 @@ impl Writer {
 
 /// Writes what is to be kept whenever it is another, until cancelled; the last of it in any case,
 /// if the disk takes it.
-pub async fn keep(
-    drafts: watch::Receiver<Draft>,
-    keeping: watch::Sender<Keeping>,
-    stop: CancellationToken,
-) {
-    keep_with(Writer::new(LIMIT), drafts, keeping, stop).await;
+pub async fn keep(published: Published, stop: CancellationToken) {
+    let drafts = published.drafts.subscribe();
+    keep_with(Writer::new(LIMIT), drafts, published.keeping, stop).await;
 }
 
 /// Does so with a writer.

@@ -1,11 +1,11 @@
 //! `ostler devices`: asks the agent; without one, looks itself and says so.
 
-use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use comfy_table::Table;
 use config::{Config, File};
-use inventory::{Inlets, Outlets, Rules};
+use inventory::{Inputs, Published, Requests, Rules};
 use model::{Entry, Kind, Phase, Snapshot};
 use probe::{
     Update,
@@ -95,17 +95,17 @@ impl Sight {
 pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<Snapshot> {
     // What an agent keeps is its own.
     config.health.state_file = None;
-    let outlets = Outlets::new(Orders::default());
-    let mut settings = own_probe(&config, Children::default(), outlets.orders.clone());
+    let (published, orders) = (Published::new(), Orders::default());
+    let mut settings = own_probe(&config, Children::default(), orders.clone());
     let flags = ["--no-events"].iter().chain(flags);
     let flags = flags.map(|flag| (*flag).to_owned());
     settings.program.args.extend(flags);
     let (seen, updates) = mpsc::channel(64);
     let stop = CancellationToken::new();
-    let latest = outlets.snapshots.subscribe();
+    let latest = published.readers().snapshots;
     let watching = supervisor::run(settings, seen, stop.clone());
     let looking = async {
-        let look = first_look(Rules::new(&config), updates, outlets, latest.clone());
+        let look = first_look(Rules::new(&config), updates, orders, published);
         let found = timeout(LOOK, look).await;
         stop.cancel();
         found.is_ok()
@@ -123,15 +123,17 @@ pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<S
 async fn first_look(
     rules: Rules,
     mut updates: mpsc::Receiver<Update>,
-    outlets: Outlets,
-    mut latest: watch::Receiver<Arc<Snapshot>>,
+    orders: Orders,
+    published: Published,
 ) {
     let (_unchanged, rules) = watch::channel(rules);
-    let (_silent, mut requests) = mpsc::channel(1);
-    let inlets = Inlets {
+    let (_silent, mut requests) = Requests::channel();
+    let mut latest = published.readers().snapshots;
+    let inputs = Inputs {
         rules,
         updates: &mut updates,
         requests: &mut requests,
+        orders,
         boot_id: String::new(),
     };
     let enough = latest.wait_for(|snapshot| {
@@ -147,7 +149,7 @@ async fn first_look(
         }
     });
     tokio::select! {
-        () = inventory::run(inlets, outlets) => {}
+        () = inventory::run(inputs, published) => {}
         _ = enough => {}
     }
 }

@@ -111,7 +111,7 @@ impl Parts {
 
     /// Waits until the driver is found not to start, where that is to end the agent; why.
     pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
-        init::failed(&self.config, self.wires.snapshots.subscribe())
+        init::failed(&self.config, self.wires.readers.snapshots.clone())
     }
 
     /// Takes over a new config: parts that it changes are ended, and start anew with it.

@@ -11,7 +11,7 @@ use super::offers::Made;
 
 /// The parts of [`Status`] that others publish, at the moment when the page is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Published<'a> {
+pub(super) struct StatusParts<'a> {
     pub(super) config: &'a ConfigStatus,
     pub(super) resources: &'a [Resource],
     pub(super) made: &'a Made,
@@ -28,9 +28,9 @@ pub(super) fn fresh_config(file: Option<PathBuf>) -> ConfigStatus {
     }
 }
 
-// === impl Published ===
+// === impl StatusParts ===
 
-impl Published<'_> {
+impl StatusParts<'_> {
     /// The page, for an agent that started then.
     pub(super) fn page(&self, started: Timestamp) -> Status {
         Status {

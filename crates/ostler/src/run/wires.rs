@@ -8,11 +8,10 @@ use std::{
 
 use api::ConfigStatus;
 use config::{Config, Pools};
-use inventory::{Inlets, Outlets, Request, Rules};
+use inventory::{Inputs, Published, Readers, Request, Requests, Rules};
 use jiff::Timestamp;
-use model::Snapshot;
 use pool::Offers;
-use prepare::Steward;
+use prepare::Preparer;
 use probe::{
     Update,
     supervisor::{self, Children, Orders},
@@ -26,7 +25,7 @@ use super::{
     offers::{self, Made},
     parts::Part,
     probe::own_probe,
-    status::{self, Published},
+    status::{self, StatusParts},
 };
 use crate::reap;
 
@@ -36,12 +35,14 @@ pub(super) struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
     pub(super) rules: watch::Sender<Rules>,
-    asked: mpsc::Sender<Request>,
+    asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
+    orders: Orders,
     pub(super) pools: watch::Sender<Pools>,
-    pub(super) snapshots: watch::Sender<Arc<Snapshot>>,
-    /// Everything that the inventory tells, snapshots among it.
-    known: Outlets,
+    /// The senders of the inventory's own tasks.
+    published: Published,
+    /// Everything that the inventory publishes.
+    pub(super) readers: Readers,
     /// Offers as they are made.
     drafts: watch::Sender<Offers>,
     /// Offers that the kubelet may have.
@@ -69,9 +70,9 @@ impl Wires {
     /// Channels with nothing in them.
     pub(super) fn new(config: &Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
-        let (asked, requests) = mpsc::channel(16);
+        let (asked, requests) = Requests::channel();
         let rules = watch::Sender::new(Rules::new(config));
-        let known = Outlets::new(Orders::default());
+        let published = Published::new();
         let pools = watch::Sender::new(config.pools.clone());
         Self {
             seen,
@@ -79,9 +80,10 @@ impl Wires {
             rules,
             asked,
             requests: Arc::new(Mutex::new(requests)),
+            orders: Orders::default(),
             pools,
-            snapshots: known.snapshots.clone(),
-            known,
+            readers: published.readers(),
+            published,
             drafts: watch::Sender::new(Offers::default()),
             offers: watch::Sender::new(Offers::default()),
             cdi: watch::Sender::default(),
@@ -102,12 +104,9 @@ impl Wires {
         match part {
             Part::Probe => wires.probe(&config, stop),
             Part::Inventory => wires.inventory(config, stop),
-            Part::Keeper => {
-                let Outlets { kept, keeping, .. } = wires.known;
-                Box::pin(inventory::keep(kept.subscribe(), keeping, stop))
-            }
+            Part::Keeper => Box::pin(inventory::keep(wires.published, stop)),
             Part::Offers => Box::pin(async move {
-                let snapshots = wires.snapshots.subscribe();
+                let snapshots = wires.readers.snapshots;
                 let pools = wires.pools.subscribe();
                 let work = offers::make(snapshots, pools, wires.drafts, wires.made);
                 let _ = stop.run_until_cancelled(work).await;
@@ -116,7 +115,7 @@ impl Wires {
                 let root = config.probe.host_root;
                 let settings = kubelet::cdi::Settings::new(config.cdi, root, config.kubelet.dir);
                 let wires = kubelet::cdi::Wires {
-                    snapshots: wires.snapshots.subscribe(),
+                    snapshots: wires.readers.snapshots,
                     pools: wires.pools.subscribe(),
                     drafts: wires.drafts.subscribe(),
                     caller: wires.caller.subscribe(),
@@ -129,8 +128,9 @@ impl Wires {
                 let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
                 settings.pod_resources = Some(config.kubelet.pod_resources_socket);
                 settings.register = config.kubelet.register;
-                let steward = Steward::new(wires.known, wires.asked, wires.children);
-                settings.prepare = Some(Arc::new(steward));
+                let preparer =
+                    Preparer::new(wires.readers, wires.asked, wires.orders, wires.children);
+                settings.prepare = Some(Arc::new(preparer));
                 settings.caller = wires.caller;
                 let offers = wires.offers.subscribe();
                 Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
@@ -148,7 +148,7 @@ impl Wires {
     }
 
     fn probe(self, config: &Config, stop: CancellationToken) -> Task {
-        let mut settings = own_probe(config, self.children, self.known.orders);
+        let mut settings = own_probe(config, self.children, self.orders);
         settings.program.args.extend(self.log);
         // A reload may ask for them: then they are known, and no device has to wait.
         let files = match needs_files(config) {
@@ -156,7 +156,7 @@ impl Wires {
             false => "--driver-files-later",
         };
         settings.program.args.push(files.to_owned());
-        let mut restored = self.known.restored.subscribe();
+        let mut restored = self.readers.restored;
         Box::pin(async move {
             // What an operator has in hand is not looked at, not even once.
             let ready = restored.wait_for(|restored| *restored);
@@ -170,13 +170,14 @@ impl Wires {
         Box::pin(async move {
             let mut updates = self.updates.lock().await;
             let mut requests = self.requests.lock().await;
-            let inlets = Inlets {
+            let inputs = Inputs {
                 rules: self.rules.subscribe(),
                 updates: &mut updates,
                 requests: &mut requests,
+                orders: self.orders,
                 boot_id: boot_id(config.probe.host_root),
             };
-            let work = inventory::run(inlets, self.known);
+            let work = inventory::run(inputs, self.published);
             let _ = stop.run_until_cancelled(work).await;
         })
     }
@@ -184,31 +185,29 @@ impl Wires {
     /// What commands can ask for. Read when asked for, from what is known already.
     fn pages(self) -> Pages {
         let Self {
-            snapshots,
-            loaded,
-            started,
-            kubelet,
-            made,
-            cdi,
-            known,
+            readers,
             asked,
+            orders,
+            started,
             ..
         } = self;
-        let keeping = known.keeping.clone();
-        Operator::new(known, asked)
+        let (loaded, made) = (self.loaded.subscribe(), self.made.subscribe());
+        let (kubelet, cdi) = (self.kubelet.subscribe(), self.cdi.subscribe());
+        let (snapshots, keeping) = (readers.snapshots.clone(), readers.keeping.clone());
+        Operator::new(readers, asked, orders)
             .add_to(Pages::default())
             .with(api::DEVICES, move || {
                 serde_json::to_string(&**snapshots.borrow())
             })
             .with(api::STATUS, move || {
-                let published = Published {
+                let parts = StatusParts {
                     config: &loaded.borrow(),
                     resources: &kubelet.borrow().resources,
                     made: &made.borrow(),
                     cdi: &cdi.borrow(),
                     keeping: &keeping.borrow(),
                 };
-                serde_json::to_string(&published.page(started))
+                serde_json::to_string(&parts.page(started))
             })
     }
 }

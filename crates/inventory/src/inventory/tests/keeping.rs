@@ -17,7 +17,7 @@ pub(super) fn left(inventory: &mut Inventory, now: Now) -> crate::State {
 }
 
 pub(super) fn cordon(inventory: &mut Inventory, device: &Device, now: Now) {
-    let what = What::Cordon {
+    let what = Change::Cordon {
         devices: vec![device.id.clone()],
         reason: String::new(),
     };
@@ -55,7 +55,7 @@ fn nothing_to_keep_is_no_file() {
 fn a_broken_card_is_broken_from_the_first_snapshot_on() {
     let mut next = restarted(&mut broken(), "this boot", at(2));
     see(&mut next, sighting(vec![card(0), card(1)]), at(3));
-    let (first, changes) = next.changed(at(3)).unwrap();
+    let (first, changes) = next_changes(&mut next, at(3));
     assert_eq!(first.devices[1].verdict.state, State::Unhealthy);
     assert_eq!(changes, [], "it is no news");
     assert_eq!(next.history.iter().count(), 1, "the history goes on");
@@ -65,7 +65,7 @@ fn a_broken_card_is_broken_from_the_first_snapshot_on() {
 fn a_start_of_the_node_ends_what_needed_a_reset_and_is_told() {
     let mut next = restarted(&mut broken(), "next boot", at(2));
     see(&mut next, sighting(vec![card(0), card(1)]), at(3));
-    let (_, changes) = next.changed(at(3)).unwrap();
+    let (_, changes) = next_changes(&mut next, at(3));
     assert_eq!(changes.len(), 1);
     assert_eq!(changes[0].to, State::Healthy);
 }

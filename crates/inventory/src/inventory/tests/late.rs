@@ -19,12 +19,12 @@ fn what_is_read_late_counts_where_nothing_newer_is_known() {
     see(&mut next, sighting(vec![card(0), card(1), card(2)]), at(10));
     let expected = ["GPU-0 Healthy", "GPU-1 Healthy", "GPU-2 Healthy"];
     assert_eq!(states(&mut next, at(10)), expected, "nobody knows better");
-    let uncordon = What::Uncordon {
+    let uncordon = Change::Uncordon {
         devices: vec![card(2).id],
     };
     next.obey(&uncordon, at(11));
     next.restore(late, at(12));
-    let (_, changes) = next.changed(at(12)).unwrap();
+    let (_, changes) = next_changes(&mut next, at(12));
     let changed: Vec<&str> = changes.iter().map(|c| c.device.as_str()).collect();
     assert_eq!(changed, ["GPU-0", "GPU-1"], "it is news");
     let expected = ["GPU-0 Unhealthy", "GPU-1 Maintenance", "GPU-2 Healthy"];

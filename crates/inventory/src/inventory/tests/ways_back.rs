@@ -106,7 +106,7 @@ fn memory_errors_that_are_counted_for_each_partition_stay_with_it() {
 fn a_cordoned_card_takes_the_partitions_that_are_made_later_too() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let cordon = What::Cordon {
+    let cordon = Change::Cordon {
         devices: vec![card(0).id],
         reason: "a fan".to_owned(),
     };
@@ -119,7 +119,7 @@ fn a_cordoned_card_takes_the_partitions_that_are_made_later_too() {
     let out = ["GPU-0 Maintenance", "MIG-0-0 Maintenance"];
     assert_eq!(states(&mut inventory, at(2)), out);
     assert!(inventory.last.devices[1].verdict.reason().contains("a fan"));
-    let uncordon = What::Uncordon {
+    let uncordon = Change::Uncordon {
         devices: vec![card(0).id],
     };
     inventory.obey(&uncordon, at(3));
@@ -225,7 +225,7 @@ fn a_partition_is_out_with_its_card_where_both_have_the_same_trouble() {
 fn a_device_that_was_not_clean_is_withheld_for_a_while() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let residue = What::Residue {
+    let residue = Change::Residue {
         device: card(0).id,
         evidence: "process 1 (x)".to_owned(),
     };
@@ -233,7 +233,7 @@ fn a_device_that_was_not_clean_is_withheld_for_a_while() {
     assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Unhealthy"]);
     assert_eq!(states(&mut inventory, at(60)), ["GPU-0 Healthy"]);
     inventory.obey(&residue, at(61));
-    inventory.obey(&What::Clean { device: card(0).id }, at(62));
+    inventory.obey(&Change::Clean { device: card(0).id }, at(62));
     assert_eq!(states(&mut inventory, at(62)), ["GPU-0 Healthy"]);
 }
 
@@ -256,7 +256,7 @@ fn a_device_is_given_back_when_whoever_was_on_it_has_left() {
         inventory.take(Update::Sample(Box::new(sample)), now);
     };
     look(&mut inventory, &[7], at(1));
-    let residue = What::Residue {
+    let residue = Change::Residue {
         device: card(0).id,
         evidence: "process 7 (x)".to_owned(),
     };

@@ -1,21 +1,20 @@
-//! The inventory at work: what it hears of, and whom it tells.
+//! The task that owns the inventory: its inputs, and when it publishes.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use health::Now;
 use jiff::Timestamp;
-use model::{Snapshot, Transition};
 use probe::{
-    Released, Update,
+    Update,
     supervisor::{Orders, Which},
 };
 use tokio::{
-    sync::{broadcast, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, MissedTickBehavior, interval},
 };
 
 use crate::{
-    Details, Draft, Keeping, Request, Rules, Samples, State,
+    Draft, Keeping, Published, Request, Rules, State,
     inventory::{ALL, Inventory},
     state::{Loaded, Reader},
 };
@@ -23,55 +22,31 @@ use crate::{
 /// How often verdicts that depend on time are looked at.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How many changes of verdicts a listener may be behind.
-const BACKLOG: usize = 256;
-
-/// What the inventory hears of.
+/// Inputs of the inventory.
 #[derive(Debug)]
-pub struct Inlets<'a> {
+pub struct Inputs<'a> {
     /// The config's rules, renewed by a reload.
     pub rules: watch::Receiver<Rules>,
     /// Reports, samples, check-ups and events of the probes.
     pub updates: &'a mut mpsc::Receiver<Update>,
     /// Changes that others ask for.
     pub requests: &'a mut mpsc::Receiver<Request>,
+    /// Orders to the supervisor of the probes.
+    pub orders: Orders,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
 
-/// Whom the inventory tells. They outlive it.
-#[derive(Clone, Debug)]
-pub struct Outlets {
-    /// The newest snapshot.
-    pub snapshots: watch::Sender<Arc<Snapshot>>,
-    /// Every sample as it comes, also those that change nothing.
-    pub samples: watch::Sender<Samples>,
-    /// What no probe looks at, by backend.
-    pub released: watch::Sender<BTreeMap<String, Released>>,
-    /// History and unsupported checks.
-    pub details: watch::Sender<Arc<Details>>,
-    /// Every change of a verdict, once.
-    pub transitions: broadcast::Sender<Transition>,
-    /// What is to outlive the agent.
-    pub kept: watch::Sender<Draft>,
-    /// How it goes with the file that has it.
-    pub keeping: watch::Sender<Keeping>,
-    /// Whether what an earlier agent kept was taken over, or cannot be had: nothing is looked at
-    /// before.
-    pub restored: watch::Sender<bool>,
-    /// Orders to the supervisor.
-    pub orders: Orders,
-}
-
 /// Takes in updates and publishes snapshots, until the updates end. A new config counts from the
 /// moment it is there, for everything that was seen before too.
-pub async fn run(inlets: Inlets<'_>, outlets: Outlets) {
-    let Inlets {
+pub async fn run(inputs: Inputs<'_>, published: Published) {
+    let Inputs {
         mut rules,
         updates,
         requests,
+        orders,
         boot_id,
-    } = inlets;
+    } = inputs;
     let started = Instant::now();
     let mut inventory = Inventory::new(&rules.borrow_and_update(), boot_id);
     let now = || Now {
@@ -79,10 +54,10 @@ pub async fn run(inlets: Inlets<'_>, outlets: Outlets) {
         uptime: started.elapsed(),
     };
     let mut reader = Reader::default();
-    outlets.turn_to(&mut reader, &rules.borrow());
+    published.turn_to(&mut reader, &rules.borrow());
     let loaded = reader.attempt().await;
-    outlets.take_over(&mut inventory, loaded, now());
-    outlets.restored.send_replace(true);
+    published.take_over(&mut inventory, loaded, &orders, now());
+    published.restored.send_replace(true);
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
@@ -90,57 +65,42 @@ pub async fn run(inlets: Inlets<'_>, outlets: Outlets) {
     loop {
         tokio::select! {
             update = updates.recv() => match update {
-                Some(update) => outlets.pass(&mut inventory, update, now()),
+                Some(update) => published.pass(&mut inventory, update, now()),
                 None => return,
             },
             Some(request) = requests.recv() => {
-                inventory.obey(&request.what, now());
+                inventory.obey(&request.change, now());
                 done.push(request.done);
             }
             Ok(()) = rules.changed() => {
-                outlets.configure(&mut inventory, &mut reader, &rules.borrow_and_update());
+                published.configure(&mut inventory, &mut reader, &rules.borrow_and_update());
             }
             loaded = reader.attempt(), if reader.is_pending() => {
-                outlets.take_over(&mut inventory, loaded, now());
+                published.take_over(&mut inventory, loaded, &orders, now());
             }
             _ = tick.tick() => {
                 let spacing = rules.borrow().spacing();
                 if inventory.wants_look(now()) && looked.elapsed() >= spacing {
                     looked = Instant::now();
-                    outlets.orders.refresh();
+                    orders.refresh();
                 }
             }
         }
         // What comes together is published together.
         while let Ok(update) = updates.try_recv() {
-            outlets.pass(&mut inventory, update, now());
+            published.pass(&mut inventory, update, now());
         }
-        outlets.publish(&mut inventory, now());
-        outlets.keep(&mut inventory, &reader, now());
+        published.publish(&mut inventory, now());
+        published.keep(&mut inventory, &reader, now());
         for done in done.drain(..) {
             let _ = done.send(());
         }
     }
 }
 
-// === impl Outlets ===
+// === impl Published ===
 
-impl Outlets {
-    /// Channels that nobody listens to yet.
-    pub fn new(orders: Orders) -> Self {
-        Self {
-            snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
-            samples: watch::Sender::default(),
-            released: watch::Sender::default(),
-            details: watch::Sender::default(),
-            transitions: broadcast::Sender::new(BACKLOG),
-            kept: watch::Sender::default(),
-            keeping: watch::Sender::default(),
-            restored: watch::Sender::default(),
-            orders,
-        }
-    }
-
+impl Published {
     /// Has a new config count.
     fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, rules: &Rules) {
         inventory.configure(rules);
@@ -153,22 +113,22 @@ impl Outlets {
     /// Has another file used; nothing is written until what is in it is known.
     fn turn_to(&self, reader: &mut Reader, rules: &Rules) {
         let file = rules.health.state_file.clone();
-        self.kept.send_modify(Draft::clear);
+        self.drafts.send_modify(Draft::clear);
         let mut keeping = Keeping::new(file.clone());
         reader.turn_to(file);
         if !reader.is_pending() {
-            keeping.read(None, self.kept.borrow().number);
+            keeping.read(None, self.drafts.borrow().number);
         }
         self.keeping.send_replace(keeping);
     }
 
     /// Takes over what an earlier agent kept, once it is known.
-    fn take_over(&self, inventory: &mut Inventory, loaded: Loaded, now: Now) {
+    fn take_over(&self, inventory: &mut Inventory, loaded: Loaded, orders: &Orders, now: Now) {
         let problem = match loaded {
             Loaded::State(state) => {
                 // A start of the node ends what an operator had.
                 if inventory.is_of_this_boot(&state.health) {
-                    self.hold(inventory, &state);
+                    hold(orders, inventory, &state);
                 }
                 inventory.restore(*state, now);
                 None
@@ -176,28 +136,12 @@ impl Outlets {
             Loaded::Nothing => None,
             Loaded::Unread(problem) => Some(problem),
         };
-        let draft = self.kept.borrow().number;
+        let draft = self.drafts.borrow().number;
         self.keeping.send_if_modified(|keeping| {
             let before = keeping.clone();
             keeping.read(problem, draft);
             *keeping != before
         });
-    }
-
-    /// What an operator had when the agent ended is not touched by the next one either.
-    fn hold(&self, inventory: &Inventory, state: &State) {
-        let mine = |name: &str| inventory.has_released(name);
-        for (name, until) in state.released.iter().filter(|(name, _)| !mine(name)) {
-            let which = match name.as_str() {
-                ALL => Some(Which::All),
-                card => card.parse().ok().map(Which::Card),
-            };
-            let left = Duration::try_from(until.duration_since(Timestamp::now())).ok();
-            if let (Some(which), Some(left)) = (which, left.filter(|left| !left.is_zero())) {
-                tracing::info!(released = name, %until, "released before the agent started");
-                self.orders.release(which, left);
-            }
-        }
     }
 
     /// Has the inventory take in an update; what is not in snapshots is passed on.
@@ -222,16 +166,12 @@ impl Outlets {
     }
 
     fn publish(&self, inventory: &mut Inventory, now: Now) {
-        if let Some((snapshot, transitions)) = inventory.changed(now) {
+        if let Some(snapshot) = inventory.changed(now) {
             self.samples.send_if_modified(|samples| {
                 samples.retain(|id, _| snapshot.find(id.as_str()).is_some());
                 false
             });
             self.snapshots.send_replace(snapshot);
-            for transition in transitions {
-                // Nobody need listen.
-                let _ = self.transitions.send(transition);
-            }
         }
         self.details.send_if_modified(|known| {
             let changed = !inventory.has_told(known);
@@ -248,7 +188,7 @@ impl Outlets {
             return;
         };
         if let Some(state) = inventory.checkpoint(now) {
-            self.kept
+            self.drafts
                 .send_modify(|draft| draft.set(file.clone(), state));
         }
     }
@@ -261,5 +201,21 @@ impl Rules {
     fn spacing(&self) -> Duration {
         let share = self.health.hold_down / self.health.passes.max(1);
         share.max(TICK)
+    }
+}
+
+/// Releases again what an operator had released when the last agent ended.
+fn hold(orders: &Orders, inventory: &Inventory, state: &State) {
+    let mine = |name: &str| inventory.has_released(name);
+    for (name, until) in state.released.iter().filter(|(name, _)| !mine(name)) {
+        let which = match name.as_str() {
+            ALL => Some(Which::All),
+            card => card.parse().ok().map(Which::Card),
+        };
+        let left = Duration::try_from(until.duration_since(Timestamp::now())).ok();
+        if let (Some(which), Some(left)) = (which, left.filter(|left| !left.is_zero())) {
+            tracing::info!(released = name, %until, "released before the agent started");
+            orders.release(which, left);
+        }
     }
 }

@@ -1,0 +1,79 @@
+//! The channels on which the inventory publishes. Its own tasks hold the senders, everybody else the
+//! receivers, so that nobody else can publish a snapshot.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use model::Snapshot;
+use probe::Released;
+use tokio::sync::watch;
+
+use crate::{Details, Draft, Keeping, Samples};
+
+/// Senders of everything that the inventory publishes. They outlive a restart of its tasks.
+#[derive(Clone, Debug)]
+pub struct Published {
+    pub(super) snapshots: watch::Sender<Arc<Snapshot>>,
+    pub(super) samples: watch::Sender<Samples>,
+    pub(super) released: watch::Sender<BTreeMap<String, Released>>,
+    pub(super) details: watch::Sender<Arc<Details>>,
+    pub(super) drafts: watch::Sender<Draft>,
+    pub(super) keeping: watch::Sender<Keeping>,
+    pub(super) restored: watch::Sender<bool>,
+}
+
+/// Receivers of everything that the inventory publishes.
+#[derive(Clone, Debug)]
+pub struct Readers {
+    /// The newest snapshot.
+    pub snapshots: watch::Receiver<Arc<Snapshot>>,
+    /// Every sample as it comes, also those that change nothing.
+    pub samples: watch::Receiver<Samples>,
+    /// Cards that no probe looks at, by backend.
+    pub released: watch::Receiver<BTreeMap<String, Released>>,
+    /// History, and checks that devices do not support.
+    pub details: watch::Receiver<Arc<Details>>,
+    /// The newest state to be written to the state file.
+    pub drafts: watch::Receiver<Draft>,
+    /// State of the state file.
+    pub keeping: watch::Receiver<Keeping>,
+    /// True once the state of an earlier agent was taken over, or cannot be had. Nothing is looked at
+    /// before.
+    pub restored: watch::Receiver<bool>,
+}
+
+// === impl Published ===
+
+impl Published {
+    /// Channels with nothing in them.
+    pub fn new() -> Self {
+        Self {
+            snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
+            samples: watch::Sender::default(),
+            released: watch::Sender::default(),
+            details: watch::Sender::default(),
+            drafts: watch::Sender::default(),
+            keeping: watch::Sender::default(),
+            restored: watch::Sender::default(),
+        }
+    }
+
+    /// The receivers.
+    pub fn readers(&self) -> Readers {
+        Readers {
+            snapshots: self.snapshots.subscribe(),
+            samples: self.samples.subscribe(),
+            released: self.released.subscribe(),
+            details: self.details.subscribe(),
+            drafts: self.drafts.subscribe(),
+            keeping: self.keeping.subscribe(),
+            restored: self.restored.subscribe(),
+        }
+    }
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self::new()
+    }
+}
