@@ -74,7 +74,6 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
         .map(|device| Entry {
             device,
             verdict: Verdict::default(),
-            telemetry: None,
         })
         .collect();
     snapshot

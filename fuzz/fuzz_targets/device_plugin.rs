@@ -122,7 +122,6 @@ fn entry(number: usize) -> Entry {
             causes: Vec::new(),
             warnings: Vec::new(),
         },
-        telemetry: None,
     }
 }
 

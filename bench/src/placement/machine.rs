@@ -54,6 +54,5 @@ fn entry(device: model::Device) -> Entry {
     Entry {
         device,
         verdict: Verdict::default(),
-        telemetry: None,
     }
 }

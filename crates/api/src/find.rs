@@ -83,7 +83,6 @@ mod tests {
                 ..Device::card_of("nvidia", id.to_owned(), "A100")
             },
             verdict: Verdict::default(),
-            telemetry: None,
         };
         Snapshot {
             devices: vec![

@@ -4,6 +4,7 @@
 //! A page may gain fields. A reader ignores the fields that it does not know.
 
 mod cdi;
+mod devices;
 mod find;
 mod health;
 mod order;
@@ -12,6 +13,7 @@ mod status;
 
 pub use self::{
     cdi::{CdiEvidence, CdiFile, CdiLists, CdiStatus},
+    devices::{Devices, ListedDevice},
     find::{Unnamed, family, find},
     health::{Health, Judged, Unsupported},
     order::{Cordon, Done, Release, Uncordon},
@@ -21,7 +23,7 @@ pub use self::{
     },
 };
 
-/// The page with the devices: facts, verdicts and the newest samples.
+/// The page with the devices: facts, verdicts and the newest samples ([`Devices`]).
 pub const DEVICES: &str = "/v1/devices";
 /// The page with the agent's own state ([`Status`]).
 pub const STATUS: &str = "/v1/status";

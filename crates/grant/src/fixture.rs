@@ -192,7 +192,6 @@ fn entry(device: Device) -> Entry {
     Entry {
         device,
         verdict: Verdict::default(),
-        telemetry: None,
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceId, Entry, Phase, Snapshot, Telemetry, Tier, Verdict};
+use model::{Backend, Device, DeviceId, Entry, Phase, Snapshot, Tier, Verdict};
 use probe::{
     Sighting, Update,
     protocol::{self, Checkup, EventKind, Sample},
@@ -83,7 +83,7 @@ impl Inventory {
     pub(super) fn take(&mut self, update: Update, now: Now) {
         match update {
             Update::Sighting(sighting) => self.see(*sighting, now),
-            Update::Sample(sample) => self.sample(*sample, now),
+            Update::Sample(sample) => self.sample(&sample, now),
             Update::Checkup(checkup) => self.check(&checkup, now),
             Update::Event(event) => self.event(&event, now),
         }
@@ -147,7 +147,6 @@ impl Inventory {
             devices.push(Entry {
                 device: known.device.clone(),
                 verdict,
-                telemetry: known.telemetry.clone(),
             });
         }
         let backends: Vec<Backend> = self.backends.values().cloned().collect();
@@ -289,13 +288,14 @@ impl Inventory {
     }
 
     /// A sample tells that the device was looked at and is as the newest picture shows it.
-    fn sample(&mut self, sample: Sample, now: Now) {
+    fn sample(&mut self, sample: &Sample, now: Now) {
         let Some(known) = self.known.get_mut(&sample.device) else {
             return;
         };
-        let before = known.telemetry.replace(sample.telemetry);
+        let users = sample.telemetry.processes.as_ref().map(Vec::len);
+        let before = std::mem::replace(&mut known.users, users);
         // Whoever was on it has left.
-        if users(before.as_ref()) > Some(0) && users(known.telemetry.as_ref()) == Some(0) {
+        if before > Some(0) && users == Some(0) {
             known.record.clean();
         }
         // The look of the picture itself counted already.
@@ -329,11 +329,6 @@ impl Inventory {
             None => {}
         }
     }
-}
-
-/// How many processes are on a device, if somebody asked.
-fn users(telemetry: Option<&Telemetry>) -> Option<usize> {
-    telemetry?.processes.as_ref().map(Vec::len)
 }
 
 /// Takes in how a device looks in a picture of its backend.

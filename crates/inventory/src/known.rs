@@ -1,7 +1,7 @@
 //! What the inventory keeps of one device.
 
 use health::{Continuity, Now, Policy, Record, Saved};
-use model::{Cause, CauseKind, Device, Kind, NodeRole, State, Telemetry, Values, Verdict};
+use model::{Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
 
 /// A device that was seen at least once.
 #[derive(Debug)]
@@ -10,7 +10,8 @@ pub(super) struct Known {
     pub(super) backend: String,
     /// The facts as they were last read.
     pub(super) device: Device,
-    pub(super) telemetry: Option<Telemetry>,
+    /// Number of processes on it by the newest sample, where the probe asks.
+    pub(super) users: Option<usize>,
     pub(super) record: Record,
     /// The verdict that was told last.
     pub(super) told: Option<Verdict>,
@@ -27,7 +28,7 @@ impl Known {
         Self {
             backend: backend.to_owned(),
             device,
-            telemetry: None,
+            users: None,
             record: Record::default(),
             told: None,
             looked: false,

@@ -17,7 +17,7 @@ mod tell;
 
 pub use self::{
     publish::{Published, Readers},
-    request::{Change, Details, Request, Requests, Samples},
+    request::{Change, Details, Request, Requests},
     rules::Rules,
     state::{Draft, Keeping, State, keep},
     task::{Inputs, run},

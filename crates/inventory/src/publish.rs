@@ -4,11 +4,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use model::Snapshot;
+use model::{Samples, Snapshot};
 use probe::Released;
 use tokio::sync::watch;
 
-use crate::{Details, Draft, Keeping, Samples};
+use crate::{Details, Draft, Keeping};
 
 /// Senders of everything that the inventory publishes. They outlive a restart of its tasks.
 #[derive(Clone, Debug)]

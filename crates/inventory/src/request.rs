@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{DeviceId, Telemetry, Tier, Transition};
+use model::{DeviceId, Tier, Transition};
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot};
 
 /// Number of requests that may wait.
 const QUEUE: usize = 16;
@@ -67,9 +64,6 @@ pub struct Details {
     /// The last changes of verdicts, the oldest first.
     pub history: Vec<Transition>,
 }
-
-/// The newest sample of each device, and when it came.
-pub type Samples = BTreeMap<DeviceId, (Instant, Telemetry)>;
 
 // === impl Requests ===
 

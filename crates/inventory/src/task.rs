@@ -157,8 +157,7 @@ impl Published {
                 });
             }
             Update::Sample(sample) => self.samples.send_modify(|samples| {
-                let entry = (Instant::now(), sample.telemetry.clone());
-                samples.insert(sample.device.clone(), entry);
+                samples.insert(&sample.device, sample.telemetry.clone());
             }),
             Update::Checkup(_) | Update::Event(_) => {}
         }
@@ -168,7 +167,7 @@ impl Published {
     fn publish(&self, inventory: &mut Inventory, now: Now) {
         if let Some(snapshot) = inventory.changed(now) {
             self.samples.send_if_modified(|samples| {
-                samples.retain(|id, _| snapshot.find(id.as_str()).is_some());
+                samples.retain(|id| snapshot.find(id.as_str()).is_some());
                 false
             });
             self.snapshots.send_replace(snapshot);

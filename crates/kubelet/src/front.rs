@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use api::Phase;
 use host::watch::Events;
-use model::ResourceName;
+use model::{ResourceName, Samples};
 use pool::{Offer, Offers};
 use tokio::{
     sync::watch,
@@ -75,6 +75,8 @@ pub struct Settings {
     pub prepare: Option<Arc<dyn Prepare>>,
     /// Where to tell what the kubelet's calls say of it.
     pub caller: watch::Sender<Option<String>>,
+    /// The newest samples, for placement by weights.
+    pub samples: watch::Receiver<Samples>,
 }
 
 /// The front end at work.
@@ -166,6 +168,7 @@ impl Settings {
             register: true,
             prepare: None,
             caller: watch::Sender::default(),
+            samples: watch::Sender::default().subscribe(),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! All that is known of the node's devices at one moment. Replaced whole, never changed.
+//! All that is known of the node's devices at one moment. Replaced whole when something happened,
+//! never changed. Sensor values are not in it: they come in [`Samples`](crate::Samples).
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, Device, Telemetry, Verdict};
+use crate::{Backend, Device, Verdict};
 
 /// The node at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,9 +28,6 @@ pub struct Entry {
     pub device: Device,
     /// The verdict.
     pub verdict: Verdict,
-    /// The newest sample.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<Telemetry>,
 }
 
 // === impl Snapshot ===

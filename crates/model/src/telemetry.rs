@@ -1,7 +1,11 @@
 //! What a device measures about itself, at one moment. Absent means not supported or not read.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::DeviceId;
 
 /// One sample of a device's sensors and counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,4 +50,63 @@ pub struct Ecc {
     pub corrected: u64,
     /// Errors it could not repair.
     pub uncorrected: u64,
+}
+
+/// The newest sample of each device. Samples are numbered as they come, so that a reader can tell
+/// whether a device was sampled since a certain moment without looking at a clock.
+///
+/// ```
+/// # use model::{DeviceId, Samples, Telemetry};
+/// let (mut samples, card) = (Samples::default(), DeviceId::new("GPU-1"));
+/// samples.insert(&card, Telemetry::default());
+/// let asked = samples.count();
+/// assert!(!samples.is_newer(&card, asked));
+/// samples.insert(&card, Telemetry::default());
+/// assert!(samples.is_newer(&card, asked));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Samples {
+    count: u64,
+    devices: BTreeMap<DeviceId, Numbered>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbered {
+    number: u64,
+    telemetry: Telemetry,
+}
+
+// === impl Samples ===
+
+impl Samples {
+    /// Takes in a sample.
+    pub fn insert(&mut self, device: &DeviceId, telemetry: Telemetry) {
+        self.count += 1;
+        let sample = Numbered {
+            number: self.count,
+            telemetry,
+        };
+        self.devices.insert(device.clone(), sample);
+    }
+
+    /// Number of samples that came so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The newest sample of a device.
+    pub fn telemetry(&self, device: &DeviceId) -> Option<&Telemetry> {
+        Some(&self.devices.get(device)?.telemetry)
+    }
+
+    /// True if a sample of the device came after the first `count` samples.
+    pub fn is_newer(&self, device: &DeviceId, count: u64) -> bool {
+        let sample = self.devices.get(device);
+        sample.is_some_and(|sample| sample.number > count)
+    }
+
+    /// Drops the samples of devices for which `keep` is false.
+    pub fn retain(&mut self, keep: impl Fn(&DeviceId) -> bool) {
+        self.devices.retain(|device, _| keep(device));
+    }
 }

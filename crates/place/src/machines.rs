@@ -171,7 +171,6 @@ fn entry(device: Device) -> Entry {
     Entry {
         device,
         verdict: Verdict::default(),
-        telemetry: None,
     }
 }
 

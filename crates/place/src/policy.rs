@@ -5,6 +5,7 @@ mod topology;
 mod weighted;
 
 use config::{Distinct, Placement, Policy};
+use model::Samples;
 
 use crate::{Clock, Matrix, Table, cards::Cards, search::MOST};
 
@@ -19,6 +20,8 @@ pub(crate) struct Ask<'a, 'ids> {
     pub(crate) distinct: Distinct,
     /// When cards were granted last.
     pub(crate) clock: &'a Clock,
+    /// The newest samples.
+    pub(crate) samples: &'a Samples,
 }
 
 /// How many units to take from each card, by position.

@@ -2,6 +2,7 @@
 //! from the facts; a request that cannot is refused with the reason.
 
 use config::Distinct;
+use model::Samples;
 use pool::{Offer, UnitId};
 
 use crate::{
@@ -21,9 +22,12 @@ pub struct Request<'a> {
     pub size: usize,
     /// When cards were granted last, for the policy `round-robin`.
     pub clock: &'a Clock,
+    /// The newest samples, for the policy `weighted`.
+    pub samples: &'a Samples,
 }
 
-/// As [`prefer_at`], for a caller without a clock: `round-robin` then goes by index.
+/// As [`prefer_at`], for a caller without a clock and samples: `round-robin` then goes by index, and
+/// to `weighted` no card is warm.
 pub fn prefer(
     offer: &Offer,
     available: &[String],
@@ -35,6 +39,7 @@ pub fn prefer(
         required,
         size,
         clock: &Clock::default(),
+        samples: &Samples::default(),
     };
     prefer_at(offer, &request)
 }
@@ -75,6 +80,7 @@ fn choose<'a>(
         count: missing.min(healthy(cards, distinct)),
         distinct,
         clock: request.clock,
+        samples: request.samples,
     };
     let counts = policy::choose(&offer.pool.placement, &ask);
     for (card, count) in cards.0.iter().zip(&counts) {

@@ -58,7 +58,6 @@ mod tests {
                 ..Device::card_of("nvidia", id, "A100")
             },
             verdict: Verdict::default(),
-            telemetry: None,
         };
         let devices = [
             ("a", Some("10")),

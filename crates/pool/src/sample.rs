@@ -15,7 +15,6 @@ pub(crate) fn entry(device: Device) -> Entry {
     Entry {
         device,
         verdict: Verdict::default(),
-        telemetry: None,
     }
 }
 

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
-use inventory::{Change, Readers, Requests, Samples};
+use inventory::{Change, Readers, Requests};
 use kubelet::front::{Prepare, Preparing};
-use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
+use model::{CauseKind, Device, DeviceId, Samples, State, Telemetry, Verdict};
 use pool::Offer;
 use probe::supervisor::{Children, Orders};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -135,13 +135,10 @@ impl Preparer {
 
     /// Orders a look, and waits until it has come for every device; whether it came until then.
     pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
-        let asked = Instant::now();
         let mut samples = self.readers.samples.clone();
+        let asked = samples.borrow().count();
         self.orders.refresh();
-        let is_fresh = |samples: &Samples| {
-            let newer = |id| samples.get(id).is_some_and(|(at, _)| *at > asked);
-            ids.iter().all(newer)
-        };
+        let is_fresh = |samples: &Samples| ids.iter().all(|id| samples.is_newer(id, asked));
         timeout_at(until, samples.wait_for(is_fresh)).await.is_ok()
     }
 
@@ -149,8 +146,7 @@ impl Preparer {
     pub(super) fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
         let samples = self.readers.samples.borrow();
         let taken = ids.iter().find_map(|id| {
-            let (_, telemetry) = samples.get(id)?;
-            let why = occupant(telemetry)?;
+            let why = occupant(samples.telemetry(id)?)?;
             let device = id.clone();
             Some(Taken { device, why })
         });

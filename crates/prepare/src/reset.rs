@@ -83,8 +83,7 @@ impl Preparer {
         let fresh = self.fresh(&ids, soon(deadline)).await;
         let samples = self.readers.samples.borrow();
         for device in devices {
-            let telemetry = samples.get(&device.id).map(|(_, telemetry)| telemetry);
-            if let Some(why) = telemetry.and_then(computes) {
+            if let Some(why) = samples.telemetry(&device.id).and_then(computes) {
                 return Err(Taken::new(device, why));
             }
         }
@@ -144,7 +143,7 @@ impl Preparer {
     /// Waits until a look has found every device well; why one is not. Only looks that began after
     /// the devices were taken back count.
     async fn back(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
-        let since = Instant::now();
+        let since = self.readers.samples.borrow().count();
         let mut snapshots = self.readers.snapshots.clone();
         let mut samples = self.readers.samples.clone();
         loop {
@@ -161,14 +160,14 @@ impl Preparer {
     }
 
     /// Why a device is not back.
-    fn absence(&self, id: &DeviceId, since: Instant) -> Option<Taken> {
+    fn absence(&self, id: &DeviceId, since: u64) -> Option<Taken> {
         let taken = |why: &str| {
             Some(Taken {
                 device: id.clone(),
                 why: format!("it was reset, and {why}"),
             })
         };
-        let newest = self.readers.samples.borrow().get(id).map(|(at, _)| *at);
+        let is_sampled = self.readers.samples.borrow().is_newer(id, since);
         let snapshot = self.readers.snapshots.borrow();
         let Some(entry) = snapshot.find(id.as_str()) else {
             return taken("it is gone");
@@ -182,7 +181,7 @@ impl Preparer {
                 entry.verdict.state, cause.evidence
             ));
         }
-        match newest.is_some_and(|at| at > since) {
+        match is_sampled {
             true => None,
             false => taken("no probe has looked at it since"),
         }

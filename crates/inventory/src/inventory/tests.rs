@@ -352,6 +352,24 @@ fn nothing_new_is_no_new_snapshot() {
     assert!(inventory.changed(at(5)).is_none());
 }
 
+/// Sensor values change all the time; whoever follows snapshots need not hear of it.
+#[test]
+fn a_sample_is_no_new_snapshot() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    inventory.changed(at(0)).unwrap();
+    for celsius in 40..44 {
+        let telemetry = model::Telemetry {
+            temperature_celsius: Some(celsius),
+            ..model::Telemetry::default()
+        };
+        let device = card(0).id;
+        let sample = Box::new(Sample { device, telemetry });
+        inventory.take(Update::Sample(sample), at(1));
+        assert!(inventory.changed(at(1)).is_none());
+    }
+}
+
 #[test]
 fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     let mut inventory = inventory();

@@ -137,7 +137,6 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
             ..Device::card_of("nvidia", *id, "NVIDIA A100")
         },
         verdict: Verdict::default(),
-        telemetry: None,
     };
     let unit = |id: &&str| Unit {
         id: UnitId::new(*id),

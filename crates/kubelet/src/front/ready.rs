@@ -139,6 +139,7 @@ impl Plugin {
             clock: Arc::clone(&self.kept.clock),
             prepare: self.settings.prepare.clone(),
             caller: self.settings.caller.clone(),
+            samples: self.settings.samples.clone(),
         };
         let server = Server::start(bound, self.served.clone(), shared);
         Ok((server, name))

@@ -7,7 +7,7 @@ use std::{
 
 use config::Policy;
 use futures_util::{Stream, StreamExt, stream};
-use model::DeviceId;
+use model::{DeviceId, Samples};
 use place::Clock;
 use pool::Offer;
 use prost::Message;
@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) prepare: Option<Arc<dyn Prepare>>,
     /// What the kubelet's calls say of it.
     pub(crate) caller: watch::Sender<Option<String>>,
+    /// The newest samples, for placement by weights.
+    pub(crate) samples: watch::Receiver<Samples>,
 }
 
 /// Why a call is refused.
@@ -198,7 +200,10 @@ impl DevicePlugin for Service {
         let offer = self.offer();
         let requests = request.into_inner().container_requests;
         let clock = self.clock().clone();
-        let answers = requests.iter().map(|r| prefer(&offer, r, &clock));
+        let samples = self.shared.samples.borrow();
+        let answers = requests
+            .iter()
+            .map(|request| prefer(&offer, request, &clock, &samples));
         let answers: Result<_, Error> = answers.collect();
         Ok(Response::new(PreferredAllocationResponse {
             container_responses: answers?,
@@ -311,6 +316,7 @@ fn prefer(
     offer: &Offer,
     request: &ContainerPreferredAllocationRequest,
     clock: &Clock,
+    samples: &Samples,
 ) -> Result<ContainerPreferredAllocationResponse, Error> {
     let size = usize::try_from(request.allocation_size).map_err(|_| Error::NegativeSize {
         resource: offer.resource.to_string(),
@@ -321,6 +327,7 @@ fn prefer(
         required: &request.must_include_device_ids,
         size,
         clock,
+        samples,
     };
     let ids = place::prefer_at(offer, &wanted)?;
     Ok(ContainerPreferredAllocationResponse {

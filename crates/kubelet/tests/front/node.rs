@@ -135,11 +135,7 @@ fn entry(at: usize, unhealthy: bool) -> Entry {
             ends_when: "a reset".to_owned(),
         });
     }
-    Entry {
-        device,
-        verdict,
-        telemetry: None,
-    }
+    Entry { device, verdict }
 }
 
 /// The sockets of ours in a folder.

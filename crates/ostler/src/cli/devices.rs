@@ -3,10 +3,11 @@
 use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use api::{Devices, ListedDevice};
 use comfy_table::Table;
 use config::{Config, File};
-use inventory::{Inputs, Published, Requests, Rules};
-use model::{Entry, Kind, Phase, Snapshot};
+use inventory::{Inputs, Published, Readers, Requests, Rules};
+use model::{Kind, Phase};
 use probe::{
     Update,
     supervisor::{self, Children, Orders},
@@ -60,11 +61,11 @@ impl Args {
     }
 
     async fn show(self) -> anyhow::Result<()> {
-        let snapshot = self.sight.snapshot().await?;
+        let devices = self.sight.devices().await?;
         let output = match self.output {
-            Output::Table => page(&snapshot),
-            Output::Json => text(&snapshot, false)?,
-            Output::Yaml => text(&snapshot, true)?,
+            Output::Table => page(&devices),
+            Output::Json => text(&devices, false)?,
+            Output::Yaml => text(&devices, true)?,
         };
         std::io::stdout().write_all(output.as_bytes())?;
         Ok(())
@@ -74,8 +75,9 @@ impl Args {
 // === impl Sight ===
 
 impl Sight {
-    /// The agent's newest snapshot; without an agent, one of our own, and a word about it.
-    pub(super) async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+    /// The devices as the agent knows them; without an agent, by a look of our own, and a word about
+    /// it.
+    pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
         let socket = self.control_socket.clone();
         let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
         match client::get(&socket, api::DEVICES).await {
@@ -92,7 +94,7 @@ impl Sight {
 
 /// One look of our own, through a probe, so that a hung driver cannot hang us. The probe is started
 /// with these flags too.
-pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<Snapshot> {
+pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<Devices> {
     // What an agent keeps is its own.
     config.health.state_file = None;
     let (published, orders) = (Published::new(), Orders::default());
@@ -102,7 +104,7 @@ pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<S
     settings.program.args.extend(flags);
     let (seen, updates) = mpsc::channel(64);
     let stop = CancellationToken::new();
-    let latest = published.readers().snapshots;
+    let readers = published.readers();
     let watching = supervisor::run(settings, seen, stop.clone());
     let looking = async {
         let look = first_look(Rules::new(&config), updates, orders, published);
@@ -115,8 +117,7 @@ pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<S
         let seconds = LOOK.as_secs();
         anstream::eprintln!("the driver did not tell everything within {seconds} s");
     }
-    let snapshot = Snapshot::clone(&latest.borrow());
-    Ok(snapshot)
+    Ok(newest(&readers))
 }
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
@@ -128,7 +129,7 @@ async fn first_look(
 ) {
     let (_unchanged, rules) = watch::channel(rules);
     let (_silent, mut requests) = Requests::channel();
-    let mut latest = published.readers().snapshots;
+    let readers = published.readers();
     let inputs = Inputs {
         rules,
         updates: &mut updates,
@@ -136,31 +137,45 @@ async fn first_look(
         orders,
         boot_id: String::new(),
     };
-    let enough = latest.wait_for(|snapshot| {
-        let phase = snapshot.backends.first().map(|backend| backend.phase);
-        let sampled = snapshot
-            .devices
-            .iter()
-            .all(|entry| entry.telemetry.is_some() || is_tegra(entry));
-        match phase {
-            None | Some(Phase::Starting) => false,
-            Some(Phase::Running) => sampled,
-            Some(_) => true,
-        }
-    });
     tokio::select! {
         () = inventory::run(inputs, published) => {}
-        _ = enough => {}
+        () = enough(readers) => {}
     }
 }
 
+/// Waits until every device has a sample, or until the backend says why there is none.
+async fn enough(mut readers: Readers) {
+    loop {
+        let devices = newest(&readers);
+        let phase = devices.backends.first().map(|backend| backend.phase);
+        let sampled = |listed: &ListedDevice| listed.telemetry.is_some() || is_tegra(listed);
+        match phase {
+            None | Some(Phase::Starting) => {}
+            Some(Phase::Running) if !devices.devices.iter().all(sampled) => {}
+            Some(_) => return,
+        }
+        let changed = tokio::select! {
+            changed = readers.snapshots.changed() => changed,
+            changed = readers.samples.changed() => changed,
+        };
+        // Without an inventory, nothing more comes.
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+fn newest(readers: &Readers) -> Devices {
+    Devices::new(&readers.snapshots.borrow(), &readers.samples.borrow())
+}
+
 /// Whether it is the device of a Tegra board, of which there are no samples.
-fn is_tegra(entry: &Entry) -> bool {
-    entry.device.id.as_str() == "tegra"
+fn is_tegra(listed: &ListedDevice) -> bool {
+    listed.device.id.as_str() == "tegra"
 }
 
 /// The snapshot for a person.
-fn page(snapshot: &Snapshot) -> String {
+fn page(snapshot: &Devices) -> String {
     let mut page = String::new();
     for backend in &snapshot.backends {
         let name = &backend.name;
@@ -189,12 +204,12 @@ fn page(snapshot: &Snapshot) -> String {
     page + &rows(snapshot).trim_fmt() + "\n"
 }
 
-fn rows(snapshot: &Snapshot) -> Table {
+fn rows(snapshot: &Devices) -> Table {
     let header = [
         "INDEX", "ID", "MODEL", "PCI", "NUMA", "MEMORY", "TEMP", "HEALTH", "WHY",
     ];
     let mut rows = table(&header);
-    let mut entries: Vec<&Entry> = snapshot.devices.iter().collect();
+    let mut entries: Vec<&ListedDevice> = snapshot.devices.iter().collect();
     entries.sort_by_key(|entry| (entry.device.pci, entry.device.index.clone()));
     for entry in entries {
         let device = &entry.device;

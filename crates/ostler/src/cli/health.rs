@@ -61,7 +61,6 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
             ..Device::card_of("", judged.device.to_string(), "")
         },
         verdict: judged.verdict.clone(),
-        telemetry: None,
     };
     let snapshot = Snapshot {
         devices: health.devices.iter().map(entry).collect(),

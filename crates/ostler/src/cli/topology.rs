@@ -69,7 +69,7 @@ struct Pair<'a> {
 
 impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let snapshot = super::block_on(self.sight.snapshot())??;
+        let snapshot = super::block_on(self.sight.devices())??.snapshot();
         let topology = Topology::of(&snapshot);
         let output = match self.output {
             Form::Table => matrix::page(&topology),

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use api::ConfigStatus;
+use api::{ConfigStatus, Devices};
 use config::{Config, Pools};
 use inventory::{Inputs, Published, Readers, Request, Requests, Rules};
 use jiff::Timestamp;
@@ -128,10 +128,12 @@ impl Wires {
                 let mut settings = kubelet::front::Settings::new(config.kubelet.dir);
                 settings.pod_resources = Some(config.kubelet.pod_resources_socket);
                 settings.register = config.kubelet.register;
+                let samples = wires.readers.samples.clone();
                 let preparer =
                     Preparer::new(wires.readers, wires.asked, wires.orders, wires.children);
                 settings.prepare = Some(Arc::new(preparer));
                 settings.caller = wires.caller;
+                settings.samples = samples;
                 let offers = wires.offers.subscribe();
                 Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))
             }
@@ -194,10 +196,11 @@ impl Wires {
         let (loaded, made) = (self.loaded.subscribe(), self.made.subscribe());
         let (kubelet, cdi) = (self.kubelet.subscribe(), self.cdi.subscribe());
         let (snapshots, keeping) = (readers.snapshots.clone(), readers.keeping.clone());
+        let samples = readers.samples.clone();
         Operator::new(readers, asked, orders)
             .add_to(Pages::default())
             .with(api::DEVICES, move || {
-                serde_json::to_string(&**snapshots.borrow())
+                serde_json::to_string(&Devices::new(&snapshots.borrow(), &samples.borrow()))
             })
             .with(api::STATUS, move || {
                 let parts = StatusParts {

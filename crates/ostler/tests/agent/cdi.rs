@@ -286,7 +286,7 @@ async fn a_reload_brings_the_spec_and_takes_it_away_when_no_container_is_left() 
 #[tokio::test]
 async fn a_reload_to_cdi_and_back_takes_no_device_away() {
     let running = Running::start(DGX, QUICK).await;
-    let told = |snapshot: &model::Snapshot| {
+    let told = |snapshot: &api::Devices| {
         let mut backends = snapshot.backends.iter();
         backends.any(|backend| backend.extras.files.is_some())
     };

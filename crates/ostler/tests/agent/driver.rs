@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use model::{Phase, Snapshot};
+use api::Devices;
+use model::Phase;
 use sim::{Effect, kubelet::Era};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running};
@@ -13,7 +14,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// The code with which NVML says that there is no kernel module.
 const DRIVER_NOT_LOADED: u32 = 9;
 
-fn in_phase(phase: Phase) -> impl Fn(&Snapshot) -> bool {
+fn in_phase(phase: Phase) -> impl Fn(&Devices) -> bool {
     move |snapshot| snapshot.backends.iter().any(|b| b.phase == phase)
 }
 

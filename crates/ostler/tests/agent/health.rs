@@ -72,7 +72,7 @@ async fn a_card_that_comes_back_need_not_wait_for_the_next_look() {
     rig.node.lose(&card(5)).unwrap();
     // After an event the agent looks at once.
     rig.node.xid(&card(5), 79).unwrap();
-    let lost = |seen: &model::Snapshot| {
+    let lost = |seen: &api::Devices| {
         let causes = &seen.find(&rig.uuid(5)).unwrap().verdict.causes;
         causes.iter().any(|cause| cause.kind == CauseKind::Lost)
     };

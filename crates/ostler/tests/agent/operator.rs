@@ -130,7 +130,7 @@ async fn what_is_made_on_a_cordoned_card_is_cordoned_and_over_a_restart() {
     let uncut = running.rig.uuid(6);
     said(&running, &["cordon", &uncut, "--reason", "a new fan"]).await;
     let made = running.rig.node.add_mig(&card(6), "1g.10gb").unwrap();
-    let out = |seen: &model::Snapshot| {
+    let out = |seen: &api::Devices| {
         let entry = seen.find(&made[0]);
         entry.is_some_and(|entry| entry.verdict.state == State::Maintenance)
     };

@@ -55,7 +55,7 @@ async fn a_card_with_a_process_is_refused_named_and_withheld_for_a_while() {
     };
     assert!(message.contains("process 4711 (python3)"), "{message}");
     let withheld = running.agent.shows("a card is withheld", |seen| {
-        let residue = |e: &&model::Entry| {
+        let residue = |e: &&api::ListedDevice| {
             let mut causes = e.verdict.causes.iter();
             causes.any(|cause| cause.kind == CauseKind::Residue)
         };

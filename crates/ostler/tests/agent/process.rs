@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use model::Snapshot;
+use api::Devices;
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
@@ -99,7 +99,7 @@ impl Agent {
     }
 
     /// Its devices, if it answers.
-    pub(crate) async fn devices(&self) -> Option<Snapshot> {
+    pub(crate) async fn devices(&self) -> Option<Devices> {
         self.page(DEVICES).await
     }
 
@@ -109,7 +109,7 @@ impl Agent {
     }
 
     /// Waits until its devices are as wanted.
-    pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Devices) -> bool) -> Devices {
         self.wait(DEVICES, what, wanted).await
     }
 

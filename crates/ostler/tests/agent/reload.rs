@@ -21,7 +21,7 @@ fn reload(running: &Running, config: &str) {
 /// Waits until the temperature of a card is known to be this.
 async fn feels(running: &Running, degrees: u32) {
     let id = running.rig.uuid(0);
-    let warm = |seen: &model::Snapshot| {
+    let warm = |seen: &api::Devices| {
         let telemetry = seen.find(&id).and_then(|entry| entry.telemetry.as_ref());
         telemetry.is_some_and(|t| t.temperature_celsius == Some(degrees))
     };

@@ -19,7 +19,7 @@ async fn topology(rig: &Rig, control: &Path, form: &str) -> Output {
 
 /// Waits until the agent knows how the cards hang together.
 async fn linked(running: &Running) {
-    let known = |seen: &model::Snapshot| {
+    let known = |seen: &api::Devices| {
         let mut cards = seen.devices.iter();
         cards.all(|entry| entry.device.links.len() == 7)
     };

@@ -3,6 +3,7 @@
 //! and the mean over the cards are added up.
 
 use config::Weights;
+use model::Telemetry;
 
 use super::{Ask, Different};
 use crate::{EXACT, Matrix, Way, cards::Card};
@@ -33,7 +34,7 @@ pub(super) fn choose(weights: &Weights, ask: &Ask<'_, '_>) -> Vec<usize> {
 impl Worth {
     fn new(weights: &Weights, ask: &Ask<'_, '_>) -> Self {
         let cards = &ask.cards.0;
-        let hottest = cards.iter().filter_map(power).max();
+        let hottest = cards.iter().filter_map(|card| power(card, ask)).max();
         let pairs = ask.scores().map_or_else(Vec::new, |links| {
             let all = || 0..cards.len();
             let best = all().flat_map(|at| links.row(at)).max().copied();
@@ -44,7 +45,7 @@ impl Worth {
         Self {
             cards: cards
                 .iter()
-                .map(|card| one(weights, card, hottest))
+                .map(|card| one(weights, ask, card, hottest))
                 .collect(),
             pairs,
         }
@@ -150,22 +151,25 @@ fn two(
 }
 
 /// The worth of a card by itself.
-fn one(weights: &Weights, card: &Card<'_>, hottest: Option<u32>) -> u64 {
+fn one(weights: &Weights, ask: &Ask<'_, '_>, card: &Card<'_>, hottest: Option<u32>) -> u64 {
     let part = |part: usize, whole: usize| {
         let of = |count| u64::try_from(count).unwrap_or(u64::MAX);
         of(part).saturating_mul(FULL) / of(whole).max(1)
     };
     let load = part(card.free.len().min(card.total), card.total);
-    let sample = card.entry.and_then(|entry| entry.telemetry.as_ref());
-    let cool = sample.and_then(|sample| sample.temperature_celsius);
+    let cool = sample(card, ask).and_then(|sample| sample.temperature_celsius);
     let cool = cool.map_or(0, |celsius| FULL - u64::from(celsius.min(100)) * 10);
     let most = u64::from(hottest.unwrap_or_default().max(1));
-    let frugal = power(card).map_or(0, |power| FULL - u64::from(power) * FULL / most);
+    let frugal = power(card, ask).map_or(0, |power| FULL - u64::from(power) * FULL / most);
     u64::from(weights.load) * load
         + u64::from(weights.temperature) * cool
         + u64::from(weights.power) * frugal
 }
 
-fn power(card: &Card<'_>) -> Option<u32> {
-    card.entry?.telemetry.as_ref()?.power_milliwatts
+fn power(card: &Card<'_>, ask: &Ask<'_, '_>) -> Option<u32> {
+    sample(card, ask)?.power_milliwatts
+}
+
+fn sample<'a>(card: &Card<'_>, ask: &Ask<'a, '_>) -> Option<&'a Telemetry> {
+    ask.samples.telemetry(&card.entry?.device.id)
 }

@@ -70,7 +70,7 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let overrides = self.place.overrides();
         let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
-        let snapshot = block_on(look(resolved.config.clone(), &["--driver-files"]))??;
+        let snapshot = block_on(look(resolved.config.clone(), &["--driver-files"]))??.snapshot();
         let mut made = self.make(&resolved.config, &snapshot);
         made.notes.extend(self.no_hook(&resolved.config));
         for note in &made.notes {

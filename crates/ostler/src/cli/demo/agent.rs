@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use model::Snapshot;
+use api::Devices;
 use rustix::process::{Pid, Signal, kill_process};
 use sim::Node;
 use tokio::{
@@ -95,7 +95,7 @@ impl Agent {
     }
 
     /// All that it knows of the devices.
-    pub(super) async fn devices(&self) -> anyhow::Result<Snapshot> {
+    pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
         let body = web::client::get(&self.control, api::DEVICES).await?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
@@ -105,8 +105,8 @@ impl Agent {
         &mut self,
         wanted: &str,
         limit: Duration,
-        condition: impl Fn(&Snapshot) -> bool,
-    ) -> anyhow::Result<Snapshot> {
+        condition: impl Fn(&Devices) -> bool,
+    ) -> anyhow::Result<Devices> {
         let end = Instant::now() + limit;
         loop {
             let answer = self.devices().await;

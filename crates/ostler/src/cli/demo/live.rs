@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
 use anyhow::bail;
-use model::{Snapshot, State};
+use api::Devices;
+use model::State;
 use tokio::time::{Instant, interval};
 
 use super::{
@@ -86,8 +87,8 @@ Here you can type `pod NAME RESOURCE=COUNT`, `remove NAME`, `restart` (the kubel
     )
 }
 
-fn told(snapshot: &Snapshot) -> Told {
-    let entry = |entry: &model::Entry| {
+fn told(snapshot: &Devices) -> Told {
+    let entry = |entry: &api::ListedDevice| {
         let verdict = &entry.verdict;
         let value = (name(entry), verdict.state, verdict.reason());
         (entry.device.id.to_string(), value)
@@ -96,7 +97,7 @@ fn told(snapshot: &Snapshot) -> Told {
 }
 
 /// A line for each device that is new, gone, or judged in another way.
-fn differences(before: &mut Told, snapshot: &Snapshot) -> Vec<String> {
+fn differences(before: &mut Told, snapshot: &Devices) -> Vec<String> {
     let now = told(snapshot);
     let mut lines = Vec::new();
     for (id, (name, state, reason)) in &now {

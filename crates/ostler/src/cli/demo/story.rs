@@ -6,7 +6,8 @@ mod words;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
-use model::{Entry, Snapshot, State};
+use api::{Devices, ListedDevice};
+use model::State;
 use sim::{
     Profile, Target,
     kubelet::{Capacity, Kubelet, Outcome, Pod},
@@ -42,7 +43,7 @@ pub(super) struct Story<'a> {
     stage: &'a mut Stage,
     tell: Teller,
     /// What the agent knew when all was well.
-    devices: Snapshot,
+    devices: Devices,
     /// The resource that the pods ask for: the one with the most devices.
     resource: String,
 }
@@ -104,7 +105,7 @@ impl<'a> Story<'a> {
     }
 
     /// The card of the last of these devices fails. Gives its entry from when it was well.
-    async fn failure(&mut self, train: &[String]) -> anyhow::Result<Entry> {
+    async fn failure(&mut self, train: &[String]) -> anyhow::Result<ListedDevice> {
         let card = self.card(train)?;
         let title = format!(
             "{} fails: it falls off the bus, under pod train",
@@ -116,7 +117,7 @@ impl<'a> Story<'a> {
         let target = Target::Uuid(card.device.id.to_string());
         let took = time(self.raise(&target, &ids).await?);
         self.stage.node.lose(&target)?;
-        let lost = |snapshot: &Snapshot| {
+        let lost = |snapshot: &Devices| {
             let fell = |id: &String| snapshot.find(id).is_some_and(fell);
             ids.iter().all(fell)
         };
@@ -154,7 +155,7 @@ impl<'a> Story<'a> {
     }
 
     /// Another pod takes all that is left, and never the lost card.
-    async fn rest(&mut self, train: &[String], lost: &Entry) -> anyhow::Result<()> {
+    async fn rest(&mut self, train: &[String], lost: &ListedDevice) -> anyhow::Result<()> {
         let listed = self.stage.kubelet.devices(&self.resource);
         let well = listed.into_iter().filter(|(_, device)| device.healthy);
         let (kept, free): (Vec<_>, Vec<_>) =
@@ -207,7 +208,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn recovery(&mut self, lost: &Entry) -> anyhow::Result<()> {
+    async fn recovery(&mut self, lost: &ListedDevice) -> anyhow::Result<()> {
         let title = format!("{} comes back after a reset", name(lost));
         self.tell.step(&title).await?;
         let before = self.stage.kubelet.node();
@@ -220,7 +221,7 @@ impl<'a> Story<'a> {
         waited.context("the kubelet does not see the card healthy again")?;
         let took = time(begun.elapsed());
         let id = lost.device.id.as_str();
-        let healthy = |snapshot: &Snapshot| {
+        let healthy = |snapshot: &Devices| {
             let entry = snapshot.find(id);
             entry.is_some_and(|entry| entry.verdict.state == State::Healthy)
         };
@@ -264,15 +265,15 @@ impl<'a> Story<'a> {
     }
 
     /// What was known of these devices, in the driver's order.
-    fn entries(&self, ids: &[String]) -> Vec<&Entry> {
+    fn entries(&self, ids: &[String]) -> Vec<&ListedDevice> {
         let found = ids.iter().filter_map(|id| self.devices.find(id));
-        let mut entries: Vec<&Entry> = found.collect();
+        let mut entries: Vec<&ListedDevice> = found.collect();
         words::sort(&mut entries);
         entries
     }
 
     /// The card of the last of these devices.
-    fn card(&self, ids: &[String]) -> anyhow::Result<Entry> {
+    fn card(&self, ids: &[String]) -> anyhow::Result<ListedDevice> {
         let entries = self.entries(ids);
         let last = entries
             .last()
@@ -284,7 +285,7 @@ impl<'a> Story<'a> {
     }
 
     /// The ids on a card: its own and its partitions'.
-    fn parts(&self, card: &Entry) -> Vec<String> {
+    fn parts(&self, card: &ListedDevice) -> Vec<String> {
         let parts = self.devices.devices.iter();
         let parts = parts.filter(|entry| *entry.device.card() == card.device.id);
         parts.map(|entry| entry.device.id.to_string()).collect()
@@ -293,13 +294,13 @@ impl<'a> Story<'a> {
 
 /// Waits for the agent's first full look. Cards that cannot be told apart are one device, which
 /// need not measure anything.
-async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<Snapshot> {
+async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<Devices> {
     tell.step("The agent starts and looks for GPUs").await?;
     let expected = match apart {
         true => stage.node.gpus()?.len() + stage.node.migs()?.len(),
         false => 1,
     };
-    let all = |snapshot: &Snapshot| {
+    let all = |snapshot: &Devices| {
         let sampled = snapshot
             .devices
             .iter()
@@ -314,13 +315,9 @@ async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Res
 }
 
 /// Waits until every resource is registered. Gives the one with the most devices.
-async fn registered(
-    stage: &Stage,
-    tell: &mut Teller,
-    devices: &Snapshot,
-) -> anyhow::Result<String> {
+async fn registered(stage: &Stage, tell: &mut Teller, devices: &Devices) -> anyhow::Result<String> {
     tell.step("The agent registers with the kubelet").await?;
-    let offers = pool::offers(&Arc::new(devices.clone()));
+    let offers = pool::offers(&Arc::new(devices.snapshot()));
     let expected: BTreeMap<String, usize> = offers
         .iter()
         .map(|offer| (offer.resource.to_string(), offer.units.len()))

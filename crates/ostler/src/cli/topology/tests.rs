@@ -23,7 +23,6 @@ fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, fabric: bool) -> S
             ..Device::card_of("nvidia", id(a), "A<B & \"C\"")
         },
         verdict: Verdict::default(),
-        telemetry: None,
     };
     Snapshot {
         devices: (0..count).map(card).collect(),

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use model::{CauseKind, Snapshot};
+use api::Devices;
+use model::CauseKind;
 use serde_json::json;
 use sim::{
     EccKind, Effect, NewGpu, Node, Target,
@@ -43,7 +44,7 @@ async fn circle(
 
 /// Waits until a device is held for that cause.
 async fn held(running: &Running, id: &str, kind: CauseKind) {
-    let is_held = |seen: &Snapshot| {
+    let is_held = |seen: &Devices| {
         let entry = seen.find(id);
         entry.is_some_and(|entry| entry.verdict.causes.iter().any(|c| c.kind == kind))
     };

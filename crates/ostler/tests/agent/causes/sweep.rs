@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use api::Devices;
 use health::Check;
-use model::{Cause, CauseKind, Snapshot};
+use model::{Cause, CauseKind};
 use sim::{NewGpu, kubelet::Kubelet, state::Sensors};
 use tokio::time::{Instant, sleep};
 
@@ -79,7 +80,7 @@ impl Sweep {
         self.was_out().await;
         self.cure();
         self.running.complete(LONG).await;
-        let silent = |seen: &Snapshot| {
+        let silent = |seen: &Devices| {
             let mut verdicts = seen.devices.iter().map(|entry| &entry.verdict);
             verdicts.all(|verdict| verdict.warnings.is_empty())
         };
@@ -117,7 +118,7 @@ impl Sweep {
     }
 
     /// The checks whose finding is held against their card.
-    fn found(&self, seen: &Snapshot) -> Vec<Check> {
+    fn found(&self, seen: &Devices) -> Vec<Check> {
         let is_found = |(index, check): (usize, &Check)| {
             let told = |cause: &Cause| {
                 cause.kind == check.kind() && cause.evidence.contains(evidence(*check))

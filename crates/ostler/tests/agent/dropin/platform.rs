@@ -1,6 +1,6 @@
 //! Machines on which cards cannot be told apart.
 
-use model::Snapshot;
+use api::Devices;
 
 use super::Plugin;
 use crate::rig::{GPU, card};
@@ -23,7 +23,7 @@ async fn under_wsl_all_cards_are_one_device_with_one_node() {
 async fn under_wsl_measurements_and_events_are_those_of_the_one_device() {
     let running = Plugin::default().on("wsl").await;
     running.offers(&[(GPU, 1)]).await;
-    let measured = |seen: &Snapshot| {
+    let measured = |seen: &Devices| {
         let entry = seen.find("all");
         entry.is_some_and(|entry| entry.telemetry.is_some())
     };

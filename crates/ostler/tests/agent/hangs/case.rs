@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use model::{Phase, Snapshot, State, StuckCall};
+use api::Devices;
+use model::{Phase, State, StuckCall};
 use sim::{Effect, Target, kubelet::Granted};
 use tokio::time::sleep;
 
@@ -217,9 +218,9 @@ impl Play {
         let Running { agent, rig, .. } = &self.running;
         rig.node.clear_faults(None).unwrap();
         self.running.complete(LONG).await;
-        let well = |seen: &Snapshot| {
+        let well = |seen: &Devices| {
             let backend = &seen.backends[0];
-            let healthy = |entry: &model::Entry| entry.verdict.state == State::Healthy;
+            let healthy = |entry: &api::ListedDevice| entry.verdict.state == State::Healthy;
             backend.stuck.is_empty()
                 && backend.phase == Phase::Running
                 && seen.devices.iter().all(healthy)

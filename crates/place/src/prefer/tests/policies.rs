@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{DeviceId, Telemetry};
+use model::{DeviceId, Samples, Telemetry};
 use rstest::rstest;
 
 use super::*;
@@ -22,6 +22,7 @@ fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usi
         required: &[],
         size,
         clock,
+        samples: &Samples::default(),
     };
     let ids = texts(&prefer_at(&offer, &request).unwrap());
     let on = |n: usize| {
@@ -82,16 +83,25 @@ fn weighed(weights: Weights, samples: [Option<(u32, u32)>; 4], size: usize) -> V
         },
         ..Pool::all("gpu", "nvidia.com/gpu")
     });
-    let mut snapshot = model::Snapshot::clone(&offer.snapshot);
-    for (entry, sample) in snapshot.devices.iter_mut().zip(samples) {
-        entry.telemetry = sample.map(|(celsius, watts)| Telemetry {
-            temperature_celsius: Some(celsius),
-            power_milliwatts: Some(watts * 1000),
-            ..Telemetry::default()
-        });
+    let mut newest = Samples::default();
+    for (entry, sample) in offer.snapshot.devices.iter().zip(samples) {
+        if let Some((celsius, watts)) = sample {
+            let telemetry = Telemetry {
+                temperature_celsius: Some(celsius),
+                power_milliwatts: Some(watts * 1000),
+                ..Telemetry::default()
+            };
+            newest.insert(&entry.device.id, telemetry);
+        }
     }
-    offer.snapshot = Arc::new(snapshot);
-    texts(&prefer(&offer, &ids(&[0, 1, 2, 3]), &[], size).unwrap())
+    let request = Request {
+        available: &ids(&[0, 1, 2, 3]),
+        required: &[],
+        size,
+        clock: &Clock::default(),
+        samples: &newest,
+    };
+    texts(&prefer_at(&offer, &request).unwrap())
 }
 
 const WARM: [Option<(u32, u32)>; 4] = [

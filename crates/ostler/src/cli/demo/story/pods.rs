@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use model::{CauseKind, Entry};
+use api::ListedDevice;
+use model::CauseKind;
 use sim::kubelet::{Admitted, Devices, Kubelet, Pod, WaitError};
 use tokio::time::timeout;
 
@@ -47,7 +48,7 @@ pub(super) async fn wait(
 }
 
 /// Whether both the event and the loss are held against a card.
-pub(super) fn fell(entry: &Entry) -> bool {
+pub(super) fn fell(entry: &ListedDevice) -> bool {
     let has = |kind| entry.verdict.causes.iter().any(|cause| cause.kind == kind);
     has(CauseKind::Event) && has(CauseKind::Lost)
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use api::{Devices, ListedDevice};
 use comfy_table::Table;
-use model::{Entry, Kind, PciAddress, Snapshot};
+use model::{Kind, PciAddress};
 use sim::kubelet::{Admitted, Capacity, Kubelet};
 use tokio::time::Instant;
 
@@ -25,7 +26,7 @@ On this machine a container gets all GPUs or none, so that for Kubernetes they a
 others the story goes on: a GPU fails under a pod, and comes back.";
 
 /// A device as the story calls it.
-pub(in crate::cli::demo) fn name(entry: &Entry) -> String {
+pub(in crate::cli::demo) fn name(entry: &ListedDevice) -> String {
     let device = &entry.device;
     let index = device.index.as_deref().unwrap_or(device.id.as_str());
     match &device.kind {
@@ -35,7 +36,7 @@ pub(in crate::cli::demo) fn name(entry: &Entry) -> String {
 }
 
 /// Several devices in one phrase: `GPUs 0 and 1`.
-pub(super) fn names(entries: &[&Entry]) -> String {
+pub(super) fn names(entries: &[&ListedDevice]) -> String {
     let [first, _, ..] = entries else {
         return entries
             .first()
@@ -45,7 +46,7 @@ pub(super) fn names(entries: &[&Entry]) -> String {
         Kind::Card { .. } => "GPUs",
         Kind::Partition { .. } => "MIG devices",
     };
-    let index = |entry: &&Entry| match &entry.device.index {
+    let index = |entry: &&ListedDevice| match &entry.device.index {
         Some(index) => index.clone(),
         None => entry.device.id.to_string(),
     };
@@ -54,8 +55,8 @@ pub(super) fn names(entries: &[&Entry]) -> String {
 }
 
 /// In the driver's order: by card, then by instance.
-pub(super) fn sort(entries: &mut [&Entry]) {
-    let key = |entry: &&Entry| -> (Option<PciAddress>, Option<(u32, u32)>) {
+pub(super) fn sort(entries: &mut [&ListedDevice]) {
+    let key = |entry: &&ListedDevice| -> (Option<PciAddress>, Option<(u32, u32)>) {
         let instance = match entry.device.kind {
             Kind::Card { .. } => None,
             Kind::Partition {
@@ -70,7 +71,7 @@ pub(super) fn sort(entries: &mut [&Entry]) {
 }
 
 /// The driver, and how much was found.
-pub(super) fn driver(snapshot: &Snapshot) -> String {
+pub(super) fn driver(snapshot: &Devices) -> String {
     let (cards, parts): (Vec<_>, Vec<_>) = snapshot
         .devices
         .iter()
@@ -98,12 +99,12 @@ pub(super) fn driver(snapshot: &Snapshot) -> String {
 }
 
 /// The cards with their partitions.
-pub(super) fn cards(snapshot: &Snapshot) -> Table {
-    let partition = |entry: &Entry| matches!(entry.device.kind, Kind::Partition { .. });
+pub(super) fn cards(snapshot: &Devices) -> Table {
+    let partition = |entry: &ListedDevice| matches!(entry.device.kind, Kind::Partition { .. });
     let any = snapshot.devices.iter().any(partition);
     let header = ["GPU", "MODEL", "MEMORY", "PCI", "NUMA", "MIG DEVICES"];
     let mut rows = table(&header[..header.len() - usize::from(!any)]);
-    let mut entries: Vec<&Entry> = snapshot.devices.iter().collect();
+    let mut entries: Vec<&ListedDevice> = snapshot.devices.iter().collect();
     sort(&mut entries);
     for entry in &entries {
         let device = &entry.device;
@@ -125,7 +126,7 @@ pub(super) fn cards(snapshot: &Snapshot) -> Table {
 }
 
 /// The partitions of a card: `2 × 1g.5gb, 3g.20gb`.
-fn parts(entries: &[&Entry], card: &Entry, partitioned: bool) -> String {
+fn parts(entries: &[&ListedDevice], card: &ListedDevice, partitioned: bool) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in entries {
         if let Kind::Partition {
@@ -187,7 +188,7 @@ pub(super) fn granted(admitted: &Admitted) -> String {
 }
 
 /// What ends the causes against a device.
-pub(super) fn way_out(entry: &Entry) -> String {
+pub(super) fn way_out(entry: &ListedDevice) -> String {
     let mut text = "\nWhat ends this:\n".to_owned();
     for cause in &entry.verdict.causes {
         text += &format!("\n  {}", cause.ends_when);
