@@ -1,6 +1,6 @@
 //! Which units are best together. Pure functions that read an offer and nothing else.
 //!
-//! [`prefer`] answers the kubelet's question by the pool's policy. Below it, [`Way`] is what is
+//! [`prefer()`] answers the kubelet's question by the pool's policy. Below it, [`Way`] is what is
 //! known between two cards, [`Table`] makes a number of it, and [`best`] searches on numbers alone.
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{Origin, Problem, Severity};
 pub enum Call {
     /// To run.
     Run(Flags),
-    /// To show [`help`](crate::nvidia::help).
+    /// To show [`help`](crate::nvidia::help()).
     Help,
     /// To show the version.
     Version,
