@@ -96,16 +96,16 @@ fn entry(number: usize) -> Entry {
     let id = |number: usize| DeviceId::new(format!("GPU-{number}"));
     let link = |peer: usize| Link {
         peer: id(peer),
-        ancestor: (peer % 2 == 0).then_some(Ancestor::Switch),
-        lanes: u32::from(peer % 3 == 0) * 12,
-        fabric: peer % 4 == 0,
+        ancestor: peer.is_multiple_of(2).then_some(Ancestor::Switch),
+        lanes: u32::from(peer.is_multiple_of(3)) * 12,
+        fabric: peer.is_multiple_of(4),
     };
     let peers = (0..CARDS).filter(|peer| *peer != number);
     let sick = number == CARDS - 1;
     Entry {
         device: Device {
             index: Some(number.to_string()),
-            numa: (number % 3 != 0).then_some(u32::from(number > 3)),
+            numa: (!number.is_multiple_of(3)).then_some(u32::from(number > 3)),
             nodes: vec![
                 node("/dev/nvidiactl".to_owned(), NodeRole::Control),
                 node(format!("/dev/nvidia{number}"), NodeRole::Own),
