@@ -37,9 +37,10 @@ oracle:
 
 # Licences, sources, duplicates and advisories of the dependencies
 deny *args:
-    cargo deny check {{ args }}
+    .ci/deny {{ args }}
 
 # Format all code
 fmt:
     cargo fmt --all
     cargo fmt --manifest-path fuzz/Cargo.toml
+    cargo fmt --manifest-path crates/grant/oracle/Cargo.toml
