@@ -10,6 +10,10 @@ default:
 check:
     .ci/run
 
+# What is too slow for every change; `--list` shows the steps
+slow *steps:
+    .ci/slow {{ steps }}
+
 # All tests
 test *args:
     cargo test --workspace {{ args }}
