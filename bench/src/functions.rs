@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
-use model::{Entry, Snapshot, Verdict};
+use model::{Entry, Snapshot};
 use pool::Offer;
 use probe::protocol::{Message, Report};
 use tokio::time::Instant;
@@ -71,10 +71,7 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
     snapshot.devices = report
         .devices
         .into_iter()
-        .map(|device| Entry {
-            device,
-            verdict: Verdict::default(),
-        })
+        .map(|device| Entry::from(device))
         .collect();
     snapshot
         .devices

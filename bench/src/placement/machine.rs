@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 use config::{Pool, Pools};
 use jiff::Timestamp;
-use model::{Entry, Snapshot, Verdict};
+use model::{Entry, Snapshot};
 use pool::Offer;
 use probe::{
     child::Backend as _,
@@ -51,8 +51,5 @@ pub(super) fn offer(snapshot: &Arc<Snapshot>, pool: Pool) -> anyhow::Result<Arc<
 }
 
 fn entry(device: model::Device) -> Entry {
-    Entry {
-        device,
-        verdict: Verdict::default(),
-    }
+    Entry::from(device)
 }

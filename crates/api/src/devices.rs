@@ -1,5 +1,7 @@
 //! The page [`DEVICES`](crate::DEVICES).
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use model::{Backend, Device, Entry, Samples, Snapshot, Telemetry, Verdict};
 use serde::{Deserialize, Serialize};
@@ -21,7 +23,7 @@ pub struct Devices {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedDevice {
     /// The facts.
-    pub device: Device,
+    pub device: Arc<Device>,
     /// The verdict.
     pub verdict: Verdict,
     /// The newest sample.
@@ -35,7 +37,7 @@ impl Devices {
     /// The page of a snapshot and the samples that came so far.
     pub fn new(snapshot: &Snapshot, samples: &Samples) -> Self {
         let listed = |entry: &Entry| ListedDevice {
-            device: entry.device.clone(),
+            device: Arc::clone(&entry.device),
             verdict: entry.verdict.clone(),
             telemetry: samples.telemetry(&entry.device.id).cloned(),
         };
@@ -58,7 +60,7 @@ impl Devices {
     /// The snapshot, without the samples.
     pub fn snapshot(&self) -> Snapshot {
         let entry = |listed: &ListedDevice| Entry {
-            device: listed.device.clone(),
+            device: Arc::clone(&listed.device),
             verdict: listed.verdict.clone(),
         };
         Snapshot {

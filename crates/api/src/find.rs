@@ -70,19 +70,18 @@ pub fn family(snapshot: &Snapshot, device: &DeviceId) -> Vec<DeviceId> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use model::{Device, Entry, Verdict};
+    use model::{Device, Entry};
     use rstest::rstest;
 
     use super::*;
 
     fn snapshot() -> Snapshot {
-        let card = |id: &str, index: &str, pci: &str| Entry {
-            device: Device {
+        let card = |id: &str, index: &str, pci: &str| {
+            Entry::from(Device {
                 index: Some(index.to_owned()),
                 pci: Some(pci.parse().unwrap()),
                 ..Device::card_of("nvidia", id.to_owned(), "A100")
-            },
-            verdict: Verdict::default(),
+            })
         };
         Snapshot {
             devices: vec![

@@ -133,7 +133,7 @@ fn find<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Devic
     let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
     for id in ids {
         let unit = offer.unit(id);
-        match unit.and_then(|unit| Some((unit, &offer.entry(unit)?.device))) {
+        match unit.and_then(|unit| Some((unit, &*offer.entry(unit)?.device))) {
             Some(pair) => found.push(pair),
             None => unknown.push(id.as_str()),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Phase, Snapshot, Verdict};
+use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Phase, Snapshot};
 use pool::{Offer, Unit, UnitId};
 
 /// An offer of `devices`, each as many units as the pool's sharing says.
@@ -189,10 +189,7 @@ fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
 }
 
 fn entry(device: Device) -> Entry {
-    Entry {
-        device,
-        verdict: Verdict::default(),
-    }
+    Entry::from(device)
 }
 
 fn control() -> impl Iterator<Item = DeviceNode> {

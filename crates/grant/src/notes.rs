@@ -25,7 +25,7 @@ pub struct Note {
 /// Sentences on the handover of `offer`; none where all is as one would expect.
 pub fn notes(offer: &Offer) -> Vec<Note> {
     let entries = offer.units.iter().filter_map(|unit| offer.entry(unit));
-    let mut devices: Vec<&Device> = entries.map(|entry| &entry.device).collect();
+    let mut devices: Vec<&Device> = entries.map(|entry| &*entry.device).collect();
     devices.dedup_by_key(|device| &device.id);
     let mut notes = Vec::new();
     if devices.iter().any(|device| device.vendor == VENDOR) {

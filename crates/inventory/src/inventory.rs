@@ -145,7 +145,7 @@ impl Inventory {
                 self.dirty = true;
             }
             devices.push(Entry {
-                device: known.device.clone(),
+                device: Arc::clone(&known.device),
                 verdict,
             });
         }
@@ -256,14 +256,14 @@ impl Inventory {
         }
     }
 
-    fn welcome(&mut self, sighting: &Sighting, device: &Device, now: Now) {
+    fn welcome(&mut self, sighting: &Sighting, device: &Arc<Device>, now: Now) {
         let Backend { name, driver, .. } = &sighting.backend;
         let instance = driver
             .as_ref()
             .and_then(|driver| driver.instance.as_deref());
         let boot = (self.boot_id.as_str(), instance);
         let met = self.waiting.take(name, device, boot, (&self.policy, now));
-        let mut known = met.unwrap_or_else(|| Known::new(name, device.clone()));
+        let mut known = met.unwrap_or_else(|| Known::new(name, Arc::clone(device)));
         for (_, event) in self.early.extract_if(.., |(of, _)| *of == device.id) {
             known.record.happen(event, &self.policy, now);
         }

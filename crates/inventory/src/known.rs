@@ -1,5 +1,7 @@
 //! What the inventory keeps of one device.
 
+use std::sync::Arc;
+
 use health::{Continuity, Now, Policy, Record, Saved};
 use model::{Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
 
@@ -9,7 +11,7 @@ pub(super) struct Known {
     /// Whose device it is.
     pub(super) backend: String,
     /// The facts as they were last read.
-    pub(super) device: Device,
+    pub(super) device: Arc<Device>,
     /// Number of processes on it by the newest sample, where the probe asks.
     pub(super) users: Option<usize>,
     pub(super) record: Record,
@@ -24,7 +26,7 @@ pub(super) struct Known {
 // === impl Known ===
 
 impl Known {
-    pub(super) fn new(backend: &str, device: Device) -> Self {
+    pub(super) fn new(backend: &str, device: Arc<Device>) -> Self {
         Self {
             backend: backend.to_owned(),
             device,
@@ -40,7 +42,7 @@ impl Known {
     /// ended is told as a change.
     pub(super) fn restored(
         backend: &str,
-        device: Device,
+        device: Arc<Device>,
         saved: Saved,
         continuity: Continuity,
         (policy, now): (&Policy, Now),
@@ -57,29 +59,16 @@ impl Known {
         }
     }
 
-    /// Takes over what was read now. What a look with failed calls does not tell is kept from the
-    /// look before, lest a card whose mode could not be read counts as a whole one.
-    pub(super) fn update(&mut self, device: &Device) {
-        let old = std::mem::replace(&mut self.device, device.clone());
-        let new = &mut self.device;
-        if new.failures.is_empty() {
-            return;
-        }
-        let partitioned = Kind::Card { partitioned: true };
-        if old.kind == partitioned {
-            new.kind = partitioned;
-        }
-        if new.model == "unknown" {
-            new.model = old.model;
-        }
-        if !new.nodes.iter().any(|node| node.role == NodeRole::Own) {
-            new.nodes = old.nodes;
-        }
-        new.index = new.index.take().or(old.index);
-        new.pci = new.pci.or(old.pci);
-        new.numa = new.numa.or(old.numa);
-        new.memory_bytes = new.memory_bytes.or(old.memory_bytes);
-        new.compute_capability = new.compute_capability.take().or(old.compute_capability);
+    /// Takes over the facts of a new look. What it does not tell is kept from the look before.
+    pub(super) fn update(&mut self, device: &Arc<Device>) {
+        let untold = |old: Option<bool>, new: Option<bool>| old.is_some() && new.is_none();
+        let is_complete = device.failures.is_empty()
+            && !untold(self.device.display, device.display)
+            && !untold(self.device.coherent, device.coherent);
+        self.device = match is_complete {
+            true => Arc::clone(device),
+            false => Arc::new(merge(&self.device, device)),
+        };
     }
 
     /// Takes in a check-up.
@@ -112,6 +101,68 @@ impl Known {
     }
 }
 
+/// The facts of a look that did not tell all, completed by those of the look before: a card whose
+/// mode could not be read must not count as a whole one, nor one whose display could not be read as
+/// one without. Every fact is named here, so that a new one cannot be forgotten.
+fn merge(old: &Device, new: &Device) -> Device {
+    let Device {
+        id,
+        vendor,
+        kind,
+        model,
+        index,
+        pci,
+        numa,
+        memory_bytes,
+        compute_capability,
+        display,
+        coherent,
+        nodes,
+        links,
+        failures,
+    } = new.clone();
+    // Calls that are nice to have fail without a failure; a card does not lose these facts.
+    let display = display.or(old.display);
+    let coherent = coherent.or(old.coherent);
+    if failures.is_empty() {
+        return Device {
+            display,
+            coherent,
+            ..new.clone()
+        };
+    }
+    let partitioned = Kind::Card { partitioned: true };
+    let has_own = nodes.iter().any(|node| node.role == NodeRole::Own);
+    Device {
+        id,
+        vendor,
+        kind: if old.kind == partitioned {
+            partitioned
+        } else {
+            kind
+        },
+        model: if model == "unknown" {
+            old.model.clone()
+        } else {
+            model
+        },
+        index: index.or_else(|| old.index.clone()),
+        pci: pci.or(old.pci),
+        numa: numa.or(old.numa),
+        memory_bytes: memory_bytes.or(old.memory_bytes),
+        compute_capability: compute_capability.or_else(|| old.compute_capability.clone()),
+        display,
+        coherent,
+        nodes: if has_own { nodes } else { old.nodes.clone() },
+        links: if links.is_empty() {
+            old.links.clone()
+        } else {
+            links
+        },
+        failures,
+    }
+}
+
 /// Whether two causes tell of the same trouble; of events there are several kinds in one.
 fn alike(one: &Cause, other: &Cause) -> bool {
     one.kind == other.kind && (one.kind != CauseKind::Event || one.evidence == other.evidence)
@@ -119,4 +170,86 @@ fn alike(one: &Cause, other: &Cause) -> bool {
 
 fn is_in_hand(kind: CauseKind) -> bool {
     matches!(kind, CauseKind::Cordoned | CauseKind::Released)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Ancestor, CallFailure, DeviceNode, Link};
+
+    use super::*;
+
+    /// A card of which everything is known.
+    fn complete() -> Device {
+        Device {
+            kind: Kind::Card { partitioned: true },
+            index: Some("3".to_owned()),
+            pci: "0000:3b:00.0".parse().ok(),
+            numa: Some(1),
+            memory_bytes: Some(1 << 30),
+            compute_capability: Some("8.0".to_owned()),
+            display: Some(true),
+            coherent: Some(false),
+            nodes: vec![DeviceNode {
+                path: "/dev/nvidia3".to_owned(),
+                role: NodeRole::Own,
+            }],
+            links: vec![Link {
+                peer: "GPU-2".to_owned().into(),
+                ancestor: Some(Ancestor::Node),
+                lanes: 12,
+                fabric: false,
+            }],
+            ..Device::card_of("nvidia", "GPU-3", "A100")
+        }
+    }
+
+    fn failure() -> CallFailure {
+        CallFailure {
+            call: "nvmlDeviceGetIndex".to_owned(),
+            code: "UNKNOWN".to_owned(),
+            fatal: false,
+        }
+    }
+
+    fn after(look: Device) -> Device {
+        let mut known = Known::new("nvidia", Arc::new(complete()));
+        known.update(&Arc::new(look));
+        Device::clone(&known.device)
+    }
+
+    /// With `exclude: {display: true}` the card with the monitor would be offered otherwise.
+    #[test]
+    fn a_look_that_failed_loses_no_fact() {
+        let blind = Device {
+            failures: vec![failure()],
+            ..Device::card_of("nvidia", "GPU-3", "unknown")
+        };
+        let expected = Device {
+            failures: vec![failure()],
+            ..complete()
+        };
+        assert_eq!(after(blind), expected);
+    }
+
+    #[test]
+    fn a_call_that_fails_without_a_failure_loses_no_fact_either() {
+        let look = Device {
+            display: None,
+            coherent: None,
+            ..complete()
+        };
+        assert_eq!(after(look), complete());
+    }
+
+    #[test]
+    fn a_whole_look_is_taken_as_it_is() {
+        let look = Device {
+            display: Some(false),
+            coherent: Some(true),
+            links: Vec::new(),
+            kind: Kind::Card { partitioned: false },
+            ..complete()
+        };
+        assert_eq!(after(look.clone()), look);
+    }
 }

@@ -22,7 +22,7 @@ pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight
     }
     // A partition is only as well as its card, and only as well known.
     let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
-    let failed = find(device.card()).and_then(worst_failure);
+    let failed = find(device.card()).and_then(|card| worst_failure(card));
     if let Some(failure) = failed.filter(|failure| failure.fatal) {
         return Some(Sight::Unreadable(failure));
     }
@@ -48,7 +48,7 @@ pub(super) fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
     sighting.unwatched.is_none()
         && sighting.driver_stuck.is_none()
         && seen(&device.id).is_none()
-        && seen(parent).is_some_and(card_is_well)
+        && seen(parent).is_some_and(|card| card_is_well(card))
 }
 
 /// A call that failed on a device, one that means the device is gone before any other.

@@ -1,6 +1,8 @@
 //! All that is known of the node's devices at one moment. Replaced whole when something happened,
 //! never changed. Sensor values are not in it: they come in [`Samples`](crate::Samples).
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,8 +26,8 @@ pub struct Snapshot {
 /// A device with what is held of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// The facts.
-    pub device: Device,
+    /// The facts. Shared with everybody who knows the device, from the probe's report on.
+    pub device: Arc<Device>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -49,5 +51,24 @@ impl Snapshot {
             .binary_search_by(|entry| entry.device.id.as_str().cmp(id))
             .ok()
             .map(|at| &self.devices[at])
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// The facts, to be changed. Copies them if somebody else has them too.
+    pub fn device_mut(&mut self) -> &mut Device {
+        Arc::make_mut(&mut self.device)
+    }
+}
+
+impl From<Device> for Entry {
+    /// A device of which nothing bad is known.
+    fn from(device: Device) -> Self {
+        Self {
+            device: Arc::new(device),
+            verdict: Verdict::default(),
+        }
     }
 }

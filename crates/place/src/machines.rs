@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use config::Pool;
-use model::{Ancestor, Device, Entry, Link, Snapshot, Verdict};
+use model::{Ancestor, Device, Entry, Link, Snapshot};
 use pool::{Offer, Unit, UnitId};
 
 /// NVLinks of a DGX-1 with V100s, each pair once.
@@ -168,10 +168,7 @@ pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer 
 }
 
 fn entry(device: Device) -> Entry {
-    Entry {
-        device,
-        verdict: Verdict::default(),
-    }
+    Entry::from(device)
 }
 
 fn lanes(a: usize, b: usize) -> u32 {

@@ -48,16 +48,14 @@ pub(crate) fn position(device: &Device) -> impl Ord + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Verdict;
 
     #[test]
     fn cards_stand_in_the_order_of_their_indices() {
-        let entry = |id: &str, index: Option<&str>| Entry {
-            device: Device {
+        let entry = |id: &str, index: Option<&str>| {
+            Entry::from(Device {
                 index: index.map(str::to_owned),
                 ..Device::card_of("nvidia", id, "A100")
-            },
-            verdict: Verdict::default(),
+            })
         };
         let devices = [
             ("a", Some("10")),

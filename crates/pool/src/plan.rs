@@ -65,7 +65,7 @@ pub fn plan(pools: &Pools, snapshot: &Arc<Snapshot>) -> Plan {
         .filter(|entry| !mig::is_gone(entry))
         .map(|entry| &entry.device)
         .filter(|device| device.card() != &device.id)
-        .map(Device::card)
+        .map(|device| device.card())
         .collect();
     let Division {
         offered,

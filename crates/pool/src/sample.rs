@@ -12,10 +12,7 @@ use model::{
 use crate::{Plan, plan};
 
 pub(crate) fn entry(device: Device) -> Entry {
-    Entry {
-        device,
-        verdict: Verdict::default(),
-    }
+    Entry::from(device)
 }
 
 /// Card `n`, an A100.
@@ -34,17 +31,17 @@ pub(crate) fn card(n: u32) -> Entry {
 /// Card `n` in MIG mode.
 pub(crate) fn mig_card(n: u32) -> Entry {
     let mut entry = card(n);
-    entry.device.kind = Kind::Card { partitioned: true };
+    entry.device_mut().kind = Kind::Card { partitioned: true };
     entry
 }
 
 /// MIG device `m` of card `n`.
 pub(crate) fn mig(n: u32, m: u32, profile: &str) -> Entry {
     let mut entry = card(n);
-    entry.device.id = DeviceId::new(format!("MIG-{n}-{m}"));
-    entry.device.index = Some(format!("{n}:{m}"));
-    entry.device.memory_bytes = Some(4864 << 20);
-    entry.device.kind = Kind::Partition {
+    entry.device_mut().id = DeviceId::new(format!("MIG-{n}-{m}"));
+    entry.device_mut().index = Some(format!("{n}:{m}"));
+    entry.device_mut().memory_bytes = Some(4864 << 20);
+    entry.device_mut().kind = Kind::Partition {
         parent: DeviceId::new(format!("GPU-{n}")),
         profile: profile.to_owned(),
         gpu_instance: m + 7,

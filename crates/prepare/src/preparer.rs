@@ -66,7 +66,7 @@ impl Preparer {
         let deadline = Instant::now() + rule.limit;
         let devices: Vec<&Device> = ids
             .iter()
-            .filter_map(|id| Some(&offer.snapshot.find(id.as_str())?.device))
+            .filter_map(|id| Some(&*offer.snapshot.find(id.as_str())?.device))
             .collect();
         let found = match rule.mode {
             PreStartMode::Off | PreStartMode::Check => self.look(&ids, soon(deadline)).await,

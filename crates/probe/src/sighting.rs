@@ -1,6 +1,6 @@
 //! What a supervisor passes on: the backend's own state and every device its probes see.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use model::{Backend, Device, StuckCall};
@@ -26,7 +26,7 @@ pub struct Sighting {
     /// The backend's own state.
     pub backend: Backend,
     /// Every device that some probe reads.
-    pub devices: Vec<Device>,
+    pub devices: Vec<Arc<Device>>,
     /// Cards that are left out because a call on them did not return.
     pub stuck: BTreeMap<CardRef, StuckCall>,
     /// A call that concerns the whole driver and did not return.

@@ -213,7 +213,7 @@ impl Operator {
 }
 
 fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
-    let found = api::find(snapshot, text).map(|entry| &entry.device);
+    let found = api::find(snapshot, text).map(|entry| &*entry.device);
     found.map_err(|error| Refusal::wrong(error.to_string(), "`ostler devices` lists them"))
 }
 

@@ -244,7 +244,7 @@ impl<'a> Maker<'a> {
     /// The devices of NVIDIA's.
     fn cards(&self) -> Vec<&'a Card> {
         let entries = self.snapshot.devices.iter();
-        let cards = entries.map(|entry| &entry.device);
+        let cards = entries.map(|entry| &*entry.device);
         cards.filter(|card| card.vendor == NVIDIA).collect()
     }
 

@@ -1,6 +1,6 @@
 //! What an earlier agent knew of devices that this one has not met yet.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
 use model::{Device, DeviceId};
@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     /// What this one keeps.
     gone: BTreeMap<DeviceId, Saved>,
     /// Devices that were not healthy, of this boot.
-    facts: Vec<Device>,
+    facts: Vec<Arc<Device>>,
     /// Whether there is a file.
     has_file: bool,
 }
@@ -38,7 +38,7 @@ impl Waiting {
     pub(super) fn take(
         &mut self,
         backend: &str,
-        device: &Device,
+        device: &Arc<Device>,
         (boot_id, instance): (&str, Option<&str>),
         at: (&Policy, Now),
     ) -> Option<Known> {
@@ -47,7 +47,7 @@ impl Waiting {
             let saved = self.file.devices.remove(&device.id)?;
             Some((saved, self.file.continuity(boot_id, backend, instance)))
         })?;
-        let device = device.clone();
+        let device = Arc::clone(device);
         Some(Known::restored(backend, device, saved, continuity, at))
     }
 
@@ -56,7 +56,7 @@ impl Waiting {
         &mut self,
         backend: &str,
         wanted: impl Fn(&Device) -> bool,
-    ) -> Vec<Device> {
+    ) -> Vec<Arc<Device>> {
         let saved = &self.file.devices;
         let is_here = |device: &Device| {
             let of_backend = saved.get(&device.id).is_some_and(|s| s.backend == backend);

@@ -75,7 +75,7 @@ fn sighting(devices: Vec<Device>) -> Sighting {
             unreadable: Vec::new(),
             extras: model::Extras::default(),
         },
-        devices,
+        devices: devices.into_iter().map(Arc::new).collect(),
         stuck: BTreeMap::new(),
         driver_stuck: None,
         unwatched: None,

@@ -8,9 +8,7 @@ use std::path::Path;
 use config::{Handover, ListStrategy, Pool, RuntimeSupport};
 use grant::cdi::{CLASSES, Spec, Wish, specs};
 use jiff::Timestamp;
-use model::{
-    Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase, Verdict,
-};
+use model::{Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase};
 use pool::{Offer, Unit, UnitId};
 use rstest::rstest;
 use tempfile::TempDir;
@@ -128,15 +126,14 @@ fn pools(lists: &[ListStrategy]) -> Pools {
 }
 
 fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
-    let entry = |id: &&str| Entry {
-        device: Device {
+    let entry = |id: &&str| {
+        Entry::from(Device {
             nodes: vec![DeviceNode {
                 path: format!("/dev/{id}"),
                 role: NodeRole::Own,
             }],
             ..Device::card_of("nvidia", *id, "NVIDIA A100")
-        },
-        verdict: Verdict::default(),
+        })
     };
     let unit = |id: &&str| Unit {
         id: UnitId::new(*id),
@@ -288,7 +285,7 @@ async fn a_name_outlives_its_node_and_the_agent() {
     });
     let mut blind = Offer::clone(&offer(&[CdiCri], &["a", "b"]));
     let mut snapshot = Snapshot::clone(&blind.snapshot);
-    snapshot.devices[0].device.nodes.clear();
+    snapshot.devices[0].device_mut().nodes.clear();
     blind.snapshot = Arc::new(snapshot);
     second.drafts.send_replace(Arc::from([Arc::new(blind)]));
     let came = second.offers.wait_for(|offers| !offers.is_empty());

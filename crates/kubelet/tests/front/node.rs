@@ -100,7 +100,7 @@ pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
 /// The offers of a node with one card and one MIG device, which may be unhealthy.
 pub(crate) fn mixed(unhealthy: bool) -> Offers {
     let mut partition = entry(1, unhealthy);
-    partition.device.kind = Kind::Partition {
+    partition.device_mut().kind = Kind::Partition {
         parent: "GPU-9".into(),
         profile: "1g.5gb".to_owned(),
         gpu_instance: 1,
@@ -135,6 +135,7 @@ fn entry(at: usize, unhealthy: bool) -> Entry {
             ends_when: "a reset".to_owned(),
         });
     }
+    let device = device.into();
     Entry { device, verdict }
 }
 

@@ -54,13 +54,12 @@ impl Args {
 
 /// Leaves one device.
 fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
-    let entry = |judged: &Judged| Entry {
-        device: Device {
+    let entry = |judged: &Judged| {
+        Entry::from(Device {
             index: judged.index.clone(),
             pci: judged.pci,
             ..Device::card_of("", judged.device.to_string(), "")
-        },
-        verdict: judged.verdict.clone(),
+        })
     };
     let snapshot = Snapshot {
         devices: health.devices.iter().map(entry).collect(),

@@ -167,8 +167,8 @@ fn under_single_the_shapes_of_yesterday_do_not_stand_in_the_way() {
 #[test]
 fn the_strategy_leaves_other_vendors_alone() {
     let other = |mut entry: model::Entry, id: &str| {
-        entry.device.vendor = "amd".to_owned();
-        entry.device.id = id.into();
+        entry.device_mut().vendor = "amd".to_owned();
+        entry.device_mut().id = id.into();
         entry
     };
     let pools = |strategy| Pools {

@@ -104,7 +104,7 @@ fn sixty_three_characters_are_a_name_and_one_more_is_not() {
 #[case(85_520_809_984, "80gb")]
 #[case(150_754_820_096, "141gb")]
 fn memory_is_told_in_whole_gigabytes(#[case] bytes: u64, #[case] expected: &str) {
-    let mut device = card(0).device;
+    let mut device = Device::clone(&card(0).device);
     device.memory_bytes = Some(bytes);
     assert_eq!(
         of("a.com/{memory}", &device),
@@ -117,7 +117,7 @@ fn memory_is_told_in_whole_gigabytes(#[case] bytes: u64, #[case] expected: &str)
 proptest! {
     #[test]
     fn a_name_is_valid_or_refused(template in ".{0,40}", model in ".*", profile in ".*") {
-        let mut device = mig(0, 0, &profile).device;
+        let mut device = Device::clone(&mig(0, 0, &profile).device);
         device.model = model;
         for template in [template.as_str(), "a.com/{model}", "a.com/x{profile}"] {
             if let Ok(made) = name(&Template(template.to_owned()), &device) {

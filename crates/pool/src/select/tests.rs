@@ -156,7 +156,7 @@ fn what_is_said_must_hold_together_and_one_pattern_of_a_list_is_enough() {
     };
     assert!(matches(&selector, &card(3).device));
     assert!(!matches(&selector, &card(2).device));
-    let mut other = card(3).device;
+    let mut other = Device::clone(&card(3).device);
     other.model = "Tesla T4".to_owned();
     assert!(!matches(&selector, &other));
     assert!(matches(&Selector::default(), &other));

@@ -24,7 +24,7 @@ fn method(plan: &Plan) -> Method {
 
 fn of_capability(capability: Option<&str>) -> Entry {
     let mut entry = card(0);
-    entry.device.compute_capability = capability.map(str::to_owned);
+    entry.device_mut().compute_capability = capability.map(str::to_owned);
     entry
 }
 
@@ -100,8 +100,8 @@ fn every_unit_is_found_by_its_id_however_many_there_are() {
 #[test]
 fn a_device_that_stands_for_all_is_shared_like_a_card() {
     let mut all = card(0);
-    all.device.id = "all".into();
-    all.device.index = Some("all".to_owned());
+    all.device_mut().id = "all".into();
+    all.device_mut().index = Some("all".to_owned());
     let plan = planned(Method::TimeSlicing, 2, vec![all]);
     insta::assert_snapshot!(lines(&plan), @"nvidia.com/gpu: all::0 all::1");
 }
@@ -124,7 +124,7 @@ fn mig_devices_are_shared_like_cards() {
 fn mps_sets_aside_what_it_cannot_serve() {
     let old = |id: &str, capability: &str| {
         let mut entry = of_capability(Some(capability));
-        entry.device.id = id.into();
+        entry.device_mut().id = id.into();
         entry
     };
     let devices = vec![

@@ -1,6 +1,6 @@
 //! What all processes of a backend see, put together.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use model::{Backend, Device, Phase, StuckCall};
 
@@ -17,9 +17,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Picture {
     name: String,
-    main: Option<Report>,
+    main: Option<SharedReport>,
     /// Of cards that are tried alone, or were until the main process reported them again.
-    solo: BTreeMap<CardRef, Report>,
+    solo: BTreeMap<CardRef, SharedReport>,
     /// Calls that take so long that a person should know.
     slow: Vec<StuckCall>,
     /// Why the picture is not current.
@@ -29,6 +29,14 @@ pub(super) struct Picture {
     last: Option<Sighting>,
     /// Whether the next report is passed on even if nothing changed.
     expected: bool,
+}
+
+/// A report whose devices are shared with everybody who hears of them.
+#[derive(Debug)]
+struct SharedReport {
+    /// The report, without its devices.
+    report: Report,
+    devices: Vec<Arc<Device>>,
 }
 
 // === impl Picture ===
@@ -57,10 +65,10 @@ impl Picture {
                 }
                 self.solo
                     .retain(|card, _| report.skipped.contains(&card.to_string()));
-                self.main = Some(report);
+                self.main = Some(SharedReport::new(report));
             }
             Role::Solo(card) => {
-                self.solo.insert(card, report);
+                self.solo.insert(card, SharedReport::new(report));
             }
         }
     }
@@ -108,15 +116,19 @@ impl Picture {
     }
 
     /// Every device once; a card that is tried alone counts only when the main process has it not.
-    fn devices(&self, stuck: &BTreeMap<CardRef, StuckCall>, released: &Released) -> Vec<Device> {
-        let mut devices: Vec<Device> = Vec::new();
+    fn devices(
+        &self,
+        stuck: &BTreeMap<CardRef, StuckCall>,
+        released: &Released,
+    ) -> Vec<Arc<Device>> {
+        let mut devices: Vec<Arc<Device>> = Vec::new();
         for report in self.main.iter().chain(self.solo.values()) {
             for device in &report.devices {
                 let known = devices.iter().any(|known| known.id == device.id);
                 let left_out =
                     stuck.keys().any(|card| card.covers(device)) || released.of(device).is_some();
                 if !known && !left_out {
-                    devices.push(device.clone());
+                    devices.push(Arc::clone(device));
                 }
             }
         }
@@ -133,7 +145,7 @@ impl Picture {
         let problem = self
             .main
             .as_ref()
-            .and_then(|report| report.problem.as_ref());
+            .and_then(|main| main.report.problem.as_ref());
         let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
         let (phase, message) = if let Some(call) = driver_stuck {
             (Phase::DriverFailed, hung(call))
@@ -152,26 +164,44 @@ impl Picture {
             };
             (phase, problem.message.clone())
         } else if self.main.is_some() {
-            let warnings = self.main.iter().flat_map(|report| report.warnings.clone());
+            let main = self.main.iter();
+            let warnings = main.flat_map(|main| main.report.warnings.clone());
             let news: Vec<_> = stuck.iter().map(hung).chain(warnings).collect();
             (Phase::Running, news.join("; "))
         } else {
             (Phase::Starting, String::new())
         };
-        let reports = || self.main.iter().chain(self.solo.values());
+        let all = || {
+            self.main
+                .iter()
+                .chain(self.solo.values())
+                .map(|shared| &shared.report)
+        };
         Backend {
             name: self.name.clone(),
             phase,
             message,
-            driver: reports().find_map(|report| report.driver.clone()),
-            unreadable: reports().flat_map(|r| r.unreadable.clone()).collect(),
+            driver: all().find_map(|report| report.driver.clone()),
+            unreadable: all().flat_map(|r| r.unreadable.clone()).collect(),
             stuck,
             extras: self
                 .main
                 .iter()
-                .map(|r| r.extras.clone())
+                .map(|main| main.report.extras.clone())
                 .next()
                 .unwrap_or_default(),
+        }
+    }
+}
+
+// === impl SharedReport ===
+
+impl SharedReport {
+    fn new(mut report: Report) -> Self {
+        let devices = std::mem::take(&mut report.devices);
+        Self {
+            report,
+            devices: devices.into_iter().map(Arc::new).collect(),
         }
     }
 }

@@ -75,7 +75,7 @@ fn only_a_mig_device_for_graphics_can_draw() {
         if let Kind::Partition { profile: own, .. } = &mut part.kind {
             profile.clone_into(own);
         }
-        snapshot.devices[0].device = part;
+        snapshot.devices[0].device = part.into();
         let made = made(snapshot, &wish, &cdi);
         let spec = spec(&made, GPU);
         let edits = &device(spec, "MIG-0-0").container_edits;

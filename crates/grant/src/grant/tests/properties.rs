@@ -165,8 +165,8 @@ proptest! {
             units.any(|unit| unit.device == *id)
         };
         for entry in snapshot.devices.iter_mut().filter(|entry| !granted(&entry.device.id)) {
-            entry.device.nodes.clear();
-            entry.device.index = Some("0".to_owned());
+            entry.device_mut().nodes.clear();
+            entry.device_mut().index = Some("0".to_owned());
         }
         offer.snapshot = Arc::new(snapshot);
         prop_assert_eq!(before, grant(&offer, &ids));

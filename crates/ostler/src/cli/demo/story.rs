@@ -92,7 +92,7 @@ impl<'a> Story<'a> {
         let admitted = admit(&self.stage.kubelet, "train", &self.resource, wanted).await?;
         let ids = held(&admitted);
         let entries = self.entries(&ids);
-        let devices: Vec<_> = entries.iter().map(|entry| &entry.device).collect();
+        let devices: Vec<_> = entries.iter().map(|entry| &*entry.device).collect();
         let chosen = names(&entries);
         match why(&devices) {
             reason if reason.is_empty() => self.tell.say(&format!("It gets {chosen}."))?,

@@ -1,4 +1,4 @@
-use model::{Ancestor, Device, Entry, Link, Snapshot, Verdict};
+use model::{Ancestor, Device, Entry, Link, Snapshot};
 
 use super::*;
 
@@ -15,14 +15,13 @@ fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, fabric: bool) -> S
         lanes: lanes(a.min(b), a.max(b)),
         fabric,
     };
-    let card = |a: usize| Entry {
-        device: Device {
+    let card = |a: usize| {
+        Entry::from(Device {
             index: Some(a.to_string()),
             numa: u32::try_from(a / 4).ok(),
             links: (0..count).filter(|b| *b != a).map(|b| link(a, b)).collect(),
             ..Device::card_of("nvidia", id(a), "A<B & \"C\"")
-        },
-        verdict: Verdict::default(),
+        })
     };
     Snapshot {
         devices: (0..count).map(card).collect(),
@@ -41,11 +40,12 @@ fn bridged() -> Snapshot {
 #[test]
 fn the_matrix_says_how_each_pair_is_joined() {
     let mut snapshot = bridged();
-    snapshot.devices[5].device.links.clear();
-    snapshot.devices[5].device.numa = None;
+    let lone = snapshot.devices[5].device_mut();
+    lone.links.clear();
+    lone.numa = None;
     for entry in &mut snapshot.devices[..5] {
         entry
-            .device
+            .device_mut()
             .links
             .retain(|link| link.peer.as_str() != "GPU-05");
     }

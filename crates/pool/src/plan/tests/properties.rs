@@ -25,15 +25,15 @@ fn devices() -> impl Strategy<Value = Vec<Entry>> {
         for ((kind, other, parts), n) in cards.into_iter().zip(0..) {
             let mut whole = if kind == 0 { card(n) } else { mig_card(n) };
             if other {
-                whole.device.model = "Tesla T4".to_owned();
-                whole.device.memory_bytes = None;
-                whole.device.compute_capability = Some("7.5".to_owned());
+                whole.device_mut().model = "Tesla T4".to_owned();
+                whole.device_mut().memory_bytes = None;
+                whole.device_mut().compute_capability = Some("7.5".to_owned());
             }
             if kind == 1 {
-                whole.device.vendor = "amd".to_owned();
+                whole.device_mut().vendor = "amd".to_owned();
             }
             if kind == 3 {
-                whole.device.id = format!("GPU-{n}::0").as_str().into();
+                whole.device_mut().id = format!("GPU-{n}::0").as_str().into();
             }
             all.push(whole);
             if kind != 0 {
