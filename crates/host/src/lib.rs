@@ -1,7 +1,9 @@
-//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, folders that tell when
-//! they change, files that are replaced whole, and unix sockets that clean up after themselves.
+//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, folders that tell when they
+//! change, files that are replaced whole, blocking work that may hang, and unix sockets that clean
+//! up after themselves.
 
 pub mod atomic;
+pub mod lane;
 pub mod socket;
 pub mod watch;
 

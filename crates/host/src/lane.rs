@@ -1,0 +1,189 @@
+//! Blocking work that may hang, as a disk that is away does: one job at a time, with a limit on
+//! how long anybody waits for it. What hangs costs one thread, however often it is asked for.
+
+use std::time::Duration;
+
+use tokio::{
+    task::{JoinError, JoinHandle, spawn_blocking},
+    time::{Instant, timeout_at},
+};
+
+/// The place of one blocking job with a result of type `T`.
+///
+/// A job cannot be ended from outside. One that is late stays in its lane, and no other is begun
+/// there until it has ended.
+///
+/// ```
+/// # use std::{path::Path, time::Duration};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let mut lane = host::lane::Lane::default();
+/// let exists = lane.run(Duration::from_secs(3), || Path::new("/nfs/file").exists());
+/// match exists.await {
+///     Ok(exists) => println!("it is {}there", if exists { "" } else { "not " }),
+///     Err(error) => println!("not known: {error}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Lane<T> {
+    job: Option<JoinHandle<T>>,
+    /// End of the wait that is under way. A wait that was dropped does not put it off.
+    due: Option<Instant>,
+}
+
+/// Reason why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The job, or the one before it, has not ended in time.
+    #[error("it has not ended in time")]
+    Late,
+    /// The job panicked.
+    #[error("it broke off: {0}")]
+    Broken(#[source] JoinError),
+}
+
+// === impl Lane ===
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self {
+            job: None,
+            due: None,
+        }
+    }
+}
+
+impl<T: Send + 'static> Lane<T> {
+    /// Says whether a job is under way.
+    pub fn is_busy(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| !job.is_finished())
+    }
+
+    /// Does `work` on another thread and waits for its end. A job that ended since, and whose
+    /// result nobody has taken, is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Late`] at once while an earlier job is under way, and after `limit` otherwise; the
+    /// work goes on then, and [`resume`](Self::resume) can wait for it.
+    pub async fn run(
+        &mut self,
+        limit: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.is_busy() {
+            return Err(Error::Late);
+        }
+        (self.job, self.due) = (Some(spawn_blocking(work)), None);
+        let ended = self.resume(limit).await;
+        ended.expect("a job was put into the lane")
+    }
+
+    /// Waits again for a job whose result nobody has taken; `None` where there is none. The wait
+    /// may be dropped and begun again: neither the result nor the end of the wait is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Late`] after `limit`; the next call waits as long again.
+    pub async fn resume(&mut self, limit: Duration) -> Option<Result<T, Error>> {
+        let job = self.job.as_mut()?;
+        let due = *self.due.get_or_insert_with(|| Instant::now() + limit);
+        let ended = timeout_at(due, job).await;
+        self.due = None;
+        let Ok(ended) = ended else {
+            return Some(Err(Error::Late));
+        };
+        self.job = None;
+        Some(ended.map_err(Error::Broken))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// A job that hangs until the first of these is dropped or given a result.
+    fn hanging() -> (mpsc::Sender<u32>, impl FnOnce() -> u32 + Send + 'static) {
+        let (end, hung) = mpsc::channel();
+        (end, move || hung.recv().unwrap_or_default())
+    }
+
+    #[tokio::test]
+    async fn gives_the_result_once() {
+        let mut lane = Lane::default();
+        assert_eq!(lane.run(LONG, || 1).await.unwrap(), 1);
+        assert!(!lane.is_busy());
+        assert!(lane.resume(LONG).await.is_none());
+        assert_eq!(lane.run(LONG, || 2).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn no_other_job_is_begun_while_one_hangs() {
+        let mut lane = Lane::default();
+        let (end, hung) = hanging();
+        assert!(matches!(lane.run(SOON, hung).await, Err(Error::Late)));
+        for _ in 0..3 {
+            let refused = lane.run(LONG, || unreachable!("one hangs"));
+            // At once.
+            let refused = refused.now_or_never().unwrap();
+            assert!(matches!(refused, Err(Error::Late)));
+            assert!(matches!(lane.resume(SOON).await, Some(Err(Error::Late))));
+        }
+        end.send(7).unwrap();
+        assert_eq!(lane.resume(LONG).await.unwrap().unwrap(), 7);
+        assert_eq!(lane.run(LONG, || 8).await.unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_late_result_that_nobody_took_is_forgotten_by_the_next_job() {
+        let mut lane = Lane::default();
+        let (end, hung) = hanging();
+        assert!(lane.run(SOON, hung).await.is_err());
+        end.send(7).unwrap();
+        while lane.is_busy() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(lane.run(LONG, || 8).await.unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_result_outlives_a_wait_that_was_dropped() {
+        let mut lane = Lane::default();
+        let (end, hung) = hanging();
+        assert!(lane.run(LONG, hung).now_or_never().is_none());
+        assert!(lane.resume(LONG).now_or_never().is_none());
+        end.send(7).unwrap();
+        assert_eq!(lane.resume(LONG).await.unwrap().unwrap(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_that_are_dropped_put_the_limit_off_only_once_it_was_told() {
+        let mut lane = Lane::default();
+        let (_end, hung) = hanging();
+        assert!(lane.run(LONG, hung).now_or_never().is_none());
+        for late in [false, false, true, false, false, true] {
+            advance(LONG / 3).await;
+            let told = lane.resume(LONG).now_or_never();
+            assert_eq!(matches!(told, Some(Some(Err(Error::Late)))), late);
+            if late {
+                assert!(lane.resume(LONG).now_or_never().is_none(), "a new wait");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_frees_its_lane() {
+        let mut lane = Lane::default();
+        let broken = lane.run(LONG, || panic!("on purpose")).await;
+        assert!(matches!(broken, Err(Error::Broken(_))));
+        lane.run(LONG, || ()).await.unwrap();
+    }
+}
