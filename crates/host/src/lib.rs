@@ -1,9 +1,10 @@
-//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, folders that tell when they
-//! change, files that are replaced whole, blocking work that may hang, and unix sockets that clean
-//! up after themselves.
+//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, small files of others that
+//! are read without waiting, folders that tell when they change, files that are replaced whole,
+//! blocking work that may hang, and unix sockets that clean up after themselves.
 
 pub mod atomic;
 pub mod lane;
+pub mod small;
 pub mod socket;
 pub mod watch;
 
