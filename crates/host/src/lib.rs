@@ -1,6 +1,7 @@
 //! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, small files of others that
-//! are read without waiting, folders that tell when they change, files that are replaced whole,
-//! blocking work that may hang, and unix sockets that clean up after themselves.
+//! are read without waiting, the identity of a file, folders that tell when they change, files that
+//! are replaced whole, blocking work that may hang, and unix sockets that clean up after
+//! themselves.
 
 pub mod atomic;
 pub mod lane;
@@ -8,6 +9,7 @@ pub mod small;
 pub mod socket;
 pub mod watch;
 
+mod identity;
 mod root;
 
-pub use self::root::Root;
+pub use self::{identity::FileIdentity, root::Root};
