@@ -14,7 +14,6 @@ mod held;
 mod memory;
 mod runtime;
 mod status;
-mod text;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -34,6 +33,9 @@ pub use self::{
     runtime::{Evidence, evidence},
     status::{ListStatus, Status},
 };
+
+/// The most bytes that are read of a config or a spec of others.
+const TEXT_LIMIT: u64 = 4 << 20;
 
 /// Where specs are, and what they are made of.
 #[derive(Clone, Debug)]

@@ -9,8 +9,9 @@ use std::{
 };
 
 use grant::cdi::{CLASSES, Spec, VENDOR};
+use host::small::{self, Error};
 
-use super::text;
+use super::TEXT_LIMIT;
 
 /// The permissions of a spec file: for everybody to read.
 const MODE: u32 = 0o644;
@@ -161,10 +162,10 @@ fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, Str
 /// Looks at a file. A spec of our kind is ours, whoever wrote it: NVIDIA's plugin uses the same
 /// names, and its place is taken.
 fn find(path: &Path, class: &str) -> Found {
-    let text = match text::read(path) {
+    let text = match small::read_text(path, TEXT_LIMIT) {
         Ok(text) => text,
         // Without a folder there is nothing in it; who writes there says what is wrong.
-        Err(error)
+        Err(Error::Io(error))
             if matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -172,10 +173,7 @@ fn find(path: &Path, class: &str) -> Found {
         {
             return Found::Nothing;
         }
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Found::Foreign("it is no text".to_owned());
-        }
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+        Err(error @ (Error::NotText | Error::NotAFile)) => {
             return Found::Foreign(error.to_string());
         }
         Err(error) => return Found::Foreign(format!("it cannot be read: {error}")),

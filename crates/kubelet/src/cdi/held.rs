@@ -6,10 +6,11 @@ use std::{collections::BTreeSet, io, path::Path};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use config::{Handover, IdStrategy, ListStrategy};
 use grant::cdi::{ALL, GDRCOPY, GDS, GPU, IMEX, MOFED, VENDOR};
+use host::small;
 use prost::Message as _;
 use serde::Deserialize;
 
-use super::text;
+use super::TEXT_LIMIT;
 use crate::api::deviceplugin::ContainerAllocateResponse;
 
 /// The kubelet's record of what it was told to give to containers.
@@ -52,9 +53,9 @@ struct Entry {
 /// Why the record is not understood, for a person.
 pub(super) fn held(dir: &Path) -> Result<Option<Held>, String> {
     let path = dir.join(RECORD);
-    let text = match text::read(&path) {
+    let text = match small::read_text(&path, TEXT_LIMIT) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(small::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
     };
     let held = parse(&text);

@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use config::{Cdi, RuntimeSupport};
+use host::small;
 
-use super::text;
+use super::TEXT_LIMIT;
 
 /// Where containerd's config is: its own, k3s's and RKE2's.
 const CONTAINERD: [&str; 3] = [
@@ -76,9 +77,9 @@ fn look(dir: &Path, root: &Path) -> Evidence {
 
 fn containerd(dir: &Path, path: &Path) -> Option<Evidence> {
     let mut said = Said::default();
-    said.read(&text::read(path).ok()?);
+    said.read(&small::read_text(path, TEXT_LIMIT).ok()?);
     for more in files(&path.with_file_name(CONTAINERD_MORE), "toml") {
-        said.read(&text::read(&more).unwrap_or_default());
+        said.read(&small::read_text(&more, TEXT_LIMIT).unwrap_or_default());
     }
     let name = path.display();
     Some(match (said.enable, said.version.as_deref()) {
@@ -104,7 +105,7 @@ fn crio(dir: &Path, root: &Path) -> Option<Evidence> {
     paths.extend(files(&root.join(CRIO_MORE), "conf"));
     let texts: Vec<String> = paths
         .iter()
-        .filter_map(|path| text::read(path).ok())
+        .filter_map(|path| small::read_text(path, TEXT_LIMIT).ok())
         .collect();
     if texts.is_empty() {
         return None;
