@@ -4,12 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use config::Handover;
 use grant::cdi::{CLASSES, Spec, Wish, specs};
+use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
 use pool::Offers;
-use tokio::{
-    task::{AbortHandle, spawn_blocking},
-    time::{Instant, timeout},
-};
+use tokio::time::Instant;
 
 use super::{
     Evidence, Settings, Status,
@@ -47,13 +45,14 @@ pub(super) struct Memory {
     last: Option<(Vec<Wanted>, Outcome)>,
     /// The newest specs, for devices whose nodes vanish.
     specs: Vec<Spec>,
-    /// Work on the disk that has not ended.
-    pub(super) pending: Option<AbortHandle>,
+    /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
+    pub(super) looking: Lane<(Around, Option<Vec<Spec>>)>,
+    pub(super) settling: Lane<Outcome>,
 }
 
 /// What others keep on the disk.
 #[derive(Clone, Debug)]
-struct Around {
+pub(super) struct Around {
     runtime: Evidence,
     /// What containers hold, if there is a record of it, or why it is not understood.
     held: Result<Option<Held>, String>,
@@ -119,14 +118,19 @@ impl Memory {
             ..
         } = settings.clone();
         let is_first = self.around.is_none();
-        let seen = self.work(settings, move || {
+        let look = move || {
             let around = Around {
                 runtime: evidence(&cdi, &host_root),
                 held: held(&kubelet_dir),
             };
             (around, is_first.then(|| read(&cdi.dir)))
-        });
-        match (seen.await, &mut self.around) {
+        };
+        let seen = match self.settling.is_busy() {
+            true => Err(lane::Error::Late),
+            false => self.looking.run(settings.limit, look).await,
+        };
+        let seen = seen.map_err(|error| disk_problem(settings, &error));
+        match (seen, &mut self.around) {
             (Ok((around, left)), _) => {
                 self.around = Some(around);
                 self.specs.extend(left.into_iter().flatten());
@@ -213,43 +217,22 @@ impl Memory {
             return outcome.clone();
         }
         let (dir, asked) = (settings.cdi.dir.clone(), wanted.clone());
-        let outcome = match self.work(settings, move || sync(&dir, &asked)).await {
+        let settle = move || sync(&dir, &asked);
+        let settled = match self.looking.is_busy() {
+            true => Err(lane::Error::Late),
+            false => self.settling.run(settings.limit, settle).await,
+        };
+        let outcome = match settled {
             Ok(outcome) => outcome,
-            Err(problem) => {
+            Err(error) => {
                 // Names that were on the disk are taken to be there still.
                 let last = self.last.take().map(|(_, outcome)| outcome);
                 let last = last.unwrap_or_default();
-                last.with_problem(&settings.cdi.dir, problem)
+                last.with_problem(&settings.cdi.dir, disk_problem(settings, &error))
             }
         };
         self.last = Some((wanted, outcome.clone()));
         outcome
-    }
-
-    /// Work on the disk. One that hangs holds up one round for a while, and then no more.
-    async fn work<T: Send + 'static>(
-        &mut self,
-        settings: &Settings,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, String> {
-        let dir = settings.cdi.dir.display();
-        let late = format!(
-            "the disk does not answer within {} s; what CDI specs are in {dir} now is not known",
-            settings.limit.as_secs()
-        );
-        let mut pending = self.pending.iter();
-        if pending.any(|work| !work.is_finished()) {
-            return Err(late);
-        }
-        let work = spawn_blocking(work);
-        self.pending = Some(work.abort_handle());
-        match timeout(settings.limit, work).await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(error)) => Err(format!(
-                "the work on the CDI specs in {dir} broke off: {error}; please report it"
-            )),
-            Err(_) => Err(late),
-        }
     }
 }
 
@@ -259,6 +242,20 @@ impl Around {
     fn containers(&self) -> usize {
         let held = self.held.as_ref().ok().and_then(Option::as_ref);
         held.map_or(0, |held| held.containers)
+    }
+}
+
+/// Why work on the disk has no result, for a person.
+fn disk_problem(settings: &Settings, error: &lane::Error) -> String {
+    let dir = settings.cdi.dir.display();
+    match error {
+        lane::Error::Late => format!(
+            "the disk does not answer within {} s; what CDI specs are in {dir} now is not known",
+            settings.limit.as_secs()
+        ),
+        lane::Error::Broken(error) => {
+            format!("the work on the CDI specs in {dir} broke off: {error}; please report it")
+        }
     }
 }
 

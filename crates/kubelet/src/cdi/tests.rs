@@ -7,17 +7,19 @@ use std::path::Path;
 
 use config::{Handover, ListStrategy, Pool, RuntimeSupport};
 use grant::cdi::{CLASSES, Spec, Wish, specs};
+use host::lane::Lane;
 use jiff::Timestamp;
 use model::{Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase};
 use pool::{Offer, Unit, UnitId};
 use rstest::rstest;
 use tempfile::TempDir;
-use tokio::{
-    task::{JoinSet, spawn_blocking},
-    time::timeout,
-};
+use tokio::{task::JoinSet, time::timeout};
 
-use super::{folder::Wanted, memory::VENDOR, *};
+use super::{
+    folder::{Outcome, Wanted},
+    memory::VENDOR,
+    *,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
@@ -312,8 +314,26 @@ async fn pools_that_change_before_their_offers_take_no_name_away() {
     assert!(stage.file().exists());
 }
 
+/// Puts a job into a lane that hangs until the sender is dropped.
+async fn hang_lane<T: Send + 'static>(
+    lane: &mut Lane<T>,
+    result: impl FnOnce() -> T + Send + 'static,
+) -> std::sync::mpsc::Sender<()> {
+    let (end, hung) = std::sync::mpsc::channel::<()>();
+    let job = move || {
+        let _ = hung.recv();
+        result()
+    };
+    let late = lane.run(Duration::ZERO, job).await;
+    assert!(matches!(late, Err(host::lane::Error::Late)));
+    end
+}
+
+#[rstest]
+#[case::in_a_look(true)]
+#[case::in_a_write(false)]
 #[tokio::test]
-async fn a_disk_that_hangs_later_takes_no_name_away() {
+async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
     let folder = tempfile::tempdir().unwrap();
     let cdi = config::Cdi {
         dir: folder.path().to_owned(),
@@ -331,9 +351,10 @@ async fn a_disk_that_hangs_later_takes_no_name_away() {
     let mut memory = Memory::default();
     let good = memory.settle(&settings, wanted.clone(), true).await;
     assert!(!good.names.is_empty() && !good.late);
-    let (end, hung) = std::sync::mpsc::channel::<()>();
-    let hung = spawn_blocking(move || hung.recv());
-    memory.pending = Some(hung.abort_handle());
+    let end = match in_a_look {
+        true => hang_lane(&mut memory.looking, || panic!("nobody waits for it")).await,
+        false => hang_lane(&mut memory.settling, Outcome::default).await,
+    };
     for _ in 0..2 {
         let late = memory.settle(&settings, wanted.clone(), true).await;
         assert_eq!(late.names, good.names);

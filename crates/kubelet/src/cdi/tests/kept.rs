@@ -124,13 +124,11 @@ async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()
         snapshot: Arc::clone(&offer(&[Envvar], &["a"]).snapshot),
         caller: None,
     };
-    let (end, hung) = std::sync::mpsc::channel::<()>();
-    let hung = spawn_blocking(move || hung.recv());
-    memory.pending = Some(hung.abort_handle());
+    let end = hang_lane(&mut memory.settling, Outcome::default).await;
     let (_, status) = memory.round(settings, &round, true).await;
     assert!(status.files[0].problem.is_some(), "{status:?}");
     drop(end);
-    let _ = hung.await.unwrap();
+    memory.settling.resume(LONG).await.unwrap().unwrap();
     meanwhile();
     memory.round(settings, &round, false).await;
 }
