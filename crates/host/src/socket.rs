@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,8 @@ use rustix::{
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
 };
 use tokio::net::UnixListener;
+
+use crate::FileIdentity;
 
 /// The longest path that fits a socket address.
 pub const PATH_LIMIT: usize = 107;
@@ -29,15 +31,7 @@ pub struct Bound {
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
-    identity: Identity,
-}
-
-/// Tells a file apart from one made later under the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    device: u64,
-    inode: u64,
-    made: (i64, i64),
+    identity: FileIdentity,
 }
 
 /// Why a socket cannot be had.
@@ -93,7 +87,8 @@ impl Bound {
             source,
         };
         let listener = listen(path).map_err(failed)?;
-        let identity = Identity::of(path).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let identity =
+            FileIdentity::of_entry(path).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         let file = File {
             path: path.to_owned(),
             identity,
@@ -117,7 +112,7 @@ impl File {
 
     /// Whether the file at our path is still the one we made.
     pub fn is_ours(&self) -> bool {
-        Identity::of(&self.path) == Some(self.identity)
+        FileIdentity::of_entry(&self.path) == Some(self.identity)
     }
 }
 
@@ -126,21 +121,6 @@ impl Drop for File {
         if self.is_ours() {
             let _ = fs_err::remove_file(&self.path);
         }
-    }
-}
-
-// === impl Identity ===
-
-impl Identity {
-    /// The identity of the file at `path`, not following links; `None` when there is none.
-    pub fn of(path: &Path) -> Option<Self> {
-        let meta = fs_err::symlink_metadata(path).ok()?;
-        Some(Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            // Not the change time: that one moves when somebody sets the mode or a label.
-            made: (meta.mtime(), meta.mtime_nsec()),
-        })
     }
 }
 
@@ -180,7 +160,7 @@ fn clear(path: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use host::socket::{Identity, PATH_LIMIT};
+use host::{FileIdentity, socket::PATH_LIMIT};
 use hyper_util::rt::TokioIo;
 use model::ResourceName;
 use tokio::{
@@ -196,13 +196,13 @@ fn hash(text: &str) -> String {
 }
 
 async fn remove_dead(path: &Path) {
-    let before = Identity::of(path);
+    let before = FileIdentity::of_entry(path);
     // Twice, because a process that starts now has bound its socket before it listens.
     if !is_dead(path).await {
         return;
     }
     sleep(Duration::from_millis(50)).await;
-    if is_dead(path).await && Identity::of(path) == before {
+    if is_dead(path).await && FileIdentity::of_entry(path) == before {
         match fs_err::remove_file(path) {
             Ok(()) => {
                 tracing::info!(path = %path.display(), "removed the socket of a dead process")

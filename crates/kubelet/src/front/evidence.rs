@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use host::socket::{File, Identity};
+use host::{FileIdentity, socket::File};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -40,7 +40,7 @@ pub(crate) enum Lost {
 pub(crate) struct Evidence<'a> {
     pub(crate) resource: &'a str,
     /// The kubelet's socket, and which one we spoke to.
-    pub(crate) kubelet: (&'a Path, Identity),
+    pub(crate) kubelet: (&'a Path, FileIdentity),
     pub(crate) file: &'a File,
     pub(crate) folder: watch::Receiver<View>,
     pub(crate) line: watch::Receiver<Line>,
@@ -67,7 +67,7 @@ impl Evidence<'_> {
         loop {
             // What the folder showed may be older than our registration, so we look ourselves. A
             // missing kubelet.sock alone is no evidence: the stream is still open.
-            if Identity::of(path).is_some_and(|seen| seen != known) {
+            if FileIdentity::of_entry(path).is_some_and(|seen| seen != known) {
                 return Lost::Kubelet;
             }
             if !self.file.is_ours() {

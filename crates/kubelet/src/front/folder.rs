@@ -6,7 +6,7 @@ use std::{
 };
 
 use host::{
-    socket::Identity,
+    FileIdentity,
     watch::{Events, Folder},
 };
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use crate::api::KUBELET_SOCKET;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// The kubelet's socket.
-    pub(crate) kubelet: Option<Identity>,
+    pub(crate) kubelet: Option<FileIdentity>,
     /// Whether the folder exists.
     pub(crate) exists: bool,
 }
@@ -44,7 +44,7 @@ impl View {
     /// Looks now.
     pub(crate) fn of(dir: &Path) -> Self {
         Self {
-            kubelet: Identity::of(&dir.join(KUBELET_SOCKET)),
+            kubelet: FileIdentity::of_entry(&dir.join(KUBELET_SOCKET)),
             exists: dir.is_dir(),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::Phase;
-use host::socket::Identity;
+use host::FileIdentity;
 use model::ResourceName;
 use tokio::{net::UnixStream, sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ pub(crate) struct Memory {
     pub(crate) pace: Pace,
     pub(crate) patience: Patience,
     /// The kubelet of the last attempt.
-    pub(crate) tried: Option<Identity>,
+    pub(crate) tried: Option<FileIdentity>,
 }
 
 /// How a registration ended.

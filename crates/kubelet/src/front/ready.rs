@@ -9,7 +9,7 @@ use std::{
 };
 
 use api::Phase;
-use host::socket::{Bound, Identity};
+use host::{FileIdentity, socket::Bound};
 use tokio::{
     net::UnixStream,
     time::{sleep, sleep_until, timeout},
@@ -36,7 +36,7 @@ pub(crate) struct Ready {
     pub(crate) name: String,
     pub(crate) kubelet: UnixStream,
     pub(crate) path: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
 }
 
 /// Why there is nothing to register with or on.
@@ -153,8 +153,8 @@ impl Plugin {
 
     /// Looks before it connects: if the kubelet is replaced in between, the identity is too old
     /// and we register once more, which is the safe side.
-    async fn connect(&self, path: &Path) -> io::Result<(UnixStream, Identity)> {
-        let identity = Identity::of(path).ok_or(io::ErrorKind::NotFound)?;
+    async fn connect(&self, path: &Path) -> io::Result<(UnixStream, FileIdentity)> {
+        let identity = FileIdentity::of_entry(path).ok_or(io::ErrorKind::NotFound)?;
         let connecting = timeout(self.settings.register_limit, UnixStream::connect(path));
         let kubelet = connecting.await.map_err(|_| io::ErrorKind::TimedOut)??;
         Ok((kubelet, identity))
@@ -173,7 +173,7 @@ impl Plugin {
     }
 
     /// Waits for kubelet.sock.
-    async fn kubelet(&self) -> Identity {
+    async fn kubelet(&self) -> FileIdentity {
         let mut folder = self.folder.clone();
         loop {
             let view = *folder.borrow_and_update();
@@ -193,7 +193,7 @@ impl Plugin {
     }
 
     /// Waits until kubelet.sock is not the one given.
-    async fn other_kubelet(&self, identity: Identity) {
+    async fn other_kubelet(&self, identity: FileIdentity) {
         until(&self.folder, |view| view.kubelet != Some(identity)).await;
     }
 }

@@ -21,12 +21,12 @@ mod xorg;
 
 use std::{
     collections::BTreeSet,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use host::FileIdentity;
 use model::{Device, Driver, DriverFiles, PciAddress, Platform};
 use tokio::time::Instant;
 
@@ -67,17 +67,10 @@ struct Last {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    stamp: Option<Stamp>,
+    /// Another one once something in it came, went or was renamed.
+    identity: Option<FileIdentity>,
     /// Whether it changed so short before that it may change again without a new time.
     young: bool,
-}
-
-/// Tells a folder from what it was before something in it came, went or was renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
 }
 
 // === impl Finder ===
@@ -227,7 +220,7 @@ impl Last {
         }
         self.checked = now;
         let mut folders = self.folders.iter();
-        folders.all(|folder| !folder.young && Stamp::of(files, &folder.path) == folder.stamp)
+        folders.all(|folder| !folder.young && identify(files, &folder.path) == folder.identity)
     }
 }
 
@@ -236,31 +229,25 @@ impl Last {
 impl Folder {
     /// The folder as it is now, after a look that began then.
     fn of(files: &Files, path: PathBuf, began: SystemTime) -> Self {
-        let stamp = Stamp::of(files, &path);
+        let identity = identify(files, &path);
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled = began.saturating_sub(SETTLED).as_secs();
-        let is_young = |stamp: &Stamp| u64::try_from(stamp.changed.0).is_ok_and(|at| at >= settled);
+        let is_young = |identity: FileIdentity| {
+            u64::try_from(identity.modified_secs()).is_ok_and(|at| at >= settled)
+        };
         Self {
-            young: stamp.as_ref().is_some_and(is_young),
+            young: identity.is_some_and(is_young),
             path,
-            stamp,
+            identity,
         }
     }
 }
 
-// === impl Stamp ===
-
-impl Stamp {
-    fn of(files: &Files, path: &Path) -> Option<Self> {
-        let meta = files.watch(format!("stat {}", path.display()), || {
-            fs_err::metadata(path).ok()
-        })?;
-        Some(Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            changed: (meta.mtime(), meta.mtime_nsec()),
-        })
-    }
+/// The identity of a folder.
+fn identify(files: &Files, path: &Path) -> Option<FileIdentity> {
+    files.watch(format!("stat {}", path.display()), || {
+        FileIdentity::of(path)
+    })
 }
 
 /// Reads bytes as the loader's cache, and looks for the files of these devices' driver below a folder:

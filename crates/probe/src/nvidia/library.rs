@@ -1,9 +1,8 @@
 //! Where the driver's library is, and whether it is still the same file.
 
-use std::{
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+
+use host::FileIdentity;
 
 /// The library's name for the loader.
 const NAME: &str = "libnvidia-ml.so.1";
@@ -43,15 +42,7 @@ pub(super) struct Found {
     /// What the loader is asked for: a path, or a name.
     pub(super) path: PathBuf,
     /// Which file it is; `None` where the loader finds it by name.
-    identity: Option<Identity>,
-}
-
-/// Which file on which disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
+    identity: Option<FileIdentity>,
 }
 
 // === impl Search ===
@@ -67,7 +58,7 @@ impl Search {
             }
         };
         let found = places.iter().find_map(|path| {
-            Identity::of(path).map(|identity| Found {
+            identify(path).map(|identity| Found {
                 path: path.clone(),
                 identity: Some(identity),
             })
@@ -125,28 +116,21 @@ impl Found {
             return !*known;
         };
         *known = true;
-        self.identity = Identity::of(&path);
+        self.identity = identify(&path);
         self.path = path;
         self.identity.is_some()
     }
 
     /// Whether the file was replaced or removed since.
     pub(super) fn is_stale(&self) -> bool {
-        self.identity.is_some() && Identity::of(&self.path) != self.identity
+        self.identity.is_some() && identify(&self.path) != self.identity
     }
 }
 
-// === impl Identity ===
-
-impl Identity {
-    fn of(path: &Path) -> Option<Self> {
-        let meta = fs_err::metadata(path).ok().filter(|meta| meta.is_file())?;
-        Some(Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            changed: (meta.mtime(), meta.mtime_nsec()),
-        })
-    }
+/// The identity of a regular file.
+fn identify(path: &Path) -> Option<FileIdentity> {
+    let meta = fs_err::metadata(path).ok().filter(|meta| meta.is_file())?;
+    Some(FileIdentity::from_metadata(&meta))
 }
 
 /// The path under which the library is mapped into this process.
