@@ -66,7 +66,7 @@ struct Last {
 /// A folder that was asked.
 #[derive(Debug)]
 struct Folder {
-    path: PathBuf,
+    path: String,
     /// Another one once something in it came, went or was renamed.
     identity: Option<FileIdentity>,
     /// Whether it changed so short before that it may change again without a new time.
@@ -95,7 +95,9 @@ impl Finder {
         let mut last = self.last.take();
         let platform = self.platform(devices);
         let is_fresh = |last: &mut Last| {
-            last.driver == *driver && last.platform == platform && last.is_fresh(&self.files, now)
+            last.driver == *driver
+                && last.platform == platform
+                && last.is_fresh(&self.files, &self.root, now)
         };
         let is_fresh = last.as_mut().is_some_and(is_fresh);
         let last = match last {
@@ -126,7 +128,7 @@ impl Finder {
     ) -> Last {
         let began = SystemTime::now();
         let (found, folders, board) = self.find(driver, platform);
-        let folder = |path| Folder::of(&self.files, path, began);
+        let folder = |path| Folder::of(&self.files, &self.root, path, began);
         let folders = folders.into_iter().map(folder).collect();
         let same = |last: &Last| {
             let old = &last.found;
@@ -153,7 +155,7 @@ impl Finder {
         &self,
         driver: &Driver,
         platform: Platform,
-    ) -> (DriverFiles, Vec<PathBuf>, Vec<String>) {
+    ) -> (DriverFiles, BTreeSet<String>, Vec<String>) {
         let mut search = Search::new(&self.root, &self.files);
         let mut board = Vec::new();
         match platform {
@@ -167,7 +169,6 @@ impl Finder {
             problems,
             folders,
         } = search.finish();
-        let folders = folders.iter().map(|folder| self.root.place(folder));
         let found = DriverFiles {
             platform,
             files,
@@ -175,7 +176,7 @@ impl Finder {
             problems,
             ..DriverFiles::default()
         };
-        (found, folders.collect(), board)
+        (found, folders, board)
     }
 
     /// The kind of machine, where these are its devices.
@@ -214,13 +215,14 @@ impl Finder {
 
 impl Last {
     /// Whether nothing is known to have changed.
-    fn is_fresh(&mut self, files: &Files, now: Instant) -> bool {
+    fn is_fresh(&mut self, files: &Files, root: &Root, now: Instant) -> bool {
         if now.saturating_duration_since(self.checked) < PERIOD {
             return true;
         }
         self.checked = now;
         let mut folders = self.folders.iter();
-        folders.all(|folder| !folder.young && identify(files, &folder.path) == folder.identity)
+        folders
+            .all(|folder| !folder.young && identify(files, root, &folder.path) == folder.identity)
     }
 }
 
@@ -228,8 +230,8 @@ impl Last {
 
 impl Folder {
     /// The folder as it is now, after a look that began then.
-    fn of(files: &Files, path: PathBuf, began: SystemTime) -> Self {
-        let identity = identify(files, &path);
+    fn of(files: &Files, root: &Root, path: String, began: SystemTime) -> Self {
+        let identity = identify(files, root, &path);
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled = began.saturating_sub(SETTLED).as_secs();
         let is_young = |identity: FileIdentity| {
@@ -244,10 +246,10 @@ impl Folder {
 }
 
 /// The identity of a folder.
-fn identify(files: &Files, path: &Path) -> Option<FileIdentity> {
-    files.watch(format!("stat {}", path.display()), || {
-        FileIdentity::of(path)
-    })
+fn identify(files: &Files, root: &Root, path: &str) -> Option<FileIdentity> {
+    let call = format!("stat {}", root.place(path).display());
+    let meta = files.watch(call, || root.metadata(path).ok())?;
+    Some(FileIdentity::from_metadata(&meta))
 }
 
 /// Reads bytes as the loader's cache, and looks for the files of these devices' driver below a folder:

@@ -1,28 +1,23 @@
-//! The driver's folder as if it were `/`: links are followed inside it and never out of it.
+//! The driver's folder as if it were `/`, and what of it can be written down.
 
 use std::{
-    fs::FileType,
+    fs::{FileType, Metadata},
     io::{self, Read as _},
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
-use fs_err::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use rustix::fs::OFlags;
+use host::small;
+use rustix::io::Errno;
 
 use super::elf;
-
-/// The most links that are followed for one path, as in the kernel.
-const MOST_LINKS: usize = 40;
-
-/// The most parts that a path may have, those of its links included.
-const MOST_PARTS: usize = 512;
 
 /// The most names that are read of a folder.
 pub(super) const MOST_NAMES: usize = 65_536;
 
 /// A folder that stands for `/`. Its paths are absolute and seen from inside.
 #[derive(Clone, Debug)]
-pub(super) struct Root(PathBuf);
+pub(super) struct Root(host::Root);
 
 /// What is in a folder.
 #[derive(Debug, Default)]
@@ -56,71 +51,38 @@ pub(super) enum Failure {
 
 impl Root {
     pub(super) fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+        Self(host::Root::new(path))
     }
 
     /// The folder itself, as this process sees it.
     pub(super) fn folder(&self) -> &Path {
-        &self.0
+        self.0.folder()
     }
 
-    /// Where an absolute path is for us; its links are not followed here.
+    /// The place of an absolute path, for a person to read.
     pub(super) fn place(&self, path: &str) -> PathBuf {
-        self.0.join(path.trim_start_matches('/'))
+        self.0.path(path.trim_start_matches('/'))
     }
 
-    /// The path without any link, seen from inside. An absolute target starts at the root again,
-    /// and nothing is above the root.
+    /// The path without any link, seen from inside.
     pub(super) fn resolve(&self, path: &str) -> Result<String, Failure> {
-        let mut ahead: Vec<String> = parts(path);
-        let mut done = String::new();
-        let (mut links, mut steps) = (0, 0);
-        while let Some(part) = ahead.pop() {
-            steps += 1;
-            if steps > MOST_PARTS {
-                return Err(Failure::Endless);
-            }
-            if part == ".." {
-                done.truncate(done.rfind('/').unwrap_or(0));
-                continue;
-            }
-            let next = format!("{done}/{part}");
-            let place = self.place(&next);
-            if !fs_err::symlink_metadata(&place)?.is_symlink() {
-                done = next;
-                continue;
-            }
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(Failure::Endless);
-            }
-            let target = text(&fs_err::read_link(&place)?).ok_or(Failure::Odd)?;
-            if target.starts_with('/') {
-                done.clear();
-            }
-            ahead.extend(parts(&target));
-        }
-        Ok(if done.is_empty() {
-            "/".to_owned()
-        } else {
-            done
-        })
+        text(&self.0.resolve(path)?).ok_or(Failure::Odd)
     }
 
-    /// What a path that has no links is.
-    pub(super) fn kind(&self, path: &str) -> Result<std::fs::Metadata, Failure> {
-        Ok(fs_err::symlink_metadata(self.place(path))?)
+    /// Facts about what a path leads to.
+    pub(super) fn metadata(&self, path: &str) -> Result<Metadata, Failure> {
+        Ok(self.0.metadata(path)?)
     }
 
     /// What a link says.
     pub(super) fn target(&self, path: &str) -> Option<String> {
-        text(&fs_err::read_link(self.place(path)).ok()?)
+        text(&self.0.read_link(path).ok()?)
     }
 
-    /// What is in a folder whose path has no links.
+    /// What is in a folder.
     pub(super) fn list(&self, folder: &str) -> Result<Listing, Failure> {
         let mut listing = Listing::default();
-        for (count, entry) in fs_err::read_dir(self.place(folder))?.enumerate() {
+        for (count, entry) in self.0.read_dir(folder)?.enumerate() {
             if count == MOST_NAMES {
                 listing.cut = true;
                 break;
@@ -137,16 +99,16 @@ impl Root {
         Ok(listing)
     }
 
-    /// The first bytes of a file whose path has no links.
+    /// The first bytes of a regular file.
     pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
-        self.open(path)?.take(most).read_to_end(&mut bytes)?;
+        self.0.open_file(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The name that a library gives itself, whose path has no links.
+    /// The name that a library gives itself.
     pub(super) fn soname(&self, path: &str) -> Option<String> {
-        let file = self.open(path).ok()?;
+        let file = self.0.open_file(path).ok()?;
         elf::soname(|at, most| {
             let mut bytes = vec![0; most];
             let read = file.read_at(&mut bytes, at).ok()?;
@@ -154,23 +116,25 @@ impl Root {
             Some(bytes)
         })
     }
-
-    /// Opens a file whose path has no links. Whatever came into its place meanwhile is not waited for.
-    fn open(&self, path: &str) -> Result<fs_err::File, Failure> {
-        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut options = fs_err::OpenOptions::new();
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        Ok(options.open(self.place(path))?)
-    }
 }
 
 // === impl Failure ===
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOENT | Errno::NOTDIR) => Self::Missing,
+            Some(Errno::LOOP) => Self::Endless,
             _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<small::Error> for Failure {
+    fn from(error: small::Error) -> Self {
+        match error {
+            small::Error::Io(error) => error.into(),
+            other => Self::Io(io::Error::new(io::ErrorKind::InvalidInput, other)),
         }
     }
 }
@@ -179,11 +143,4 @@ impl From<io::Error> for Failure {
 fn text(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     (!text.chars().any(char::is_control)).then(|| text.to_owned())
-}
-
-/// The parts of a path that mean something, the last one first.
-fn parts(path: &str) -> Vec<String> {
-    let parts = path.split('/').rev();
-    let parts = parts.filter(|part| !part.is_empty() && *part != ".");
-    parts.map(str::to_owned).collect()
 }

@@ -88,7 +88,7 @@ impl<'a> Search<'a> {
     pub(super) fn folder(&mut self, folder: &str) -> Option<String> {
         self.folders.insert(folder.to_owned());
         let path = self.resolve(folder)?;
-        let kind = self.watch("stat", &path, |root| root.kind(&path));
+        let kind = self.watch("stat", &path, |root| root.metadata(&path));
         kind.is_ok_and(|meta| meta.is_dir()).then_some(path)
     }
 
@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         self.folders.insert(parent(path).to_owned());
         let real = self.resolve(path)?;
         self.folders.insert(parent(&real).to_owned());
-        match self.watch("stat", &real, |root| root.kind(&real)) {
+        match self.watch("stat", &real, |root| root.metadata(&real)) {
             Ok(meta) if want.is_met(&meta) => Some(real),
             Ok(_) => {
                 self.problem(format!("{path} is left out: it is {}", want.refusal()));
