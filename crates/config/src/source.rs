@@ -7,11 +7,12 @@ pub(crate) mod take;
 mod tree;
 
 use std::{
-    fmt,
-    io::Read,
+    fmt, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use host::small;
 
 pub(crate) use self::{
     reader::{Dialect, Fields, Item, Notes},
@@ -53,24 +54,20 @@ impl Source {
     /// Reads a plain file; anything else might never end. The exception is `/dev/null`, which
     /// stands for an empty config where somebody links to it.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
-        let meta = fs_err::metadata(path).map_err(Error::Read)?;
-        let null = fs_err::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"));
-        if !meta.is_file() && !null {
-            let path = path.to_owned();
-            return Err(Error::NotAFile { path });
+        // Errors of fs_err name the path.
+        fs_err::metadata(path).map_err(Error::Read)?;
+        let named = path.to_owned();
+        match small::read_text(path, SIZE_LIMIT) {
+            Ok(text) => Ok(Self::new(path, text)),
+            Err(small::Error::NotAFile) if is_null(path) => Ok(Self::new(path, "")),
+            Err(small::Error::NotAFile) => Err(Error::NotAFile { path: named }),
+            Err(small::Error::TooLarge { .. }) => Err(Error::TooLarge { path: named }),
+            Err(small::Error::NotText) => Err(Error::NotText { path: named }),
+            Err(small::Error::Io(error)) => {
+                let message = format!("failed to open file `{}`: {error}", path.display());
+                Err(Error::Read(io::Error::new(error.kind(), message)))
+            }
         }
-        let mut bytes = Vec::new();
-        fs_err::File::open(path)
-            .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
-            .map_err(Error::Read)?;
-        if bytes.len() as u64 > SIZE_LIMIT {
-            let path = path.to_owned();
-            return Err(Error::TooLarge { path });
-        }
-        let text = String::from_utf8(bytes).map_err(|_| Error::NotText {
-            path: path.to_owned(),
-        })?;
-        Ok(Self::new(path, text))
     }
 
     /// The text.
@@ -132,6 +129,10 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Said<T> {
     fn _schemars_private_is_option() -> bool {
         T::_schemars_private_is_option()
     }
+}
+
+fn is_null(path: &Path) -> bool {
+    fs_err::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"))
 }
 
 #[cfg(test)]
