@@ -10,4 +10,4 @@ pub mod pod_resources;
 mod socket;
 pub mod status;
 
-pub use self::{socket::FOLDER_LIMIT, status::Status};
+pub use self::status::Status;

@@ -30,16 +30,8 @@ const SUFFIX: &str = ".sock";
 /// The digits of a hash.
 const HASH: usize = 8;
 
-/// The digits of the number that a socket has at most in practice: one registration a second would
-/// take 300 years.
-const NUMBER: usize = 10;
-
-/// The longest path of a device plugin folder in which every socket fits, whatever its resource is
-/// called: `/ostler-<hash>-<nonce>-<number>.sock` comes after it.
-pub const FOLDER_LIMIT: usize =
-    PATH_LIMIT - (1 + PREFIX.len() + HASH + 1 + HASH + 1 + NUMBER + SUFFIX.len());
-
-/// Makes the socket names of one process.
+/// Makes the socket names of one process. In a folder of up to `Config::KUBELET_DIR_LIMIT` bytes
+/// every resource has one.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     dir: PathBuf,

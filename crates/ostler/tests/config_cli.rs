@@ -141,9 +141,3 @@ fn schema_prints_the_one_in_docs() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ostler.schema.json");
     assert_eq!(said(&output), fs_err::read_to_string(docs).unwrap());
 }
-
-/// The config refuses exactly the folders in which the device plugin could not name its sockets.
-#[test]
-fn the_longest_folder_is_the_same_for_config_and_sockets() {
-    assert_eq!(config::Config::KUBELET_DIR_LIMIT, kubelet::FOLDER_LIMIT);
-}

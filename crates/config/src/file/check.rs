@@ -5,6 +5,7 @@ mod prepare;
 
 use std::path::Path;
 
+use host::socket::PATH_LIMIT;
 use model::{PciAddress, ResourceName};
 
 use super::{File, PoolFile};
@@ -15,13 +16,11 @@ use crate::{
 
 /// The most clients that one MPS daemon takes.
 const MOST_MPS: u32 = Sharing::MOST_MPS;
-/// The longest path that fits a socket address.
-const SOCKET_PATH_LIMIT: usize = 107;
 /// The shortest name that our sockets have: prefix, hash of the resource, nonce, a number of up
-/// to ten digits.
+/// to ten digits, for which one registration a second would take 300 years.
 const SHORTEST_SOCKET: usize = "/ostler-xxxxxxxx-xxxxxxxx-nnnnnnnnnn.sock".len();
 /// The longest path of the kubelet's folder in which every socket of ours fits.
-pub(crate) const KUBELET_DIR_LIMIT: usize = SOCKET_PATH_LIMIT - SHORTEST_SOCKET;
+pub(crate) const KUBELET_DIR_LIMIT: usize = PATH_LIMIT - SHORTEST_SOCKET;
 /// What can be filled into a resource name, with an example of each.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
@@ -85,7 +84,7 @@ pub(crate) fn kubelet_dir(dir: &Path) -> Option<Words> {
     (length > room).then(|| {
         let message = format!(
             "the path has {length} bytes; with a socket's name it would not fit the system's \
-             limit of {SOCKET_PATH_LIMIT}"
+             limit of {PATH_LIMIT}"
         );
         let help = format!("mount the kubelet's folder at a path of at most {room} bytes");
         (message, help)

@@ -34,7 +34,7 @@ fn a_folder_without_room_is_named_with_length_limit_and_remedy() {
     }
 }
 
-/// Up to the limit every resource has room, and beyond it not even the shortest name has.
+/// Up to the config's limit every resource has room, and beyond it not even the shortest name has.
 #[test]
 fn the_limit_of_the_folder_is_where_names_end_to_fit() {
     let long = resource(&format!(
@@ -42,7 +42,8 @@ fn the_limit_of_the_folder_is_where_names_end_to_fit() {
         "a".repeat(60),
         "b".repeat(63)
     ));
-    for (length, fits) in [(FOLDER_LIMIT, true), (FOLDER_LIMIT + 1, false)] {
+    let limit = config::Config::KUBELET_DIR_LIMIT;
+    for (length, fits) in [(limit, true), (limit + 1, false)] {
         let dir = format!("/{}", "x".repeat(length - 1));
         let name = Names::new(Path::new(&dir)).nth(&long, 9_999_999_999);
         assert_eq!(name.is_ok(), fits, "{name:?}");
