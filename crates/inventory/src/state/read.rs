@@ -2,19 +2,16 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rustix::{
-    fs::{CWD, Mode, OFlags, openat},
-    io::Errno,
+use host::{
+    lane::{self, Lane},
+    small,
 };
-use tokio::{
-    task::{JoinHandle, spawn_blocking},
-    time::{Instant, sleep_until, timeout_at},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{MOST, State};
 
@@ -40,9 +37,7 @@ pub(crate) struct Reader {
     /// The files that were read: what is in them since is of this agent.
     known: BTreeSet<PathBuf>,
     /// A try that has not come to its end. There is one at a time.
-    reading: Option<JoinHandle<io::Result<Option<State>>>>,
-    /// When it is told that it takes long.
-    limit: Option<Instant>,
+    reading: Lane<io::Result<Option<State>>>,
     /// When the next one may begin.
     next: Option<Instant>,
     /// What was told last.
@@ -80,20 +75,23 @@ impl Reader {
         if let Some(next) = self.next {
             sleep_until(next).await;
         }
-        let begin = || {
-            let file = file.clone();
-            spawn_blocking(move || read(&file))
+        let ended = match self.reading.resume(PATIENCE).await {
+            Some(ended) => ended,
+            None => {
+                let file = file.clone();
+                self.reading.run(PATIENCE, move || read(&file)).await
+            }
         };
-        let reading = self.reading.get_or_insert_with(begin);
-        let limit = self.limit.get_or_insert_with(|| Instant::now() + PATIENCE);
-        let Ok(ended) = timeout_at(*limit, reading).await else {
-            self.limit = None;
-            return self.put_off(&file, format!("it could not be read within {PATIENCE:?}"));
+        let read = match ended {
+            Ok(read) => read,
+            Err(lane::Error::Broken(error)) => Err(io::Error::other(error)),
+            Err(lane::Error::Late) => {
+                return self.put_off(&file, format!("it could not be read within {PATIENCE:?}"));
+            }
         };
-        (self.reading, self.limit) = (None, None);
         self.next = Some(Instant::now() + PAUSE);
         let path = file.display();
-        let loaded = match ended.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        let loaded = match read {
             Ok(Some(state)) => Loaded::State(Box::new(state)),
             Ok(None) => Loaded::Nothing,
             Err(error) if is_garbage(&error) => {
@@ -129,26 +127,22 @@ impl Reader {
 
 /// Reads the file, if there is one.
 pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
-    // A FIFO would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => std::fs::File::from(file),
-        Err(Errno::NOENT) if has_folder(path) => return Ok(None),
-        Err(Errno::NOENT) => {
+    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+    let text = small::read_bytes(path, MOST as u64).map_err(|error| match error {
+        small::Error::Io(error) => error,
+        small::Error::NotAFile => invalid("it is not a file".to_owned()),
+        _ => invalid(format!("it has more than {MOST} bytes")),
+    });
+    let text = match text {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_folder(path) => {
+            return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let message = "its folder is not there";
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
-        Err(error) => return Err(error.into()),
+        text => text?,
     };
-    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
-    if !file.metadata()?.is_file() {
-        return Err(invalid("it is not a file".to_owned()));
-    }
-    let mut text = Vec::new();
-    file.take(MOST as u64 + 1).read_to_end(&mut text)?;
-    if text.len() > MOST {
-        return Err(invalid(format!("it has more than {MOST} bytes")));
-    }
     let state = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
     Ok(Some(state))
 }

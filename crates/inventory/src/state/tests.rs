@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode};
 use serde_json::json;
 use tokio::{
     sync::watch,
-    task::{JoinHandle, JoinSet, spawn_blocking},
+    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -242,22 +242,23 @@ async fn garbage_is_set_aside_before_it_is_replaced() {
     assert_eq!(fs_err::read_to_string(&bad).unwrap(), "{\"health\":");
 }
 
-/// A write that hangs until the first of these is dropped.
-fn hanging() -> (mpsc::Sender<()>, JoinHandle<io::Result<()>>) {
+/// Puts a write into a writer that hangs until the sender is dropped.
+async fn hang(writer: &mut Writer) -> mpsc::Sender<()> {
     let (hung, disk) = mpsc::channel();
-    let write = spawn_blocking(move || {
+    let write = move || {
         let _ = disk.recv();
         Ok(())
-    });
-    (hung, write)
+    };
+    let late = writer.writing.run(Duration::ZERO, write).await;
+    assert!(matches!(late, Err(host::lane::Error::Late)));
+    hung
 }
 
 #[tokio::test]
 async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
     let (_folder, path) = place();
     let mut writer = Writer::new(Duration::from_millis(20));
-    let (hung, late) = hanging();
-    writer.late = Some(late);
+    let hung = hang(&mut writer).await;
     for _ in 0..2 {
         let error = writer.save(path.clone(), Arc::new(state("1"))).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -279,8 +280,7 @@ async fn a_write_that_hangs_is_told_and_no_other_is_begun() {
 async fn a_disk_that_hangs_does_not_keep_the_agent_from_its_end(#[case] at_work: bool) {
     let (_folder, path) = place();
     let mut writer = Writer::new(LONG * 100);
-    let (_hung, late) = hanging();
-    writer.late = Some(late);
+    let _hung = hang(&mut writer).await;
     let keeper = Keeper::new(&path, writer);
     keeper.draft(&path, "1");
     if at_work {

@@ -8,11 +8,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::watch,
-    task::{JoinHandle, spawn_blocking},
-    time::{sleep, timeout},
-};
+use host::lane::{self, Lane};
+use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -37,8 +34,8 @@ const MODE: u32 = 0o600;
 pub(super) struct Writer {
     /// How long a write may take before it is told.
     pub(super) limit: Duration,
-    /// A write that has not come to its end in time.
-    pub(super) late: Option<JoinHandle<io::Result<()>>>,
+    /// One write at a time, also one that has not come to its end in time.
+    pub(super) writing: Lane<io::Result<()>>,
     /// The file that was looked at before it was replaced for the first time.
     checked: Option<PathBuf>,
 }
@@ -49,7 +46,7 @@ impl Writer {
     pub(super) fn new(limit: Duration) -> Self {
         Self {
             limit,
-            late: None,
+            writing: Lane::default(),
             checked: None,
         }
     }
@@ -57,33 +54,32 @@ impl Writer {
     /// Replaces the file. A disk that hangs is an error, and nothing else is begun until it does
     /// not any more.
     pub(super) async fn save(&mut self, path: PathBuf, state: Arc<State>) -> io::Result<()> {
-        if let Some(late) = self.late.take() {
-            let _ = self.await_end(late).await?;
+        if let Some(earlier) = self.writing.resume(self.limit).await {
+            // It wrote something older: what came of that is of no interest.
+            let _ = earlier.map_err(|error| self.failure(error))?;
         }
         let first = self.checked.as_ref() != Some(&path);
         let file = path.clone();
-        let write = spawn_blocking(move || {
+        let write = move || {
             if first {
                 set_aside(&file);
             }
             host::atomic::write(&file, &state.text()?, MODE)
-        });
-        self.await_end(write).await??;
+        };
+        let written = self.writing.run(self.limit, write).await;
+        written.map_err(|error| self.failure(error))??;
         self.checked = Some(path);
         Ok(())
     }
 
-    /// What came of a write; an error if it takes too long.
-    async fn await_end(
-        &mut self,
-        mut write: JoinHandle<io::Result<()>>,
-    ) -> io::Result<io::Result<()>> {
-        if let Ok(done) = timeout(self.limit, &mut write).await {
-            return done.map_err(io::Error::other);
+    fn failure(&self, error: lane::Error) -> io::Error {
+        match error {
+            lane::Error::Broken(error) => io::Error::other(error),
+            lane::Error::Late => {
+                let message = format!("the disk has not taken it within {:?}", self.limit);
+                io::Error::new(io::ErrorKind::TimedOut, message)
+            }
         }
-        self.late = Some(write);
-        let message = format!("the disk has not taken it within {:?}", self.limit);
-        Err(io::Error::new(io::ErrorKind::TimedOut, message))
     }
 }
 
