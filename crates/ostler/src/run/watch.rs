@@ -2,12 +2,14 @@
 //! that points elsewhere now, as a ConfigMap's does.
 
 use std::{
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use host::watch::{Events, Folder};
+use host::{
+    FileIdentity,
+    watch::{Events, Folder},
+};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How often the file is looked at in any case: a link may lead out of the watched folder.
@@ -20,20 +22,11 @@ const SETTLE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Watch {
     file: Option<(PathBuf, Folder)>,
-    seen: Option<Identity>,
+    seen: Option<FileIdentity>,
     /// When the file is looked at in any case. A wait that was given up does not put it off.
     due: Instant,
     /// When a writer that was noticed has had its time.
     settled: Option<Instant>,
-}
-
-/// Which file it is, and in which version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
 }
 
 // === impl Watch ===
@@ -50,7 +43,9 @@ impl Watch {
             (path.to_owned(), folder)
         });
         Self {
-            seen: file.as_ref().and_then(|(path, _)| Identity::of(path)),
+            seen: file
+                .as_ref()
+                .and_then(|(path, _)| FileIdentity::of_inode(path)),
             file,
             due: Instant::now() + PAUSE,
             settled: None,
@@ -66,7 +61,7 @@ impl Watch {
             if let Some(settled) = self.settled {
                 sleep_until(settled).await;
                 self.settled = None;
-                let now = Identity::of(path);
+                let now = FileIdentity::of_inode(path);
                 // A file that is gone for a moment is being replaced; one that stays away is told
                 // of by who reads it.
                 if now != self.seen {
@@ -78,22 +73,8 @@ impl Watch {
             let _ = timeout_at(self.due, folder.changed()).await;
             let now = Instant::now();
             self.due = now + PAUSE;
-            self.settled = (Identity::of(path) != self.seen).then_some(now + SETTLE);
+            self.settled = (FileIdentity::of_inode(path) != self.seen).then_some(now + SETTLE);
         }
-    }
-}
-
-// === impl Identity ===
-
-impl Identity {
-    fn of(path: &Path) -> Option<Self> {
-        let meta = fs_err::metadata(path).ok()?;
-        Some(Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        })
     }
 }
 
