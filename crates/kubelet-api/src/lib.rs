@@ -1,4 +1,5 @@
-//! The generated messages and services, one module per API, and the constants of the contract.
+//! The kubelet's gRPC contracts: the generated messages and services, one module per API, and the
+//! constants that belong to them.
 
 /// The device plugin API, `v1beta1`.
 #[expect(
