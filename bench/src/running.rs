@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail};
-use kubelet::api::HEALTHY;
+use kubelet_api::HEALTHY;
 use rustix::process::Pid;
 use sim::kubelet::Kubelet;
 

@@ -202,7 +202,7 @@ pub fn sockets() -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs_err::read_dir(place::DEVICE_PLUGINS)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name != ::kubelet::api::KUBELET_SOCKET && name.ends_with(".sock") {
+        if name != kubelet_api::KUBELET_SOCKET && name.ends_with(".sock") {
             found.push(name);
         }
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kubelet::api::{
+use kubelet_api::{
     deviceplugin::{AllocateRequest, PreferredAllocationRequest},
     podresources::ListPodResourcesResponse,
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use kubelet::api::HEALTHY;
+use kubelet_api::HEALTHY;
 
 use super::{
     expect::{Offers, Strategy},

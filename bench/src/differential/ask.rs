@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreferredAllocationRequest, device_plugin_client::DevicePluginClient,
 };

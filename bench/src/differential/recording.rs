@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use kubelet::api::deviceplugin;
+use kubelet_api::deviceplugin;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 use tonic::{Code, Status};

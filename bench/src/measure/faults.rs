@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kubelet::api::{HEALTHY, deviceplugin::Device};
+use kubelet_api::{HEALTHY, deviceplugin::Device};
 use sim::{Node, Target, kubelet::Devices};
 use tokio::time::{Instant, sleep};
 

@@ -1,6 +1,6 @@
-//! The kubelet's gRPC contracts and our side of them: registration by evidence, the device
-//! plugin servers, the CDI spec files, and the pod resources client. Everything served here is read from offers that
-//! somebody else keeps up to date; nothing in this crate knows a driver.
+//! Our side of the kubelet's gRPC contracts: registration by evidence, the device plugin servers,
+//! the CDI spec files, and the pod resources client. Everything served here is read from offers
+//! that somebody else keeps up to date; nothing in this crate knows a driver.
 
 pub mod cdi;
 pub mod front;
@@ -8,7 +8,5 @@ pub mod list;
 pub mod pod_resources;
 mod socket;
 pub mod status;
-
-pub use kubelet_api as api;
 
 pub use self::status::Status;

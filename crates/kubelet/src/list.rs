@@ -1,13 +1,12 @@
 //! An offer as the kubelet reads it: the device list of `ListAndWatch`.
 
-use model::ResourceName;
-use pool::{Offer, Unit};
-use prost::Message;
-
-use crate::api::{
+use kubelet_api::{
     HEALTHY, MESSAGE_LIMIT, UNHEALTHY,
     deviceplugin::{Device, ListAndWatchResponse, NumaNode, TopologyInfo},
 };
+use model::ResourceName;
+use pool::{Offer, Unit};
+use prost::Message;
 
 /// Why an offer cannot be sent. The kubelet would end the stream, and a part of a list would take
 /// devices away from running pods, so it is not sent at all.

@@ -2,15 +2,13 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use kubelet_api::podresources::{
+    AllocatableResourcesRequest, AllocatableResourcesResponse, ListPodResourcesRequest,
+    ListPodResourcesResponse, pod_resources_lister_client::PodResourcesListerClient,
+};
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{
-    api::podresources::{
-        AllocatableResourcesRequest, AllocatableResourcesResponse, ListPodResourcesRequest,
-        ListPodResourcesResponse, pod_resources_lister_client::PodResourcesListerClient,
-    },
-    socket,
-};
+use crate::socket;
 
 /// The most bytes of one answer: a node with many pods passes the usual 4 MiB.
 const ANSWER_LIMIT: usize = 16 << 20;

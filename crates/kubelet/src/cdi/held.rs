@@ -7,11 +7,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use config::{Handover, IdStrategy, ListStrategy};
 use grant::cdi::{ALL, GDRCOPY, GDS, GPU, IMEX, MOFED, VENDOR};
 use host::small;
+use kubelet_api::deviceplugin::ContainerAllocateResponse;
 use prost::Message as _;
 use serde::Deserialize;
 
 use super::TEXT_LIMIT;
-use crate::api::deviceplugin::ContainerAllocateResponse;
 
 /// The kubelet's record of what it was told to give to containers.
 const RECORD: &str = "kubelet_internal_checkpoint";

@@ -4,6 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use host::{FileIdentity, socket::File};
+use kubelet_api::deviceplugin::DevicePluginOptions;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     service::{Line, Served},
     wait::{changed, until},
 };
-use crate::api::deviceplugin::DevicePluginOptions;
 
 /// Why a registration is held to be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

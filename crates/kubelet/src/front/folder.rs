@@ -9,9 +9,8 @@ use host::{
     FileIdentity,
     watch::{Events, Folder},
 };
+use kubelet_api::KUBELET_SOCKET;
 use tokio::sync::watch;
-
-use crate::api::KUBELET_SOCKET;
 
 /// What was seen at the last look.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,9 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
 use config::PreStartMode;
+use kubelet_api::deviceplugin::DevicePluginOptions;
 use model::DeviceId;
 use pool::Offer;
-
-use crate::api::deviceplugin::DevicePluginOptions;
 
 /// Prepares devices before a container starts on them. The kubelet waits for it, at most 30 s.
 pub trait Prepare: fmt::Debug + Send + Sync {

@@ -10,6 +10,7 @@ use std::{
 
 use api::Phase;
 use host::{FileIdentity, socket::Bound};
+use kubelet_api::KUBELET_SOCKET;
 use tokio::{
     net::UnixStream,
     time::{sleep, sleep_until, timeout},
@@ -22,7 +23,7 @@ use super::{
     service::Shared,
     wait::{changed, until},
 };
-use crate::{api::KUBELET_SOCKET, socket::TooLong};
+use crate::socket::TooLong;
 
 /// The first pause after a kubelet.sock that does not accept: it is bound before it listens.
 const KNOCK: Duration = Duration::from_millis(5);

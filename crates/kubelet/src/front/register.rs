@@ -3,19 +3,15 @@
 use std::time::Duration;
 
 use api::Phase;
+use kubelet_api::{
+    VERSION,
+    deviceplugin::{DevicePluginOptions, RegisterRequest, registration_client::RegistrationClient},
+};
 use model::ResourceName;
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{Code, transport::Endpoint};
 
-use crate::{
-    api::{
-        VERSION,
-        deviceplugin::{
-            DevicePluginOptions, RegisterRequest, registration_client::RegistrationClient,
-        },
-    },
-    socket,
-};
+use crate::socket;
 
 /// The most of a kubelet's message that is passed on.
 const MESSAGE: usize = 500;

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, stream};
 use host::socket::{Bound, File};
+use kubelet_api::deviceplugin::device_plugin_server::DevicePluginServer;
 use tokio::{
     net::UnixListener,
     sync::watch,
@@ -14,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server as Grpc;
 
 use super::service::{Line, Served, Service, Shared};
-use crate::{api::deviceplugin::device_plugin_server::DevicePluginServer, socket::Connection};
+use crate::socket::Connection;
 
 /// How long to wait before the next accept after one failed, e.g. for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -7,6 +7,16 @@ use std::{
 
 use config::Policy;
 use futures_util::{Stream, StreamExt, stream};
+use kubelet_api::{
+    MESSAGE_LIMIT,
+    deviceplugin::{
+        AllocateRequest, AllocateResponse, CdiDevice, ContainerAllocateResponse,
+        ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse,
+        DevicePluginOptions, DeviceSpec, Empty, ListAndWatchResponse, Mount,
+        PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
+        PreferredAllocationResponse, device_plugin_server::DevicePlugin,
+    },
+};
 use model::{DeviceId, Samples};
 use place::Clock;
 use pool::Offer;
@@ -19,19 +29,7 @@ use super::{
     prepare::{Prepare, is_wanted, options},
     wait::changed,
 };
-use crate::{
-    api::{
-        MESSAGE_LIMIT,
-        deviceplugin::{
-            AllocateRequest, AllocateResponse, CdiDevice, ContainerAllocateResponse,
-            ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse,
-            DevicePluginOptions, DeviceSpec, Empty, ListAndWatchResponse, Mount,
-            PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
-            PreferredAllocationResponse, device_plugin_server::DevicePlugin,
-        },
-    },
-    list::{TooLarge, list},
-};
+use crate::list::{TooLarge, list};
 
 /// An offer with the list that is made of it.
 #[derive(Debug)]

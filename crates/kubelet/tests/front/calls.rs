@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };

@@ -37,7 +37,7 @@ async fn registers_each_resource_on_a_root_only_socket_of_its_own() {
         let mode = fs_err::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut plugin = kubelet.dial(&request).await;
-        let empty = kubelet::api::deviceplugin::Empty {};
+        let empty = kubelet_api::deviceplugin::Empty {};
         held.push(plugin.list_and_watch(empty).await.unwrap());
         names.push(request.resource_name);
     }
@@ -273,7 +273,7 @@ async fn a_resource_that_is_offered_no_more_empties_its_list_and_goes() {
     for _ in 0..2 {
         let request = kubelet.next().await;
         let mut plugin = kubelet.dial(&request).await;
-        let empty = kubelet::api::deviceplugin::Empty {};
+        let empty = kubelet_api::deviceplugin::Empty {};
         let stream = plugin.list_and_watch(empty).await.unwrap().into_inner();
         streams.insert(request.resource_name, (request.endpoint, stream));
     }
@@ -320,7 +320,7 @@ async fn serves_without_a_kubelet_where_it_is_not_to_register() {
     let row = node.shows("serving", |row| row.socket.is_some()).await;
     let endpoint = row.socket.unwrap();
     let mut plugin = dial(&dir.path().join(&endpoint)).await;
-    let empty = kubelet::api::deviceplugin::Empty {};
+    let empty = kubelet_api::deviceplugin::Empty {};
     let mut stream = plugin.list_and_watch(empty).await.unwrap().into_inner();
     assert_eq!(next(&mut stream).await.len(), 2);
     assert_eq!(row.registrations, 0);

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use api::Phase;
-use kubelet::{api::deviceplugin::Empty, front::Settings};
+use kubelet::front::Settings;
+use kubelet_api::deviceplugin::Empty;
 use pool::{Offer, Offers, UnitId};
 use tonic::{Code, Request};
 

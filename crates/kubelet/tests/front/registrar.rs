@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     Device, Empty, ListAndWatchResponse, RegisterRequest,
     device_plugin_client::DevicePluginClient,
     registration_server::{Registration, RegistrationServer},

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use kubelet::{
-    api::deviceplugin::ListAndWatchResponse,
-    front::{Prepare, Preparing, Settings},
-};
+use kubelet::front::{Prepare, Preparing, Settings};
+use kubelet_api::deviceplugin::ListAndWatchResponse;
 use pool::{Offer, Offers};
 use tempfile::TempDir;
 use tokio::sync::watch;

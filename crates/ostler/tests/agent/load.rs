@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::HashMap, time::Duration};
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
     device_plugin_client::DevicePluginClient,
 };

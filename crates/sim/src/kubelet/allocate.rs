@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
     ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
     device_plugin_client::DevicePluginClient,

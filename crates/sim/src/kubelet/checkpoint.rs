@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
-use kubelet::api::deviceplugin::ContainerAllocateResponse;
+use kubelet_api::deviceplugin::ContainerAllocateResponse;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::{io, mem, os::unix::fs::FileTypeExt as _, path::Path, sync::Arc, time::Duration};
 
-use kubelet::api::{
+use kubelet_api::{
     KUBELET_SOCKET, deviceplugin::registration_server::RegistrationServer,
     podresources::pod_resources_lister_server::PodResourcesListerServer,
 };

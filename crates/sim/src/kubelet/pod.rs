@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use kubelet::api::deviceplugin::ContainerAllocateResponse;
+use kubelet_api::deviceplugin::ContainerAllocateResponse;
 
 /// A pod that wants devices.
 ///

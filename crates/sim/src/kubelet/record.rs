@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kubelet::api::{HEALTHY, MESSAGE_LIMIT, UNHEALTHY, deviceplugin};
+use kubelet_api::{HEALTHY, MESSAGE_LIMIT, UNHEALTHY, deviceplugin};
 use tokio::time::Instant;
 
 use super::pod;

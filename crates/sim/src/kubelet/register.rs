@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use kubelet::api::{
+use kubelet_api::{
     MESSAGE_LIMIT, VERSION,
     deviceplugin::{
         DevicePluginOptions, Empty, ListAndWatchResponse, RegisterRequest,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kubelet::api::{
+use kubelet_api::{
     HEALTHY,
     deviceplugin::{
         self, ContainerAllocateResponse, DevicePluginOptions,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use hyper_util::rt::TokioIo;
-use kubelet::api::MESSAGE_LIMIT;
+use kubelet_api::MESSAGE_LIMIT;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::UnixStream,

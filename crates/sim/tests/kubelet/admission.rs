@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use kubelet::api::deviceplugin::{
+use kubelet_api::deviceplugin::{
     CdiDevice, ContainerAllocateResponse, DevicePluginOptions, DeviceSpec, Mount,
 };
 use rstest::rstest;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::StreamExt as _;
-use kubelet::api::{
+use kubelet_api::{
     HEALTHY, UNHEALTHY, VERSION,
     deviceplugin::{
         AllocateRequest, AllocateResponse, ContainerAllocateResponse,

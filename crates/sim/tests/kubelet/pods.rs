@@ -1,6 +1,6 @@
 //! The pod resources API.
 
-use kubelet::api::podresources::{
+use kubelet_api::podresources::{
     AllocatableResourcesRequest, ContainerDevices, GetPodResourcesRequest, ListPodResourcesRequest,
     pod_resources_lister_client::PodResourcesListerClient,
 };

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use kubelet::api::deviceplugin::{Device, DevicePluginOptions};
+use kubelet_api::deviceplugin::{Device, DevicePluginOptions};
 use rstest::rstest;
 use sim::kubelet::{Breach, Outcome};
 use tokio::time::timeout;

@@ -2,10 +2,10 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use config::IdStrategy;
+use kubelet_api::deviceplugin::{CdiDevice, ContainerAllocateResponse};
 use prost::Message as _;
 
 use super::*;
-use crate::api::deviceplugin::{CdiDevice, ContainerAllocateResponse};
 
 /// The kubelet writes down what a container was given by these names, in this folder.
 fn record(folder: &Path, names: &[&str], annotated: &[&str]) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use kubelet::api::HEALTHY;
+use kubelet_api::HEALTHY;
 use rustix::process::Signal;
 use sim::{Effect, Node, Target, kubelet::Era};
 use tokio::time::{Instant, sleep};
