@@ -7,9 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::PciAddress;
-
 use crate::{
+    bus::BusId,
     library,
     profile::{self, Profile, mig},
     state::{Gpu, Mig, Model, Platform, State},
@@ -41,7 +40,7 @@ pub struct GpuInfo {
     /// The number of its device node.
     pub minor: u32,
     /// Where it sits.
-    pub pci: PciAddress,
+    pub pci: BusId,
     /// The product name.
     pub name: String,
     /// The NUMA node it is attached to.
@@ -122,7 +121,7 @@ pub enum Error {
     #[error("there is a card at {pci} already")]
     Taken {
         /// The address.
-        pci: PciAddress,
+        pci: BusId,
     },
     /// The model is not known.
     #[error("there is no model `{name}`; there are: {known}")]

@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use model::PciAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Driver, Fabric, Gpu, Model, NumaNode, Other, Platform, State, Tegra, VgpuHost};
+use crate::{
+    bus::BusId,
+    state::{Driver, Fabric, Gpu, Model, NumaNode, Other, Platform, State, Tegra, VgpuHost},
+};
 
 mod build;
 mod check;
@@ -98,7 +100,7 @@ pub struct Profile {
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// Where it sits.
-    pub pci: PciAddress,
+    pub pci: BusId,
     /// What lies between it and the processor, outermost first, joined by slashes.
     #[serde(default = "defaults::under")]
     pub under: String,
@@ -142,7 +144,7 @@ pub struct Card {
 #[serde(deny_unknown_fields)]
 pub struct Switch {
     /// Where it sits.
-    pub pci: PciAddress,
+    pub pci: BusId,
     /// `vendor:device` in hex.
     pub id: String,
     /// What lies between it and the processor.

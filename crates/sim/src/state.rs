@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use model::PciAddress;
 use serde::{Deserialize, Serialize};
+
+use crate::bus::BusId;
 
 mod board;
 mod kind;
@@ -84,7 +85,7 @@ pub struct NumaNode {
 #[serde(deny_unknown_fields)]
 pub struct Other {
     /// Where it sits.
-    pub pci: PciAddress,
+    pub pci: BusId,
     /// `vendor:device` in hex, e.g. `15b3:101b`.
     pub id: String,
     /// The PCI class in hex, e.g. `020700`.
@@ -108,7 +109,7 @@ pub struct Gpu {
     /// The number of its device node.
     pub minor: u32,
     /// Where it sits.
-    pub pci: PciAddress,
+    pub pci: BusId,
     /// What lies between it and the processor, outermost first, joined by slashes.
     pub under: String,
     /// The NUMA node it is attached to.
@@ -173,7 +174,7 @@ pub struct Mig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NvLink {
     /// The PCI function at the other end.
-    pub remote: PciAddress,
+    pub remote: BusId,
     /// Whether that is an NVSwitch.
     #[serde(default)]
     pub switch: bool,

@@ -2,9 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use model::PciAddress;
-
-use crate::state::{Gpu, Mig, State};
+use crate::{
+    bus::BusId,
+    state::{Gpu, Mig, State},
+};
 
 /// A device, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub enum Target {
     /// A card or MIG device by its UUID: `GPU-…`, `MIG-…`.
     Uuid(String),
     /// The card at this PCI address: `0000:07:00.0`.
-    Pci(PciAddress),
+    Pci(BusId),
 }
 
 /// A text that names no device.

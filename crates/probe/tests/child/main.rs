@@ -148,7 +148,7 @@ fn beats_go_on_and_name_the_call_that_hangs() {
 #[test]
 fn a_file_in_which_the_survey_hangs_is_named_like_a_call() {
     let rig = Rig::new("dgx-a100");
-    let card = rig.node.gpus().unwrap()[3].pci;
+    let card = rig.pci(3);
     rig.hang_file(card, "numa_node");
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = stuck(&mut process);
@@ -225,7 +225,7 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
     assert_eq!(event.device.as_str(), gpu.uuid);
     assert_eq!(event.event, EventKind::Xid(79));
     let report = process.report();
-    assert_eq!(report.unreadable[0].pci, Some(gpu.pci));
+    assert_eq!(report.unreadable[0].pci, Some(rig.pci(2)));
     assert_eq!(report.devices.len(), 7);
 }
 

@@ -56,7 +56,7 @@ async fn a_released_card_has_no_open_file_and_the_others_have() {
     agent.until(|s| s.devices.len() == 8).await;
     assert_eq!(open(&rig), [1; 8]);
 
-    let card = CardRef::Pci(rig.node.gpus().unwrap()[3].pci);
+    let card = CardRef::Pci(rig.pci(3));
     agent.orders.release(Which::Card(card), LONG);
     let closed = |s: &Sighting| s.released.cards.get(&card).is_some_and(|r| r.closed);
     let seen = agent.until(closed).await;

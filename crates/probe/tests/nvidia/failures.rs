@@ -8,7 +8,7 @@ fn a_lost_card_is_named_and_the_others_stay_as_they_are() {
     let mut backend = rig.backend();
     let mut before = backend.survey();
     backend.links(&mut before, false);
-    let lost = rig.node.gpus().unwrap()[3].pci;
+    let lost = rig.pci(3);
     rig.node.lose(&target("3")).unwrap();
 
     let after = backend.survey();
@@ -99,7 +99,7 @@ fn a_failing_call_is_held_against_its_card_only() {
 #[test]
 fn a_hanging_call_is_named_with_its_card() {
     let rig = Rig::new("dgx-a100");
-    let card = rig.node.gpus().unwrap()[3].pci;
+    let card = rig.pci(3);
     for call in [
         "nvmlDeviceGetMemoryInfo",
         "nvmlDeviceGetUUID",
@@ -126,7 +126,7 @@ fn a_hanging_call_is_named_with_its_card() {
 fn a_file_that_hangs_is_named_with_its_card_and_not_read_once_the_card_is_left_out() {
     let rig = Rig::new("dgx-a100");
     let gpus = rig.node.gpus().unwrap();
-    let card = gpus[3].pci;
+    let card = rig.pci(3);
     let file = rig.hang_file(card, "numa_node");
     let calls = Arc::new(Calls::default());
     let mut backend = rig.backend_with(Scope::All, Arc::clone(&calls));

@@ -11,7 +11,7 @@ use super::*;
 const CALLS: [&str; 2] = ["nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetCpuAffinity"];
 
 fn pci(rig: &Rig, card: usize) -> PciAddress {
-    rig.node.gpus().unwrap()[card].pci
+    rig.pci(card)
 }
 
 /// Writes what the bus says of a card's node.

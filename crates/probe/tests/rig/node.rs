@@ -35,6 +35,12 @@ impl Rig {
         }
     }
 
+    /// The address of a card, which the product and the simulator each read in their own way.
+    pub(crate) fn pci(&self, card: usize) -> PciAddress {
+        let text = self.node.gpus().unwrap()[card].pci.to_string();
+        text.parse().unwrap()
+    }
+
     /// A file of a card on the PCI bus.
     pub(crate) fn bus_file(&self, card: PciAddress, file: &str) -> PathBuf {
         let folder = self.node.root().join("sys/bus/pci/devices");

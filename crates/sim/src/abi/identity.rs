@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use model::PciAddress;
 use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlUUID_v1_t};
 
 use super::{
@@ -12,6 +11,7 @@ use super::{
     wire::{Arg as _, Given, Handle, Out, Text, chars, mark_of},
 };
 use crate::{
+    bus::BusId,
     state::{Model, State},
     target::{Place, by_uuid},
 };
@@ -52,7 +52,7 @@ nvml! {
         });
     plain nvmlDeviceGetHandleByPciBusId_v2, nvmlDeviceGetHandleByPciBusId: (address: Given, device: Out<Handle>) |name|
         open(name, &device, |state| {
-            let pci: PciAddress = address.read()?.parse().map_err(|_| INVALID_ARGUMENT)?;
+            let pci: BusId = address.read()?.parse().map_err(|_| INVALID_ARGUMENT)?;
             at(state, |gpu| gpu.pci == pci)
         });
     plain nvmlDeviceGetHandleByUUID: (uuid: Given, device: Out<Handle>) |name|
@@ -157,7 +157,7 @@ fn at(state: &State, is: impl FnMut(&crate::state::Gpu) -> bool) -> Answer<Place
 }
 
 /// What NVML says about a card's PCI function.
-fn pci(address: PciAddress, model: &Model) -> nvmlPciInfo_t {
+fn pci(address: BusId, model: &Model) -> nvmlPciInfo_t {
     let hex = |text: &str| c_uint::from_str_radix(text, 16).unwrap_or(0);
     let (vendor, device) = model.subsystem.split_once(':').unwrap_or(("0", "0"));
     let mut info = bare(address);
@@ -167,20 +167,12 @@ fn pci(address: PciAddress, model: &Model) -> nvmlPciInfo_t {
 }
 
 /// What NVML says about a PCI function of which it knows the address only.
-pub(super) fn bare(address: PciAddress) -> nvmlPciInfo_t {
-    let text = address.to_string();
-    let mut parts = text.split([':', '.']);
-    let mut part = || {
-        parts
-            .next()
-            .and_then(|p| c_uint::from_str_radix(p, 16).ok())
-    };
-    let (domain, bus, device) = (part(), part(), part());
+pub(super) fn bare(address: BusId) -> nvmlPciInfo_t {
     nvmlPciInfo_t {
-        busIdLegacy: chars(&text.to_uppercase()),
-        domain: domain.unwrap_or(0),
-        bus: bus.unwrap_or(0),
-        device: device.unwrap_or(0),
+        busIdLegacy: chars(&address.to_string().to_uppercase()),
+        domain: address.domain,
+        bus: address.bus.into(),
+        device: address.device.into(),
         pciDeviceId: 0,
         pciSubSystemId: 0,
         busId: chars(&address.long()),

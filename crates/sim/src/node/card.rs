@@ -1,9 +1,8 @@
 //! Putting a card in: one that was there before, or a new one.
 
-use model::PciAddress;
-
 use super::{Error, Result};
 use crate::{
+    bus::BusId,
     profile,
     state::{Gpu, Settings, State},
 };
@@ -13,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewGpu {
     /// Where to put it. A card that was taken out there comes back as it was.
-    pub pci: Option<PciAddress>,
+    pub pci: Option<BusId>,
     /// The key of its model.
     pub model: Option<String>,
     /// The NUMA node to attach it to.
@@ -53,13 +52,12 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         name: key.clone(),
         known: all.keys().cloned().collect::<Vec<_>>().join(", "),
     })?;
-    let free = |pci: &PciAddress| !state.gpus.iter().any(|gpu| gpu.pci == *pci);
-    let address = |bus| PciAddress::new(0, bus, 0, 0);
+    let free = |pci: &BusId| !state.gpus.iter().any(|gpu| gpu.pci == *pci);
     let pci = new
         .pci
-        .or_else(|| (0xe1..=0xff).filter_map(address).find(free));
+        .or_else(|| (0xe1..=0xff).map(BusId::on_bus).find(free));
     let pci = pci.ok_or(Error::Taken {
-        pci: address(0xff).expect("device and function are in range"),
+        pci: BusId::on_bus(0xff),
     })?;
     let gpu = Gpu {
         uuid: profile::uuid("GPU", &[&state.profile, &pci.to_string()]),

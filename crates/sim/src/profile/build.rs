@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::PciAddress;
-
 use super::{Card, Problems, Profile, check, join, mig, models, sort};
-use crate::state::{Gpu, Machine, Model, Other, Settings, State};
+use crate::{
+    bus::BusId,
+    state::{Gpu, Machine, Model, Other, Settings, State},
+};
 
 /// The state of a new node, or everything that is wrong.
 pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
@@ -175,7 +176,7 @@ pub(crate) fn uuid(kind: &str, parts: &[&str]) -> String {
 }
 
 /// A serial number of thirteen digits, the same for the same card.
-pub(crate) fn serial(profile: &str, pci: PciAddress) -> String {
+pub(crate) fn serial(profile: &str, pci: BusId) -> String {
     let number = digest(&[profile, &pci.to_string()], 0xa409_3822_299f_31d0) % 10_000_000_000;
     format!("132{number:010}")
 }

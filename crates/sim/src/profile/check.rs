@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::PciAddress;
-
 use super::{Problems, Profile};
-use crate::state::{Gpu, MigProfile, Model, Platform};
+use crate::{
+    bus::BusId,
+    state::{Gpu, MigProfile, Model, Platform},
+};
 
 /// The most characters of a vGPU host's version and branch.
 const HOST_TEXT: usize = 10;
@@ -115,8 +116,8 @@ pub(super) fn unique(profile: &Profile, problems: &mut Problems) {
 fn leads(under: &str) -> bool {
     let mut parts = under.split('/');
     let root = parts.next().and_then(|root| root.strip_prefix("pci"));
-    root.is_some_and(|root| format!("{root}:00.0").parse::<PciAddress>().is_ok())
-        && parts.all(|part| part.parse::<PciAddress>().is_ok())
+    root.is_some_and(|root| format!("{root}:00.0").parse::<BusId>().is_ok())
+        && parts.all(|part| part.parse::<BusId>().is_ok())
 }
 
 /// Checks that each card has an identity of its own; they are in the order of the profile.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::PciAddress;
-
 use super::{Card, Problems, Profile};
-use crate::state::{Gpu, Model, NvLink};
+use crate::{
+    bus::BusId,
+    state::{Gpu, Model, NvLink},
+};
 
 /// NVML's `NVML_NVLINK_MAX_LINKS`.
 const MAX_LINKS: usize = 18;
@@ -90,7 +91,7 @@ fn listed(
 }
 
 fn remote(profile: &Profile, card: &Card, end: &str) -> Option<NvLink> {
-    let nowhere = PciAddress::new(0, 0, 0, 0)?;
+    let nowhere = BusId::on_bus(0);
     match end {
         FABRIC => return Some(link(nowhere, true)),
         DOWN => {
@@ -101,7 +102,7 @@ fn remote(profile: &Profile, card: &Card, end: &str) -> Option<NvLink> {
         }
         _ => {}
     }
-    let pci: PciAddress = end.parse().ok()?;
+    let pci: BusId = end.parse().ok()?;
     let card = pci != card.pci && profile.gpus.iter().any(|other| other.pci == pci);
     let switch = profile.nvswitches.iter().any(|switch| switch.pci == pci);
     (card || switch).then(|| link(pci, switch))
@@ -129,7 +130,7 @@ fn lanes_of(count: u32) -> std::ops::Range<u32> {
     0..count.min(u32::try_from(MAX_LINKS + 1).unwrap_or(u32::MAX))
 }
 
-fn link(remote: PciAddress, switch: bool) -> NvLink {
+fn link(remote: BusId, switch: bool) -> NvLink {
     NvLink {
         remote,
         switch,

@@ -1,10 +1,11 @@
 //! What a PCI function tells of itself: its registers as the kernel shows them, in `config` as
 //! bytes and in the other files as text.
 
-use model::PciAddress;
-
 use super::Tree;
-use crate::state::{Gpu, Model, Other, VgpuHost};
+use crate::{
+    bus::BusId,
+    state::{Gpu, Model, Other, VgpuHost},
+};
 
 /// The size of the standard configuration space.
 const SIZE: usize = 256;
@@ -21,7 +22,7 @@ const WIDE: u64 = 0x0014_220c;
 #[derive(Debug)]
 pub(super) struct Function {
     /// Where it sits.
-    pub(super) pci: PciAddress,
+    pub(super) pci: BusId,
     /// Its number among all functions of the machine.
     pub(super) position: usize,
     pub(super) vendor: u16,
@@ -82,7 +83,7 @@ pub(super) fn other(position: usize, other: &Other) -> Function {
 }
 
 /// A port of a PCIe switch, or of the processor.
-pub(super) fn bridge(pci: PciAddress) -> Function {
+pub(super) fn bridge(pci: BusId) -> Function {
     Function {
         pci,
         position: 0,

@@ -80,7 +80,7 @@ fn place(tree: &mut Tree, under: &str, address: &str) -> String {
     let mut at = "sys/devices".to_owned();
     for part in under.split('/').filter(|part| usable(part)) {
         at = format!("{at}/{part}");
-        if let Ok(pci) = part.parse::<model::PciAddress>() {
+        if let Ok(pci) = part.parse::<crate::bus::BusId>() {
             config::bridge(pci).add(tree, &at);
             tree.file(format!("{at}/numa_node"), "-1\n");
             tree.link(format!("sys/bus/pci/devices/{part}"), &at);

@@ -6,8 +6,7 @@ mod load;
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
 use config::Period;
-use model::PciAddress;
-use sim::{EccKind, Effect, Error, NewGpu, Node, Target};
+use sim::{BusId, EccKind, Effect, Error, NewGpu, Node, Target};
 
 use self::{code::Code, load::Load};
 
@@ -95,7 +94,7 @@ pub(super) enum Change {
     AddGpu {
         /// Where to put it
         #[arg(long, value_name = "ADDRESS")]
-        pci: Option<PciAddress>,
+        pci: Option<BusId>,
         /// Its model, e.g. a100-sxm4-40gb; a wrong name lists all of them
         #[arg(long, value_name = "NAME")]
         model: Option<String>,

@@ -18,7 +18,9 @@ impl Capture<'_> {
     ) -> anyhow::Result<Card> {
         let pci = device
             .pci()?
-            .context("the driver gives it no PCI address")?;
+            .context("the driver gives it no PCI address")?
+            .to_string()
+            .parse()?;
         let model = self.product(device, pci)?;
         let mig = self.migs(device, &model);
         let key = place(models, model);

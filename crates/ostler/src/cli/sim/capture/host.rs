@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::PciAddress;
 use sim::{
+    BusId,
     profile::Switch,
     state::{NumaNode, Other, VgpuHost},
 };
@@ -73,17 +73,17 @@ impl Host {
     }
 
     /// The NUMA node of a function; -1 is none.
-    pub(super) fn node(&self, pci: PciAddress) -> Option<u32> {
+    pub(super) fn node(&self, pci: BusId) -> Option<u32> {
         self.text(&format!("{BUS}/{pci}/numa_node"))?.parse().ok()
     }
 
     /// The class of a function: `030200`.
-    pub(super) fn class(&self, pci: PciAddress) -> Option<String> {
+    pub(super) fn class(&self, pci: BusId) -> Option<String> {
         self.hex(pci, "class")
     }
 
     /// What lies between a function and the processor.
-    pub(super) fn under(&self, pci: PciAddress, notes: &mut Notes) -> String {
+    pub(super) fn under(&self, pci: BusId, notes: &mut Notes) -> String {
         let real = fs_err::canonicalize(self.root.join(BUS).join(pci.to_string())).ok();
         let devices = fs_err::canonicalize(self.root.join("sys/devices")).ok();
         let parent = real
@@ -104,7 +104,7 @@ impl Host {
     }
 
     /// Whether a function is an NVSwitch.
-    pub(super) fn is_switch(&self, pci: PciAddress) -> bool {
+    pub(super) fn is_switch(&self, pci: BusId) -> bool {
         self.hex(pci, "vendor").as_deref() == Some(NVIDIA)
             && self
                 .class(pci)
@@ -112,10 +112,10 @@ impl Host {
     }
 
     /// The functions that matter beside the cards: switches, network, storage, other accelerators.
-    pub(super) fn functions(&self, cards: &[PciAddress]) -> Functions {
+    pub(super) fn functions(&self, cards: &[BusId]) -> Functions {
         let mut found = Functions::default();
         let names = self.names(BUS);
-        let mut addresses: Vec<PciAddress> = names.iter().filter_map(|n| n.parse().ok()).collect();
+        let mut addresses: Vec<BusId> = names.iter().filter_map(|n| n.parse().ok()).collect();
         addresses.sort_unstable();
         for pci in addresses.into_iter().filter(|pci| !cards.contains(pci)) {
             let link = self.root.join(BUS).join(pci.to_string()).join("driver");
@@ -157,7 +157,7 @@ impl Host {
     }
 
     /// What the first vGPU tells of its host.
-    pub(super) fn vgpu(&self, cards: &[PciAddress]) -> Option<VgpuHost> {
+    pub(super) fn vgpu(&self, cards: &[BusId]) -> Option<VgpuHost> {
         cards.iter().find_map(|pci| {
             let config = fs_err::read(self.root.join(BUS).join(pci.to_string()).join("config"));
             host_of(&config.ok()?)
@@ -172,7 +172,7 @@ impl Host {
         kib.unwrap_or(0_u64).div_ceil(1 << 20)
     }
 
-    fn hex(&self, pci: PciAddress, file: &str) -> Option<String> {
+    fn hex(&self, pci: BusId, file: &str) -> Option<String> {
         let text = self.text(&format!("{BUS}/{pci}/{file}"))?;
         Some(text.trim_start_matches("0x").to_owned())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nvml::{Code, Device, Remote};
-use sim::profile::Card;
+use sim::{BusId, profile::Card};
 
 use super::Capture;
 
@@ -17,7 +17,8 @@ impl Capture<'_> {
     pub(super) fn links(&mut self, cards: &mut [Card]) {
         let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
         for card in cards {
-            let Ok(device) = self.session.by_pci(card.pci) else {
+            let device = card.pci.to_string().parse().ok();
+            let Some(device) = device.and_then(|pci| self.session.by_pci(pci).ok()) else {
                 continue;
             };
             let mut links = BTreeMap::new();
@@ -45,12 +46,13 @@ impl Capture<'_> {
 
 /// What is at the end of each link, with its address; `None` for a link that is down. A link that
 /// does not answer is left out; a card without such links, or one that is gone, is asked no more.
-fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<model::PciAddress>)>> {
+fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<BusId>)>> {
     let mut found = Vec::new();
     for link in 0..Device::LINKS {
         match device.link_up(link) {
             Ok(true) => {
                 let at = device.link_remote_pci(link).ok().flatten();
+                let at = at.and_then(|pci| pci.to_string().parse().ok());
                 found.extend(device.link_remote(link).ok().map(|kind| Some((kind, at))));
             }
             Ok(false) => found.push(None),

@@ -1,8 +1,10 @@
 //! What all cards of a kind have in common.
 
-use model::PciAddress;
 use nvml::{Clock, Device, Threshold};
-use sim::state::{Board, Clocks, Model, Power, Sensors, Thresholds};
+use sim::{
+    BusId,
+    state::{Board, Clocks, Model, Power, Sensors, Thresholds},
+};
 
 use super::Capture;
 
@@ -13,7 +15,7 @@ const LANES: u32 = 16;
 
 impl Capture<'_> {
     /// What a card is. Only its name and its memory must be readable.
-    pub(super) fn product(&mut self, device: Device<'_>, pci: PciAddress) -> anyhow::Result<Model> {
+    pub(super) fn product(&mut self, device: Device<'_>, pci: BusId) -> anyhow::Result<Model> {
         let name = device.name()?;
         let memory = device.memory()?;
         let notes = &mut self.notes;
