@@ -5,20 +5,18 @@
 //! reads it on every call, so that any process that loaded `libnvidia-ml.so.1` from the folder
 //! sees each change at once.
 
-mod bus;
 pub mod kubelet;
 pub mod library;
 pub mod profile;
-pub mod state;
 
 mod abi;
 mod node;
-mod store;
 mod target;
-mod tree;
 
-pub use bus::{BusId, InvalidBusId};
 pub use node::{EccKind, Error, GpuInfo, Holders, MigInfo, NewGpu, Node};
 pub use profile::Profile;
-pub use state::Effect;
+pub use sim_node::{
+    BusId, InvalidBusId,
+    state::{self, Effect},
+};
 pub use target::Target;

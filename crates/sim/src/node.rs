@@ -7,13 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    bus::BusId,
-    library,
-    profile::{self, Profile, mig},
+use sim_node::{
+    BusId, Folder, Tree, mig,
     state::{Gpu, Mig, Model, Platform, State},
-    store, target,
-    tree::Tree,
+    store,
+};
+
+use crate::{
+    library,
+    profile::{self, Profile},
+    target,
 };
 
 mod card;
@@ -27,7 +30,7 @@ pub use renew::Holders;
 /// A simulated node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    dir: PathBuf,
+    folder: Folder,
 }
 
 /// A card as the commands show it.
@@ -154,19 +157,20 @@ impl Node {
         let library = library::find()?;
         let state = profile.state()?;
         fs_err::create_dir_all(dir)?;
-        let dir = fs_err::canonicalize(dir)?;
-        let node = Self { dir };
-        let _lock = store::Lock::take(&node.dir)?;
-        if node.dir.join(store::STATE).exists() {
-            return Err(Error::Exists { dir: node.dir });
+        let folder = Folder::at(&fs_err::canonicalize(dir)?);
+        let dir = folder.dir();
+        let _lock = store::Lock::take(dir)?;
+        if dir.join(store::STATE).exists() {
+            let dir = dir.to_owned();
+            return Err(Error::Exists { dir });
         }
-        node.tree(&state).write(&node.root())?;
-        fs_err::write(node.dir.join(store::EVENTS), "")?;
+        folder.tree(&state).write(&folder.root())?;
+        fs_err::write(dir.join(store::EVENTS), "")?;
         for name in libraries(state.machine.platform) {
-            fs_err::os::unix::fs::symlink(&library, node.dir.join(name))?;
+            fs_err::os::unix::fs::symlink(&library, dir.join(name))?;
         }
-        store::save(&node.dir, &state)?;
-        Ok(node)
+        store::save(dir, &state)?;
+        Ok(Self { folder })
     }
 
     /// The node in a folder.
@@ -174,25 +178,19 @@ impl Node {
     /// # Errors
     /// If there is none, or it cannot be read.
     pub fn open(dir: &Path) -> Result<Self> {
-        let dir = fs_err::canonicalize(dir)?;
-        store::load(&dir)?;
-        Ok(Self { dir })
-    }
-
-    /// The node in a folder that is known to be one.
-    pub(crate) fn at(dir: &Path) -> Self {
-        let dir = dir.to_owned();
-        Self { dir }
+        let folder = Folder::at(&fs_err::canonicalize(dir)?);
+        store::load(folder.dir())?;
+        Ok(Self { folder })
     }
 
     /// The folder.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.dir()
     }
 
     /// The driver library, to be loaded in place of the real one.
     pub fn library(&self) -> PathBuf {
-        self.dir.join(store::LIBRARY)
+        self.folder.library()
     }
 
     /// Puts a copy of the driver library in place of the link to it. The loader takes two links
@@ -202,14 +200,14 @@ impl Node {
     /// # Errors
     /// If it cannot be copied.
     pub fn own_library(&self) -> Result<()> {
-        let copy = self.dir.join(".library");
+        let copy = self.dir().join(".library");
         fs_err::copy(self.library(), &copy)?;
         Ok(fs_err::rename(copy, self.library())?)
     }
 
     /// The folder that stands for the host's `/`.
     pub fn root(&self) -> PathBuf {
-        self.dir.join(store::ROOT)
+        self.folder.root()
     }
 
     /// The whole state as it is now.
@@ -217,7 +215,7 @@ impl Node {
     /// # Errors
     /// If it cannot be read.
     pub fn state(&self) -> Result<State> {
-        Ok(store::load(&self.dir)?)
+        Ok(store::load(self.dir())?)
     }
 
     /// The cards in the driver's order.
@@ -252,7 +250,7 @@ impl Node {
     /// # Errors
     /// If the log cannot be made.
     pub fn trace(&self) -> Result<()> {
-        Ok(fs_err::write(self.dir.join(store::CALLS), "")?)
+        Ok(fs_err::write(self.dir().join(store::CALLS), "")?)
     }
 
     /// The calls since [`Node::trace`], each as `nvmlName target`; none if they are not recorded.
@@ -260,7 +258,7 @@ impl Node {
     /// # Errors
     /// If the log cannot be read.
     pub fn calls(&self) -> Result<Vec<String>> {
-        match fs_err::read_to_string(self.dir.join(store::CALLS)) {
+        match fs_err::read_to_string(self.dir().join(store::CALLS)) {
             Ok(log) => Ok(log.lines().map(str::to_owned).collect()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e.into()),
@@ -273,9 +271,9 @@ impl Node {
     /// # Errors
     /// If it cannot be moved.
     pub fn unplug_driver(&self) -> Result<()> {
-        let _lock = store::Lock::take(&self.dir)?;
+        let _lock = store::Lock::take(self.dir())?;
         let installation = Tree::installation(&self.state()?, &self.library());
-        rename(&self.library(), &self.unplugged())?;
+        rename(&self.library(), &self.folder.unplugged())?;
         Ok(installation.remove(&self.root())?)
     }
 
@@ -284,49 +282,15 @@ impl Node {
     /// # Errors
     /// If it cannot be moved.
     pub fn plug_driver(&self) -> Result<()> {
-        let _lock = store::Lock::take(&self.dir)?;
+        let _lock = store::Lock::take(self.dir())?;
         let installation = Tree::installation(&self.state()?, &self.library());
         installation.write(&self.root())?;
-        rename(&self.unplugged(), &self.library())
+        rename(&self.folder.unplugged(), &self.library())
     }
 
-    /// The host's files, with the driver's where it is there.
-    fn tree(&self, state: &State) -> Tree {
-        let tree = Tree::of(state);
-        match self.unplugged().symlink_metadata() {
-            Ok(_) => tree,
-            Err(_) => tree.with(Tree::installation(state, &self.library())),
-        }
-    }
-
-    fn unplugged(&self) -> PathBuf {
-        self.dir.join(format!("unplugged-{}", store::LIBRARY))
-    }
-
-    /// Changes the state under the lock: new files first, then the state, then old files.
+    /// Changes the state, see [`Folder::revise`].
     fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        self.revise(edit)
-    }
-
-    /// As [`Node::change`], for those who have errors of their own.
-    pub(crate) fn revise<T, E: From<Error>>(
-        &self,
-        edit: impl FnOnce(&mut State) -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, E> {
-        let _lock = store::Lock::take(&self.dir).map_err(Error::from)?;
-        let mut state = store::load(&self.dir).map_err(Error::from)?;
-        let before = self.tree(&state);
-        let answer = edit(&mut state)?;
-        state.generation = state.generation.wrapping_add(1);
-        let tree = self.tree(&state);
-        if tree == before {
-            store::save(&self.dir, &state).map_err(Error::from)?;
-            return Ok(answer);
-        }
-        tree.write(&self.root()).map_err(Error::from)?;
-        store::save(&self.dir, &state).map_err(Error::from)?;
-        tree.prune(&self.root()).map_err(Error::from)?;
-        Ok(answer)
+        self.folder.revise(edit)
     }
 }
 

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    bus::BusId,
+use sim_node::{
+    BusId,
+    identity::uuid,
     state::{Driver, Fabric, Gpu, Model, NumaNode, Other, Platform, State, Tegra, VgpuHost},
 };
 
@@ -16,10 +17,8 @@ mod build;
 mod check;
 mod defaults;
 mod join;
-pub(crate) mod mig;
 mod problem;
 
-pub(crate) use build::{serial, uuid};
 pub use problem::{Problem, Problems};
 
 /// The profiles that come with the program.

@@ -2,9 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    bus::BusId,
-    state::{Gpu, Mig, State},
+use sim_node::{
+    BusId,
+    state::{Place, State, by_uuid},
 };
 
 /// A device, or all of them.
@@ -35,9 +35,6 @@ pub struct Invalid(String);
 pub struct Missing {
     pub(crate) target: Target,
 }
-
-/// Where a target was found: the card's position, and the MIG device's on it.
-pub(crate) type Place = (usize, Option<usize>);
 
 // === impl Target ===
 
@@ -96,18 +93,6 @@ impl fmt::Display for Target {
             Self::Pci(pci) => write!(f, "{pci}"),
         }
     }
-}
-
-/// The card or MIG device of this UUID.
-pub(crate) fn by_uuid(state: &State, uuid: &str) -> Option<Place> {
-    let named = |gpu: &Gpu| gpu.uuid == uuid;
-    if let Some(gpu) = state.gpus.iter().position(named) {
-        return Some((gpu, None));
-    }
-    state.gpus.iter().enumerate().find_map(|(index, gpu)| {
-        let mig = gpu.migs.iter().position(|mig: &Mig| mig.uuid == uuid)?;
-        Some((index, Some(mig)))
-    })
 }
 
 #[cfg(test)]

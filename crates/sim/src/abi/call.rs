@@ -7,17 +7,17 @@ use std::{
     sync::Arc,
 };
 
+use sim_node::{
+    Folder,
+    state::{Effect, Fault, Gpu, Mig, MigProfile, Model, Place, State, by_uuid},
+    store,
+};
+
 use super::{
     code::{Answer, GPU_IS_LOST, INVALID_ARGUMENT, NO_PERMISSION, NOT_SUPPORTED, SUCCESS, UNKNOWN},
     session::{self, Key},
     watch::{Deadline, Watch},
     wire::Handle,
-};
-use crate::{
-    node::{self, Node},
-    state::{Effect, Fault, Gpu, Mig, MigProfile, Model, State},
-    store,
-    target::{Place, by_uuid},
 };
 
 /// The device that a call is for.
@@ -63,10 +63,10 @@ struct Refusal(u32);
 
 // === impl Refusal ===
 
-impl From<node::Error> for Refusal {
-    fn from(error: node::Error) -> Self {
+impl From<store::Error> for Refusal {
+    fn from(error: store::Error) -> Self {
         let io = match &error {
-            node::Error::Io(io) | node::Error::Store(store::Error::Io(io)) => Some(io.kind()),
+            store::Error::Io(io) => Some(io.kind()),
             _ => None,
         };
         Self(match io {
@@ -149,8 +149,8 @@ pub(super) fn change<T>(
     unit: &Unit<'_>,
     edit: impl FnOnce(&mut Gpu, &Model) -> Answer<T>,
 ) -> Answer<T> {
-    let node = Node::at(session::folder());
-    let changed = node.revise(|state| {
+    let folder = Folder::at(session::folder());
+    let changed = folder.revise(|state| {
         let place = state.gpus.iter().position(|gpu| gpu.uuid == unit.gpu.uuid);
         let gpu = &mut state.gpus[place.ok_or(Refusal(GPU_IS_LOST))?];
         let model = state.models.get(&gpu.model).ok_or(Refusal(UNKNOWN))?;

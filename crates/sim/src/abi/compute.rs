@@ -7,6 +7,10 @@ use nvml_wrapper_sys::bindings::{
     NVML_COMPUTE_INSTANCE_PROFILE_COUNT, nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t,
     nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
 };
+use sim_node::{
+    mig,
+    state::{Gpu, Instance, Mig, MigProfile},
+};
 
 use super::{
     call,
@@ -17,10 +21,6 @@ use super::{
     session::{self, Key},
     shape::{compute_summary, compute_versioned},
     wire::{Handle, Maybe, Out},
-};
-use crate::{
-    profile::mig,
-    state::{Gpu, Instance, Mig, MigProfile},
 };
 
 /// The slices of NVML's compute instance profiles, by number. The last is a second kind of one

@@ -8,6 +8,7 @@ use std::{
 };
 
 use nvml_wrapper_sys::bindings::nvmlEventData_t;
+use sim_node::{state::Event, store};
 
 use super::{
     code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, TIMEOUT, UNKNOWN},
@@ -16,7 +17,6 @@ use super::{
     watch::{Deadline, Watch},
     wire::{Handle, Out},
 };
-use crate::{state::Event, store};
 
 /// Single and double bit errors, performance state, XID and clocks: what data centre cards tell.
 const SUPPORTED: u64 = 1 | 2 | 4 | 8 | 16;

@@ -3,17 +3,16 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlUUID_v1_t};
+use sim_node::{
+    BusId,
+    state::{Model, Place, State, by_uuid},
+};
 
 use super::{
     call::{self, Unit},
     code::{Answer, INVALID_ARGUMENT, NOT_FOUND},
     nvml, session,
     wire::{Arg as _, Given, Handle, Out, Text, chars, mark_of},
-};
-use crate::{
-    bus::BusId,
-    state::{Model, State},
-    target::{Place, by_uuid},
 };
 
 /// The part of a PCI info that callers of the older versions have room for.
@@ -151,7 +150,7 @@ pub(super) fn handle(unit: &Unit<'_>) -> Handle {
     })
 }
 
-fn at(state: &State, is: impl FnMut(&crate::state::Gpu) -> bool) -> Answer<Place> {
+fn at(state: &State, is: impl FnMut(&sim_node::state::Gpu) -> bool) -> Answer<Place> {
     let position = state.gpus.iter().position(is).ok_or(NOT_FOUND)?;
     Ok((position, None))
 }

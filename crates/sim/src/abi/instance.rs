@@ -6,6 +6,10 @@ use nvml_wrapper_sys::bindings::{
     NVML_GPU_INSTANCE_PROFILE_COUNT, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
     nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
 };
+use sim_node::{
+    mig,
+    state::{Gpu, Instance, MigProfile, Place, State},
+};
 
 use super::{
     call::{self, Unit},
@@ -16,11 +20,6 @@ use super::{
     session::{self, Key},
     shape::{summary, versioned},
     wire::{Handle, Maybe, Out},
-};
-use crate::{
-    profile::mig,
-    state::{Gpu, Instance, MigProfile, State},
-    target::Place,
 };
 
 /// A GPU instance and the card it is on.

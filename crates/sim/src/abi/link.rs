@@ -7,6 +7,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v1_t, nvmlNvLinkInfo_v2_t,
     nvmlNvLinkUtilizationControl_t, nvmlPciInfo_t,
 };
+use sim_node::state::NvLink;
 
 use super::{
     call::Unit,
@@ -16,7 +17,6 @@ use super::{
     nvml,
     wire::{Out, mark_of},
 };
-use crate::state::NvLink;
 
 /// The first architecture whose fabric has an identity of its own: Hopper.
 const NAMED_FABRIC: u32 = 9;

@@ -3,6 +3,7 @@
 use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
+use sim_node::state::{Mig, MigProfile};
 
 use super::{
     call::{self, Unit},
@@ -11,7 +12,6 @@ use super::{
     nvml,
     wire::{Handle, Out},
 };
-use crate::state::{Mig, MigProfile};
 
 /// MIG devices on one card at most.
 const MAX_DEVICES: c_uint = 7;

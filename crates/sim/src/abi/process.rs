@@ -7,6 +7,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlProcessInfo_v1_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
     nvmlProcessesUtilizationInfo_v1_t,
 };
+use sim_node::state::{Process, Work};
 
 use super::{
     call::{self, Unit},
@@ -17,7 +18,6 @@ use super::{
     setting::switch,
     wire::{Maybe, Out, Text},
 };
-use crate::state::{Process, Work};
 
 /// NVML's word for "not in an instance".
 const NOWHERE: c_uint = u32::MAX;

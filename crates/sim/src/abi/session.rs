@@ -9,14 +9,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
+use sim_node::{
+    state::{Gpu, State},
+    store,
+};
+
 use super::{
     code::{Answer, DRIVER_NOT_LOADED, INVALID_ARGUMENT, UNINITIALIZED, UNKNOWN},
     event::Set,
     wire::Handle,
-};
-use crate::{
-    state::{Gpu, State},
-    store,
 };
 
 /// Names the node's folder where the library was not loaded from it.

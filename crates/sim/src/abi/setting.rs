@@ -3,13 +3,14 @@
 
 use std::ffi::c_uint;
 
+use sim_node::state::Platform;
+
 use super::{
     call::{self, Unit},
     code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED},
     nvml,
     wire::Out,
 };
-use crate::state::Platform;
 
 nvml! {
     device nvmlDeviceGetPersistenceMode: (mode: Out<c_uint>) |unit| {

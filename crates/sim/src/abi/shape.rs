@@ -7,13 +7,13 @@ use nvml_wrapper_sys::bindings::{
     nvmlComputeInstanceProfileInfo_v3_t, nvmlGpuInstanceProfileInfo_t,
     nvmlGpuInstanceProfileInfo_v2_t, nvmlGpuInstanceProfileInfo_v3_t,
 };
+use sim_node::state::MigProfile;
 
 use super::{
     code::{Answer, VERSION_MISMATCH},
     partition::multiprocessors,
     wire::{Out, chars, mark_of},
 };
-use crate::state::MigProfile;
 
 /// What a card says about a GPU instance of this shape.
 pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {

@@ -3,6 +3,7 @@
 use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings as sys;
+use sim_node::state::Gpu;
 
 use super::{
     affinity::cpus,
@@ -12,7 +13,6 @@ use super::{
     nvml, session,
     wire::{Handle, Maybe, Out},
 };
-use crate::state::Gpu;
 
 const INTERNAL: u32 = 0;
 const SINGLE: u32 = 10;

@@ -1,11 +1,13 @@
 //! Putting a card in: one that was there before, or a new one.
 
-use super::{Error, Result};
-use crate::{
-    bus::BusId,
-    profile,
+use sim_node::{
+    BusId,
+    identity::{serial, uuid},
     state::{Gpu, Settings, State},
 };
+
+use super::{Error, Result};
+use crate::profile;
 
 /// A card to put in. What is not said is taken from the card that was taken out last, or else
 /// from the first card of the node.
@@ -60,14 +62,14 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         pci: BusId::on_bus(0xff),
     })?;
     let gpu = Gpu {
-        uuid: profile::uuid("GPU", &[&state.profile, &pci.to_string()]),
+        uuid: uuid("GPU", &[&state.profile, &pci.to_string()]),
         model: key.clone(),
         minor: minor(state),
         pci,
         under: "pci0000:e0/0000:e0:01.1".to_owned(),
         numa: new.numa.or(first.and_then(|gpu| gpu.numa)),
         memory_numa: None,
-        serial: profile::serial(&state.profile, pci),
+        serial: serial(&state.profile, pci),
         lost: false,
         mig_enabled: false,
         migs: Vec::new(),

@@ -1,16 +1,17 @@
 //! The commands that change a node while programs use it.
 
+use sim_node::{
+    mig,
+    state::{Effect, Event, Fault, Gpu, Place, Process, Sensors, State},
+    store,
+};
+
 use super::{
     Error, GpuInfo, Node, Result,
     card::{self, NewGpu},
     info,
 };
-use crate::{
-    profile::{self, mig},
-    state::{Effect, Event, Fault, Gpu, Process, Sensors, State},
-    store,
-    target::{Place, Target},
-};
+use crate::{profile, target::Target};
 
 /// NVML's event types.
 const SINGLE_BIT: u64 = 1;
@@ -52,7 +53,7 @@ impl Node {
     pub fn xid(&self, target: &Target, code: u64) -> Result<()> {
         let state = self.state()?;
         for place in target.find(&state)? {
-            store::append(&self.dir, &event(&state, place, XID, code))?;
+            store::append(self.dir(), &event(&state, place, XID, code))?;
         }
         Ok(())
     }
@@ -82,7 +83,7 @@ impl Node {
             Ok(events.collect::<Vec<_>>())
         })?;
         for event in events {
-            store::append(&self.dir, &event)?;
+            store::append(self.dir(), &event)?;
         }
         Ok(())
     }

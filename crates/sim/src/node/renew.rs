@@ -10,13 +10,13 @@ use std::{
 };
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-
-use super::{Node, Result};
-use crate::{
+use sim_node::{
     state::{Gpu, Sensors, State},
     store,
-    target::Target,
 };
+
+use super::{Node, Result};
+use crate::target::Target;
 
 /// Where the folders of earlier loadings of the driver are kept, so that none of their numbers is
 /// given to a later one: the kernel gives no number twice either.
@@ -113,12 +113,12 @@ impl Node {
 
     /// Puts another folder in the place of the driver's, which was there the whole time.
     fn new_module(&self) -> Result<()> {
-        let _lock = store::Lock::take(&self.dir)?;
+        let _lock = store::Lock::take(self.dir())?;
         let current = self.root().join("sys/module/nvidia");
         if !current.exists() {
             return Ok(());
         }
-        let kept = self.dir.join(MODULES);
+        let kept = self.dir().join(MODULES);
         fs_err::create_dir_all(&kept)?;
         let other = kept.join(fs_err::read_dir(&kept)?.count().to_string());
         copy(&current, &other)?;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Problems, Profile};
-use crate::{
-    bus::BusId,
+use sim_node::{
+    BusId,
     state::{Gpu, MigProfile, Model, Platform},
 };
+
+use super::{Problems, Profile};
 
 /// The most characters of a vGPU host's version and branch.
 const HOST_TEXT: usize = 10;

@@ -1,6 +1,6 @@
 //! What a profile has that does not say.
 
-use crate::state::{Driver, NumaNode, Platform};
+use sim_node::state::{Driver, NumaNode, Platform};
 
 pub(super) fn description() -> String {
     "a node of a profile without a description".to_owned()

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Card, Problems, Profile};
-use crate::{
-    bus::BusId,
+use sim_node::{
+    BusId,
     state::{Gpu, Model, NvLink},
 };
+
+use super::{Card, Problems, Profile};
 
 /// NVML's `NVML_NVLINK_MAX_LINKS`.
 const MAX_LINKS: usize = 18;

@@ -1,9 +1,12 @@
 //! The profiles that come with the program, and what is said about broken ones.
 
 use rstest::rstest;
+use sim_node::{
+    mig,
+    state::{Sensors, Settings},
+};
 
 use super::*;
-use crate::state::{Sensors, Settings};
 
 #[rstest]
 #[case("t4", 1)]
@@ -157,7 +160,7 @@ fn card(key: &str, model: &Model) -> Gpu {
 }
 
 /// The name that NVIDIA's own programs make of a shape's figures.
-fn computed_name(model: &Model, shape: &crate::state::MigProfile) -> String {
+fn computed_name(model: &Model, shape: &sim_node::state::MigProfile) -> String {
     let total = model.memory_mib;
     let eighths = (8 * shape.memory_mib).div_ceil(total);
     // Halves are rounded up.

@@ -2,7 +2,7 @@
 
 use super::Tree;
 use crate::{
-    profile::mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
+    mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
     state::State,
 };
 

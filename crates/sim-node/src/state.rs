@@ -12,12 +12,14 @@ use crate::bus::BusId;
 mod board;
 mod kind;
 mod machine;
+mod place;
 mod sensor;
 mod setting;
 
 pub use board::Board;
 pub use kind::{Clocks, MigProfile, Model, Power, Thresholds};
 pub use machine::{Fabric, Machine, Platform, Tegra, VgpuHost};
+pub use place::{Place, by_uuid};
 pub use sensor::Sensors;
 pub use setting::{Instance, Process, Settings, Work};
 

@@ -2,10 +2,8 @@
 
 use super::{Tree, dev, driver::Machine};
 use crate::{
-    profile::{
-        mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
-        uuid,
-    },
+    identity::uuid,
+    mig::{COMPUTE_INSTANCES, GPU_INSTANCES},
     state::{Gpu, State},
 };
 

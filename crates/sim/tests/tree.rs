@@ -1,7 +1,10 @@
 //! The tree as a driver's user reads it.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
-use super::*;
-use crate::Profile;
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::Path};
+
+use sim::Profile;
+use sim_node::{Tree, state::State};
 
 fn written(profile: &str) -> (tempfile::TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
@@ -71,11 +74,10 @@ fn rights_are_numbered_as_the_driver_does() {
     }
     for gpu in &state.gpus {
         for mig in &gpu.migs {
-            for ci in [None, Some(mig.ci)] {
-                let node = format!(
-                    "dev/nvidia-caps/nvidia-cap{}",
-                    dev::right(gpu.minor, mig.gi, ci)
-                );
+            for part in [String::new(), format!("/ci{}", mig.ci)] {
+                let right = format!("gpu{}/gi{}{part}/access ", gpu.minor, mig.gi);
+                let number = minors.lines().find_map(|line| line.strip_prefix(&right));
+                let node = format!("dev/nvidia-caps/nvidia-cap{}", number.unwrap());
                 assert!(dir.path().join(&node).exists(), "{node}");
             }
         }
@@ -102,7 +104,7 @@ fn a_path_from_a_profile_stays_in_the_tree() {
     let mut state = Profile::named("t4").unwrap().state().unwrap();
     state.gpus[0].under = "../../../etc".to_owned();
     state.others[0].driver = "../x".to_owned();
-    for path in Tree::of(&state).entries.keys() {
+    for path in Tree::of(&state).paths() {
         assert!(
             path.components()
                 .all(|c| matches!(c, std::path::Component::Normal(_))),
@@ -131,7 +133,7 @@ fn capability(config: &[u8], wanted: u8) -> Option<Vec<u8>> {
 
 #[test]
 fn functions_tell_the_same_in_bytes_and_in_text() {
-    for name in crate::profile::names() {
+    for name in sim::profile::names() {
         let (dir, _) = written(name);
         let Ok(entries) = fs_err::read_dir(dir.path().join("sys/bus/pci/devices")) else {
             assert_eq!(name, "tegra");
@@ -306,11 +308,11 @@ fn an_installation_is_small_and_goes_without_a_trace() {
 fn goes_without_a_trace(profile: &str, node: &str) {
     let (dir, state) = installed(profile);
     let installation = Tree::installation(&state, &dir.path().join("libnvidia-ml.so.1"));
-    let size = |entry: &Entry| match entry {
-        Entry::File(bytes) | Entry::Program(bytes) => bytes.len(),
-        Entry::Link(_) | Entry::Socket => 0,
+    let size = |path: &Path| match fs_err::symlink_metadata(dir.path().join(path)).unwrap() {
+        file if file.is_file() => file.len(),
+        _ => 0,
     };
-    let total: usize = installation.entries.values().map(size).sum();
+    let total: u64 = installation.paths().map(size).sum();
     assert!(total < 100_000, "{total}");
     installation.remove(dir.path()).unwrap();
     let tree = Tree::of(&state);

@@ -24,7 +24,7 @@ mod sys;
 
 /// What should be below the root: each path with its content.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub struct Tree {
     entries: BTreeMap<PathBuf, Entry>,
 }
 
@@ -40,7 +40,7 @@ enum Entry {
 
 impl Tree {
     /// The files that belong to a state.
-    pub(crate) fn of(state: &State) -> Self {
+    pub fn of(state: &State) -> Self {
         let mut tree = Self::default();
         sys::add(&mut tree, state);
         proc::add(&mut tree, state);
@@ -51,16 +51,21 @@ impl Tree {
 
     /// The files of the driver's installation alone; `library` is the driver library that is in it
     /// by name.
-    pub(crate) fn installation(state: &State, library: &Path) -> Self {
+    pub fn installation(state: &State, library: &Path) -> Self {
         let mut tree = Self::default();
         driver::add(&mut tree, state, library);
         tree
     }
 
     /// This and what is in another.
-    pub(crate) fn with(mut self, other: Self) -> Self {
+    pub fn with(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self
+    }
+
+    /// The paths below the root, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.entries.keys().map(PathBuf::as_path)
     }
 
     fn file(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
@@ -95,7 +100,10 @@ impl Tree {
 
     /// Writes what is missing or different. A file whose content is right is left alone: a driver
     /// may hold it open.
-    pub(crate) fn write(&self, root: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, root: &Path) -> io::Result<()> {
         for (path, entry) in &self.entries {
             let path = root.join(path);
             if let Some(parent) = path.parent() {
@@ -107,7 +115,10 @@ impl Tree {
     }
 
     /// Removes what the tree has and nothing else; folders stay.
-    pub(crate) fn remove(&self, root: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(&self, root: &Path) -> io::Result<()> {
         for path in self.entries.keys() {
             match fs_err::remove_file(root.join(path)) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -118,7 +129,10 @@ impl Tree {
     }
 
     /// Removes what does not belong to the tree, and folders that are empty then.
-    pub(crate) fn prune(&self, root: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn prune(&self, root: &Path) -> io::Result<()> {
         let mut folders = BTreeSet::new();
         for path in self.entries.keys() {
             folders.extend(path.ancestors().map(Path::to_owned));
@@ -173,6 +187,3 @@ impl Entry {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,23 +17,23 @@ use crate::state::{Event, State};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The state.
-pub(crate) const STATE: &str = "node.json";
+pub const STATE: &str = "node.json";
 /// The driver's events, one a line.
-pub(crate) const EVENTS: &str = "events.jsonl";
+pub const EVENTS: &str = "events.jsonl";
 /// The log of calls, written if it exists.
-pub(crate) const CALLS: &str = "calls.log";
+pub const CALLS: &str = "calls.log";
 /// Who holds its lock may replace the state.
 const LOCK: &str = "node.lock";
 /// The driver library.
-pub(crate) const LIBRARY: &str = "libnvidia-ml.so.1";
+pub const LIBRARY: &str = "libnvidia-ml.so.1";
 /// The library by which programs tell that they are below Windows.
-pub(crate) const DXCORE: &str = "libdxcore.so";
+pub const DXCORE: &str = "libdxcore.so";
 /// The host's file tree.
-pub(crate) const ROOT: &str = "root";
+pub const ROOT: &str = "root";
 
 /// What tells one version of `node.json` from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     inode: u64,
     size: u64,
     seconds: i64,
@@ -43,10 +43,13 @@ pub(crate) struct Stamp {
 /// One version of the state. While its file is open no later version can have the same inode, so
 /// that two versions never have the same stamp.
 #[derive(Debug)]
-pub(crate) struct Version {
-    pub(crate) stamp: Stamp,
-    pub(crate) state: State,
-    pub(crate) file: fs_err::File,
+pub struct Version {
+    /// What tells it from the next.
+    pub stamp: Stamp,
+    /// The state.
+    pub state: State,
+    /// The file it was read from.
+    pub file: fs_err::File,
 }
 
 /// A node whose files cannot be used.
@@ -76,7 +79,7 @@ pub enum Error {
 
 /// The right to replace a node's state, until dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     _file: fs_err::File,
 }
 
@@ -84,7 +87,10 @@ pub(crate) struct Lock {
 
 impl Stamp {
     /// The version that lies in the folder now.
-    pub(crate) fn of(dir: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of(dir: &Path) -> io::Result<Self> {
         Ok(Self::new(&fs_err::metadata(dir.join(STATE))?))
     }
 
@@ -101,8 +107,11 @@ impl Stamp {
 // === impl Lock ===
 
 impl Lock {
-    /// Waits until no other process changes the node.
-    pub(crate) fn take(dir: &Path) -> io::Result<Self> {
+    /// Waits until no other process changes the node, for as long as that takes.
+    ///
+    /// # Errors
+    /// If the lock file cannot be made.
+    pub fn take(dir: &Path) -> io::Result<Self> {
         let file = fs_err::OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -114,12 +123,18 @@ impl Lock {
 }
 
 /// Reads the state.
-pub(crate) fn load(dir: &Path) -> Result<State, Error> {
+///
+/// # Errors
+/// If there is none, or it is not sound.
+pub fn load(dir: &Path) -> Result<State, Error> {
     read(dir).map(|version| version.state)
 }
 
 /// Reads the state and keeps its file open.
-pub(crate) fn read(dir: &Path) -> Result<Version, Error> {
+///
+/// # Errors
+/// If there is none, or it is not sound.
+pub fn read(dir: &Path) -> Result<Version, Error> {
     let path = dir.join(STATE);
     let mut bytes = Vec::new();
     let file = fs_err::File::open(&path)?;
@@ -141,7 +156,10 @@ pub(crate) fn read(dir: &Path) -> Result<Version, Error> {
 }
 
 /// Replaces the state; the caller holds the lock.
-pub(crate) fn save(dir: &Path, state: &State) -> io::Result<()> {
+///
+/// # Errors
+/// If it cannot be written; the old one stays.
+pub fn save(dir: &Path, state: &State) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".node-").tempfile_in(dir)?;
     serde_json::to_writer_pretty(&mut file, state)?;
     file.flush()?;
@@ -150,7 +168,10 @@ pub(crate) fn save(dir: &Path, state: &State) -> io::Result<()> {
 }
 
 /// Adds one event, in a single write so that two writers do not mix their lines.
-pub(crate) fn append(dir: &Path, event: &Event) -> io::Result<()> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn append(dir: &Path, event: &Event) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
     fs_err::OpenOptions::new()

@@ -1,17 +1,19 @@
 //! Cutting a card into MIG devices as the driver does: which shapes there are, where they fit,
 //! and which instance ids they get.
 
-use super::uuid;
-use crate::state::{Gpu, Mig, MigProfile, Model};
+use crate::{
+    identity::uuid,
+    state::{Gpu, Mig, MigProfile, Model},
+};
 
 /// Memory slices of a card.
 const MEMORY_SLICES: u32 = 8;
 /// Compute slices of a card.
 const COMPUTE_SLICES: u32 = 7;
 /// Instance ids on a card, as the driver's capability files have them.
-pub(crate) const GPU_INSTANCES: u32 = 15;
+pub const GPU_INSTANCES: u32 = 15;
 /// Compute instances in a GPU instance, as the driver's capability files have them.
-pub(crate) const COMPUTE_INSTANCES: u32 = 8;
+pub const COMPUTE_INSTANCES: u32 = 8;
 
 /// Why a MIG device cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +54,10 @@ pub enum Error {
 
 /// Makes one MIG device of a shape such as `3g.20gb`, or `1c.3g.20gb` for a part of the compute
 /// slices; `3g.20gb@4` puts it at the memory slice 4. Gives its UUID.
-pub(crate) fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
+///
+/// # Errors
+/// If the card has no MIG, no such shape, or no room.
+pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
     if model.mig.is_empty() {
         return Err(Error::Unsupported {
             gpu: gpu.uuid.clone(),
@@ -133,7 +138,7 @@ fn place(
 
 /// The id and the first memory slice that a new GPU instance gets, at a wanted place or where
 /// one fits.
-pub(crate) fn room(
+pub fn room(
     gpu: &Gpu,
     model: &Model,
     shape: &MigProfile,
@@ -152,12 +157,7 @@ pub(crate) fn room(
 }
 
 /// A new MIG device in a GPU instance, by its instance ids and its first memory slice.
-pub(crate) fn mig(
-    gpu: &Gpu,
-    shape: &MigProfile,
-    (gi, ci, start): (u32, u32, u32),
-    slices: u32,
-) -> Mig {
+pub fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slices: u32) -> Mig {
     Mig {
         uuid: uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
         gi,
@@ -171,7 +171,7 @@ pub(crate) fn mig(
 }
 
 /// The GPU instances of a card: first memory slice and shape of each.
-pub(crate) fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> {
+pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
     for mig in &gpu.migs {
@@ -194,7 +194,7 @@ pub(crate) fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigPro
 }
 
 /// Where a shape may start: at multiples of its own size.
-pub(crate) fn starts(shape: &MigProfile) -> Vec<u32> {
+pub fn starts(shape: &MigProfile) -> Vec<u32> {
     let size = shape.memory_slices.clamp(1, MEMORY_SLICES);
     let all = (0..MEMORY_SLICES).step_by(size as usize);
     let fits = all.filter(|start| start + size <= MEMORY_SLICES);
