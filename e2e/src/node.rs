@@ -51,7 +51,6 @@ impl Node {
     /// If a part does not come up; the error names it.
     pub async fn up() -> Result<Self> {
         let driver = sim::Node::create(Path::new(place::DRIVER), &Profile::named(PROFILE)?)?;
-        driver.own_library()?;
         let cards = driver.gpus()?.into_iter().map(|gpu| (gpu.uuid, gpu.minor));
         let mut node = Self {
             cards: cards.collect(),

@@ -104,7 +104,7 @@ fn install(work: &Path, plan: &Plan) -> Result<()> {
     for program in ["witness", "runtime"] {
         copy(&own.with_file_name(program), &programs.join(program), build)?;
     }
-    copy(&sim::library::find()?, &programs.join("libsim.so"), build)
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path, remedy: &str) -> Result<()> {

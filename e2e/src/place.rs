@@ -1,6 +1,6 @@
 //! Where things are inside the node's own root.
 
-/// The programs: the parts, the agent, the driver library and this program.
+/// The programs: the parts, the agent and this program.
 pub const PROGRAMS: &str = "/opt/e2e";
 /// Where programs look for others: containerd for its shim, for one.
 pub const PATH: &str = "/opt/e2e:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

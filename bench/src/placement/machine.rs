@@ -17,8 +17,6 @@ use crate::peer::Site;
 /// What the probe sees of a simulated machine.
 pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
     let site = Site::make(profile)?;
-    // A library that is loaded twice from one file would show the first machine again.
-    site.node.own_library()?;
     let settings = Settings {
         host_root: site.node.root(),
         nvml_library: Some(site.node.library()),

@@ -1,80 +1,56 @@
-//! Where the built driver library is.
+//! The simulated driver library, whose bytes are part of this crate. Crate sim-driver is its source,
+//! the build script compiles it.
 
 use std::{
-    io,
-    path::{Path, PathBuf},
+    fs::Permissions,
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
 };
 
-/// The file that cargo makes of this crate.
-const FILE: &str = "libsim.so";
+/// The file: a shared object with NVML's C ABI.
+const BYTES: &[u8] = include_bytes!(env!("SIM_DRIVER_LIBRARY"));
 
-/// The library is not where it should be.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The program does not know where it lies itself.
-    #[error("cannot find the program's own folder")]
-    Program(#[source] io::Error),
-    /// None of the places has it.
-    #[error("cannot find the simulated driver library; looked for {}", list(.tried))]
-    Missing {
-        /// The files that were looked for.
-        tried: Vec<PathBuf>,
-    },
-}
-
-/// The built library: in cargo's `deps` folder, beside the program, or in `../lib/ostler`.
+/// Writes the library to a file. One that is there is replaced and not written over: the code of
+/// a process that has loaded it would change under way.
 ///
 /// # Errors
-/// If it is in none of these places; the message names them.
-pub fn find() -> Result<PathBuf, Error> {
-    let program = std::env::current_exe().map_err(Error::Program)?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    beside(folder)
-}
-
-/// The library of a program in this folder. A test's program lies in `deps` itself, and cargo
-/// keeps `deps` the freshest, so that is where to look first.
-fn beside(folder: &Path) -> Result<PathBuf, Error> {
-    let tried =
-        ["deps", ".", "../lib/ostler", "../deps"].map(|place| folder.join(place).join(FILE));
-    match tried.iter().find(|file| file.is_file()) {
-        Some(file) => fs_err::canonicalize(file).map_err(Error::Program),
-        None => Err(Error::Missing {
-            tried: tried.to_vec(),
-        }),
-    }
-}
-
-fn list(files: &[PathBuf]) -> String {
-    let files: Vec<_> = files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
-    files.join(", ")
+/// If it cannot be written.
+pub fn write(file: &Path) -> io::Result<()> {
+    let mut draft = tempfile::Builder::new()
+        .prefix(".library-")
+        .permissions(Permissions::from_mode(0o755))
+        .tempfile_in(file.parent().unwrap_or(Path::new(".")))?;
+    draft.write_all(BYTES)?;
+    draft.persist(file).map_err(|e| e.error)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Read as _, os::unix::fs::MetadataExt as _};
+
     use super::*;
 
     #[test]
-    fn finds_an_installed_library() {
-        let dir = tempfile::tempdir().unwrap();
-        let lib = dir.path().join("lib/ostler");
-        fs_err::create_dir_all(dir.path().join("bin")).unwrap();
-        fs_err::create_dir_all(&lib).unwrap();
-        fs_err::write(lib.join(FILE), "").unwrap();
-        let found = beside(&dir.path().join("bin")).unwrap();
-        assert_eq!(found, lib.canonicalize().unwrap().join(FILE));
+    fn is_a_small_shared_object() {
+        // ELF's type at offset 16: 3 is a shared object.
+        assert_eq!((&BYTES[..4], BYTES[16]), (b"\x7fELF".as_slice(), 3));
+        assert!(BYTES.len() < 2 << 20, "{} bytes", BYTES.len());
     }
 
     #[test]
-    fn names_every_place_it_looked_in() {
+    fn a_file_that_is_loaded_is_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let error = beside(dir.path()).unwrap_err().to_string();
-        assert!(
-            error.contains("deps/libsim.so") && error.contains("lib/ostler"),
-            "{error}"
-        );
+        let file = dir.path().join("libnvidia-ml.so.1");
+        fs_err::write(&file, "loaded").unwrap();
+        let mut loaded = fs_err::File::open(&file).unwrap();
+        write(&file).unwrap();
+        let mut text = String::new();
+        loaded.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "loaded");
+        assert_eq!(fs_err::read(&file).unwrap(), BYTES);
+        assert_eq!(fs_err::metadata(&file).unwrap().mode() & 0o444, 0o444);
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

@@ -82,9 +82,6 @@ pub enum Error {
     /// A file; the error names it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The driver library.
-    #[error(transparent)]
-    Library(#[from] library::Error),
     /// The profile.
     #[error(transparent)]
     Profile(#[from] profile::Error),
@@ -151,10 +148,8 @@ impl Node {
     /// Makes a node in a folder, which is made too if it is not there.
     ///
     /// # Errors
-    /// If there is a node already, if the driver library is not built, or if a file cannot be
-    /// written.
+    /// If there is a node already, or if a file cannot be written.
     pub fn create(dir: &Path, profile: &Profile) -> Result<Self> {
-        let library = library::find()?;
         let state = profile.state()?;
         fs_err::create_dir_all(dir)?;
         let folder = Folder::at(&fs_err::canonicalize(dir)?);
@@ -167,7 +162,7 @@ impl Node {
         folder.tree(&state).write(&folder.root())?;
         fs_err::write(dir.join(store::EVENTS), "")?;
         for name in libraries(state.machine.platform) {
-            fs_err::os::unix::fs::symlink(&library, dir.join(name))?;
+            library::write(&dir.join(name))?;
         }
         store::save(dir, &state)?;
         Ok(Self { folder })
@@ -193,16 +188,13 @@ impl Node {
         self.folder.library()
     }
 
-    /// Puts a copy of the driver library in place of the link to it. The loader takes two links
-    /// to one file for one library, so a process that loads several nodes' libraries at a time
-    /// needs this; otherwise the second would silently be the first.
+    /// Puts the driver library there anew, as an update of the driver does: the same content in
+    /// another file. Processes that have loaded the old one keep it.
     ///
     /// # Errors
-    /// If it cannot be copied.
-    pub fn own_library(&self) -> Result<()> {
-        let copy = self.dir().join(".library");
-        fs_err::copy(self.library(), &copy)?;
-        Ok(fs_err::rename(copy, self.library())?)
+    /// If it cannot be written.
+    pub fn replace_library(&self) -> Result<()> {
+        Ok(library::write(&self.library())?)
     }
 
     /// The folder that stands for the host's `/`.

@@ -85,7 +85,7 @@ async fn a_driver_that_hangs_while_it_is_closed_is_named_and_opened_anew() {
         let forever = Effect::Hang { millis: None };
         rig.node.fault(call, None, forever).unwrap();
         let probes = agent.probes();
-        rig.node.own_library().unwrap();
+        rig.node.replace_library().unwrap();
         eventually(&format!("{call} is named"), || {
             let log = agent.log();
             let mut lines = log.lines();

@@ -20,15 +20,12 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A node of this profile with a copy of the library: a library that is loaded twice from one
+    /// A node of this profile. Its library is a file of its own: one that is loaded twice from one
     /// file has one state, and the tests of one process would share it.
     pub(crate) fn new(profile: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let profile = Profile::named(profile).unwrap();
         let node = Node::create(&folder.path().join("node"), &profile).unwrap();
-        let copy = folder.path().join("copy.so");
-        fs_err::copy(node.library(), &copy).unwrap();
-        fs_err::rename(&copy, node.library()).unwrap();
         Self {
             node,
             _folder: folder,

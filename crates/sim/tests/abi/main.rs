@@ -2,6 +2,7 @@
 //! called over its C ABI.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+#![expect(unsafe_code, reason = "a C ABI is called")]
 
 mod cards;
 mod chaos;

@@ -42,8 +42,8 @@ macro_rules! code {
 pub(crate) use {code, ok};
 
 impl Rig {
-    /// A node whose library is loaded and not initialised. The library is a copy, since the
-    /// tests of this program run side by side in one process.
+    /// A node whose library is loaded and not initialised. The tests of this program run side by
+    /// side in one process: each node has a library of its own.
     pub(crate) fn cold(profile: &str) -> Self {
         Self::with(&Profile::named(profile).unwrap())
     }
@@ -52,7 +52,6 @@ impl Rig {
     pub(crate) fn with(profile: &Profile) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let node = Node::create(dir.path(), profile).unwrap();
-        node.own_library().unwrap();
         // SAFETY: the library's initialisers do nothing.
         let lib = unsafe { NvmlLib::new(node.library()) }.unwrap();
         Self {

@@ -49,7 +49,7 @@ impl Calls {
         })
         .await;
         let working = read(&running);
-        running.rig.node.own_library().unwrap();
+        running.rig.node.replace_library().unwrap();
         eventually("the driver is opened anew", || {
             let calls = running.rig.node.calls().unwrap();
             calls

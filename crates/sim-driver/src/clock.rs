@@ -9,6 +9,7 @@ use nvml_wrapper_sys::bindings::{
 use super::{
     call::{self, Unit},
     code::{Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED},
+    engine::now,
     memory::small,
     nvml,
     wire::{Maybe, Out, chars, mark_of},
@@ -94,8 +95,7 @@ nvml! {
         if !matches!(policy, 0..=5 | 10 | 11) {
             return Err(INVALID_ARGUMENT);
         }
-        let now = jiff::Timestamp::now().as_microsecond();
-        times.set(nvmlViolationTime_t { referenceTime: c_ulonglong::try_from(now).unwrap_or(0), violationTime: 0 })
+        times.set(nvmlViolationTime_t { referenceTime: now(), violationTime: 0 })
     };
     device nvmlDeviceGetCurrentClockFreqs: (text: Out<nvmlDeviceCurrentClockFreqs_v1_t>) |unit| {
         text.check(1)?;

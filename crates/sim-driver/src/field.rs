@@ -11,6 +11,7 @@ use nvml_wrapper_sys::bindings::{
 use super::{
     call::Unit,
     code::{Answer, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS},
+    engine::now,
     link, nvml, power,
     setting::corrects,
     wire::Out,
@@ -56,7 +57,7 @@ fn checked(count: c_int) -> Answer<usize> {
 
 fn fill(unit: &Unit<'_>, mut field: nvmlFieldValue_t) -> nvmlFieldValue_t {
     field.latencyUsec = 0;
-    field.timestamp = jiff::Timestamp::now().as_microsecond();
+    field.timestamp = i64::try_from(now()).unwrap_or(0);
     match value(unit, field.fieldId, field.scopeId) {
         Ok(value) => {
             field.nvmlReturn = SUCCESS;

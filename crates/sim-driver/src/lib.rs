@@ -44,22 +44,22 @@ macro_rules! nvml {
         $($(nvml!(@ $kind $name $args $it $body);)+)*
     };
     (@ device $name:ident $args:tt $it:ident $body:expr) => {
-        nvml!(@ for [$crate::abi::call::device] $name $args $it $body);
+        nvml!(@ for [$crate::call::device] $name $args $it $body);
     };
     (@ part $name:ident $args:tt $it:ident $body:expr) => {
-        nvml!(@ for [$crate::abi::instance::on] $name $args $it $body);
+        nvml!(@ for [$crate::instance::on] $name $args $it $body);
     };
     (@ compute $name:ident $args:tt $it:ident $body:expr) => {
-        nvml!(@ for [$crate::abi::compute::on] $name $args $it $body);
+        nvml!(@ for [$crate::compute::on] $name $args $it $body);
     };
     (@ for [$call:path] $name:ident ($($arg:ident: $type:ty),* $(,)?) $it:ident $body:expr) => {
         #[unsafe(no_mangle)]
         pub(crate) extern "C" fn $name(
-            handle: $crate::abi::wire::Handle,
+            handle: $crate::wire::Handle,
             $($arg: $type),*
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
             $call(stringify!($name), handle, |$it| {
-                $($crate::abi::wire::Arg::present(&$arg)?;)*
+                $($crate::wire::Arg::present(&$arg)?;)*
                 $body
             })
         }
@@ -69,8 +69,8 @@ macro_rules! nvml {
         pub(crate) extern "C" fn $name(
             $($arg: $type),*
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::abi::call::system(stringify!($name), |$it| {
-                $($crate::abi::wire::Arg::present(&$arg)?;)*
+            $crate::call::system(stringify!($name), |$it| {
+                $($crate::wire::Arg::present(&$arg)?;)*
                 $body
             })
         }
@@ -81,7 +81,7 @@ macro_rules! nvml {
             $($arg: $type),*
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
             let $it = stringify!($name);
-            $crate::abi::call::answer(|| $body)
+            $crate::call::answer(|| $body)
         }
     };
 }

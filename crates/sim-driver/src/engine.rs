@@ -1,6 +1,9 @@
 //! Engines: how busy they are, now and lately.
 
-use std::ffi::{c_uint, c_ulonglong};
+use std::{
+    ffi::{c_uint, c_ulonglong},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use nvml_wrapper_sys::bindings::{
     nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpmSupport_t,
@@ -127,5 +130,8 @@ fn sampled(unit: &Unit<'_>, kind: c_uint) -> Answer<u64> {
 
 /// Microseconds since 1970, as the driver stamps its samples.
 pub(super) fn now() -> c_ulonglong {
-    c_ulonglong::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(0)
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        c_ulonglong::try_from(since.as_micros()).unwrap_or(0)
+    })
 }

@@ -114,8 +114,8 @@ fn joined(a: &Gpu, b: &Gpu) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
     use rstest::rstest;
+    use sim::Profile;
 
     #[rstest]
     #[case("dgx1-v100", 0, 1, SINGLE)]
