@@ -11,19 +11,39 @@ use crate::elf;
 
 /// How to build what is measured.
 const BUILD: [&str; 5] = ["build", "--release", "--locked", "-p", "ostler"];
+/// How to build it without the simulator.
+const WITHOUT_SIM: &str = "--no-default-features";
 
 /// Builds the agent as it is in the source tree now, so that no old file is measured.
 ///
 /// # Errors
 /// If it cannot be built.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    run_cargo(&[])
+}
+
+/// Builds the agent without the simulator, and keeps it beside the other, whose file it takes for a
+/// moment: so call [`build`] afterwards.
+///
+/// # Errors
+/// If it cannot be built.
+pub(crate) fn build_without_sim() -> anyhow::Result<PathBuf> {
+    let built = run_cargo(&[WITHOUT_SIM])?;
+    let kept = built.with_file_name("ostler-without-sim");
+    fs_err::copy(built, &kept)?;
+    Ok(kept)
+}
+
+fn run_cargo(more: &[&str]) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(BUILD)
+        .args(more)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
         .context("cannot run cargo; build it yourself and use --binary")?;
-    ensure!(status.success(), "`cargo {}` failed", BUILD.join(" "));
+    let line = [&BUILD, more].concat().join(" ");
+    ensure!(status.success(), "`cargo {line}` failed");
     Ok(std::env::current_exe()?.with_file_name("ostler"))
 }
 

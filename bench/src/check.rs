@@ -50,6 +50,7 @@ struct Machine {
 /// If anything is not the profile's.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let programs = Programs {
+        without_sim: None,
         ostler: PathBuf::new(),
         nvidia: Some(args.nvidia.clone()),
     };

@@ -101,7 +101,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         None => binary::build()?,
     };
     let nvidia = args.nvidia.clone();
-    let programs = Programs { ostler, nvidia };
+    let programs = Programs {
+        ostler,
+        without_sim: None,
+        nvidia,
+    };
     let known = Known::read(Path::new(ROOT))?;
     let complete = cases.len() == count;
     let mut done = Vec::new();

@@ -88,13 +88,17 @@ fn measure(args: &Args, nvidia: Option<PathBuf>) -> anyhow::Result<()> {
         !cfg!(debug_assertions),
         "a debug build measures nothing; use `cargo run --release -p bench`"
     );
-    let ostler = match &args.binary {
-        Some(binary) => fs_err::canonicalize(binary)?,
-        None => binary::build()?,
+    let (without_sim, ostler) = match &args.binary {
+        Some(binary) => (None, fs_err::canonicalize(binary)?),
+        None => (Some(binary::build_without_sim()?), binary::build()?),
     };
     let mut machine = Machine::read(&ostler, args.binary.is_none())?;
     machine.peer = nvidia.as_deref().map(name);
-    let programs = Programs { ostler, nvidia };
+    let programs = Programs {
+        ostler,
+        without_sim,
+        nvidia,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) async fn measure(
     let plan = args.plan();
     let plugins = plugins(programs)?;
     let site = Site::make(PROFILE)?;
-    let (main, processes) = plugin(&site, &plugins, args).await?;
+    let (main, processes) = plugin(&site, programs, &plugins, args).await?;
     let mut sections = vec![main];
     if args.wants(Part::Prefer) {
         for profile in [PROFILE, LARGE] {
@@ -70,6 +70,7 @@ pub(crate) async fn measure(
 /// The device plugin as a whole; and the memory of each process of ours.
 async fn plugin(
     site: &Site,
+    programs: &Programs,
     plugins: &Pair<Launch>,
     args: &Args,
 ) -> anyhow::Result<(Section, Option<Section>)> {
@@ -92,7 +93,7 @@ async fn plugin(
     if args.wants(Part::Idle) {
         let (idle, each) = idle::measure(site, plugins, plan).await?;
         rows.extend(idle);
-        rows.extend(sizes(plugins)?);
+        rows.extend(sizes(programs)?);
         processes = Some(each);
     }
     Ok((main, processes))
@@ -108,14 +109,28 @@ fn plugins(programs: &Programs) -> anyhow::Result<Pair<Launch>> {
     })
 }
 
-fn sizes(plugins: &Pair<Launch>) -> anyhow::Result<Vec<Row>> {
+/// How large the programs are, with and without the simulator.
+fn sizes(programs: &Programs) -> anyhow::Result<Vec<Row>> {
+    let plugins = plugins(programs)?.map(|launch| launch.binary);
+    let mut rows = file_sizes("binary", &plugins)?;
+    if let Some(ours) = &programs.without_sim {
+        let plugins = Pair {
+            ours: ours.clone(),
+            ..plugins
+        };
+        rows.extend(file_sizes("binary without the simulator", &plugins)?);
+    }
+    Ok(rows)
+}
+
+fn file_sizes(name: &str, files: &Pair<PathBuf>) -> anyhow::Result<Vec<Row>> {
     let size = |size: fn(&Path) -> anyhow::Result<f64>| {
-        let sizes = plugins.as_ref().map(|launch| size(&launch.binary));
+        let sizes = files.as_ref().map(|file| size(file));
         sizes.transpose().map(|sizes| sizes.map(bytes))
     };
     Ok(vec![
-        Row::new("binary, file", size(binary::size)?),
-        Row::new("binary, without symbols", size(binary::loaded)?),
+        Row::new(&format!("{name}, file"), size(binary::size)?),
+        Row::new(&format!("{name}, without symbols"), size(binary::loaded)?),
     ])
 }
 

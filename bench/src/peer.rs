@@ -42,6 +42,8 @@ pub(crate) enum Program {
 pub(crate) struct Programs {
     /// Ours.
     pub(crate) ostler: PathBuf,
+    /// Ours without the simulator, if it was built; it is weighed and not run.
+    pub(crate) without_sim: Option<PathBuf>,
     /// The folder with NVIDIA's, if they are to be had.
     pub(crate) nvidia: Option<PathBuf>,
 }

@@ -60,6 +60,11 @@ const REASONS: &[(&str, When, &str)] = &[
          built without (`-s -w`).",
     ),
     (
+        "binary without the simulator, file",
+        When::Loss,
+        "Symbols and line tables again.",
+    ),
+    (
         "XID 79 to Unhealthy",
         When::Loss,
         "In Ostler the event goes through the probe's pipe to the agent, which makes a new \

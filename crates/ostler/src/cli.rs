@@ -4,15 +4,19 @@ mod cdi;
 mod config;
 mod control;
 mod cordon;
+#[cfg(feature = "sim")]
 mod demo;
 mod devices;
 mod health;
 mod log;
+#[cfg(not(feature = "sim"))]
+mod no_sim;
 mod nvidia;
 mod place;
 mod probe;
 mod release;
 mod run;
+#[cfg(feature = "sim")]
 mod sim;
 mod table;
 mod topology;
@@ -21,11 +25,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(not(feature = "sim"))]
+use self::{no_sim as demo, no_sim as sim};
+
 pub(crate) use self::nvidia::spell_out;
 
 /// Hands accelerators to Kubernetes pods: a node agent that is a device plugin.
-///
-/// Try it without a GPU: `ostler demo` plays a simulated node in this terminal.
+#[cfg_attr(
+    feature = "sim",
+    doc = "\nTry it without a GPU: `ostler demo` plays a simulated node in this terminal."
+)]
 #[derive(Debug, Parser)]
 #[command(name = "ostler", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -48,7 +57,9 @@ enum Command {
     Topology(topology::Args),
     Config(config::Args),
     Cdi(cdi::Args),
+    #[cfg_attr(not(feature = "sim"), command(hide = true))]
     Demo(demo::Args),
+    #[cfg_attr(not(feature = "sim"), command(hide = true))]
     Sim(sim::Args),
     Probe(probe::Args),
     NvidiaDevicePlugin(nvidia::Args),

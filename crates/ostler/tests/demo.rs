@@ -23,7 +23,11 @@ impl Rig {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_ostler")), args)
+    }
+
+    fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .arg("demo")
             .args(args)
@@ -84,6 +88,16 @@ fn the_story_is_told_to_its_end_in_plain_lines(#[case] profile: &str) {
     // Which call meets the loss first is chance.
     settings.add_filter(r"nvml\w+: GPU_IS_LOST", "[call]: GPU_IS_LOST");
     settings.bind(|| insta::assert_snapshot!(profile, text(&output.stdout)));
+}
+
+#[test]
+fn a_copy_of_the_program_needs_no_other_file() {
+    let (rig, folder) = (Rig::new(), tempfile::tempdir().unwrap());
+    let copy = folder.path().join("ostler");
+    fs_err::copy(env!("CARGO_BIN_EXE_ostler"), &copy).unwrap();
+    let output = rig.command_of(&copy, &["--oneshot"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(rig.is_clean());
 }
 
 #[test]
