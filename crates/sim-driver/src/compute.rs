@@ -102,18 +102,14 @@ pub(super) fn on(
     body: impl FnOnce((&Part<'_>, &Mig)) -> Answer,
 ) -> u32 {
     call::answer(|| {
-        call::on(
-            name,
-            |state| find(state, instance),
-            |unit| {
-                let key = session::with(|session| session.key(instance).cloned())?;
-                let Key::ComputeInstance(..) = key else {
-                    return Err(INVALID_ARGUMENT);
-                };
-                let (_, mig, _) = unit.mig.ok_or(INVALID_ARGUMENT)?;
-                body((&Part::new(unit, mig.gi)?, mig))
-            },
-        )
+        call::on(name, &|state| find(state, instance), |unit| {
+            let key = session::with(|session| session.key(instance).cloned())?;
+            let Key::ComputeInstance(..) = key else {
+                return Err(INVALID_ARGUMENT);
+            };
+            let (_, mig, _) = unit.mig.ok_or(INVALID_ARGUMENT)?;
+            body((&Part::new(unit, mig.gi)?, mig))
+        })
     })
 }
 

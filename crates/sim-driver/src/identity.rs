@@ -109,7 +109,7 @@ fn open(name: &str, out: &Out<Handle>, find: impl Fn(&State) -> Answer<Place>) -
         out.present()?;
         find(state)
     };
-    call::on(name, find, |unit| out.set(handle(unit)))
+    call::on(name, &find, |unit| out.set(handle(unit)))
 }
 
 /// The UUID in a struct: as a text, or as the bytes of a card's.

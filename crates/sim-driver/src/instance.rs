@@ -129,7 +129,7 @@ impl<'a> Part<'a> {
 /// A call for a GPU instance by its handle.
 pub(super) fn on(name: &str, instance: Handle, body: impl FnOnce(&Part<'_>) -> Answer) -> u32 {
     let find = |state: &State| find(state, instance);
-    call::answer(|| call::on(name, find, |unit| body(&Part::of(unit, instance)?)))
+    call::answer(|| call::on(name, &find, |unit| body(&Part::of(unit, instance)?)))
 }
 
 /// Where an instance is: its card, and the first MIG device in it if there is one.
