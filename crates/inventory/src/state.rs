@@ -69,9 +69,25 @@ impl State {
         self.facts.retain(|id, _| devices.contains_key(id));
     }
 
-    /// The text of the file: always one that can be read again. What is least worth is left out if
-    /// it would be too long.
-    fn text(&self) -> io::Result<Vec<u8>> {
+    /// Reads the text of a state file. Fields that are not known are left out.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if the text is longer than a state file may be, or makes no
+    /// sense.
+    pub fn parse(text: &[u8]) -> io::Result<Self> {
+        let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+        if text.len() > MOST {
+            return Err(invalid(format!("it has more than {MOST} bytes")));
+        }
+        serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// The text of the file: always one that [`State::parse`] reads. What is least worth is left
+    /// out if the text would be too long.
+    ///
+    /// # Errors
+    /// If what cannot be left out is too long by itself.
+    pub fn text(&self) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
         let mut less = None;
         while text.len() >= MOST {
@@ -90,6 +106,11 @@ impl State {
 // === impl Draft ===
 
 impl Draft {
+    /// The state that is to be in the file; none while nothing is to be written.
+    pub fn state(&self) -> Option<&State> {
+        self.content.as_ref().map(|(_, state)| &**state)
+    }
+
     /// Another state for a file.
     pub(super) fn set(&mut self, file: PathBuf, state: State) {
         self.number += 1;

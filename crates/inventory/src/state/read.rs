@@ -143,8 +143,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
         }
         text => text?,
     };
-    let state = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
-    Ok(Some(state))
+    State::parse(&text).map(Some)
 }
 
 /// Whether it was read and makes no sense.

@@ -1,0 +1,153 @@
+//! The start of an agent on any state file, and what must hold of it. The tests and the fuzz target
+//! `state_file` share it.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use config::Config;
+use inventory::{Change, Inputs, Published, Requests, Rules, State};
+use model::{Backend, Device, Driver, Extras, Phase};
+use probe::{Released, Sighting, Update, supervisor::Orders};
+use tempfile::TempDir;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{mpsc, watch},
+};
+
+/// The boot of every start.
+const BOOT: &str = "this boot";
+/// A file of this length can always be written again.
+const SMALL: usize = 64 << 10;
+/// The longest file.
+const MOST: usize = 4 << 20;
+/// The most devices that a file has.
+const DEVICES: usize = 256;
+
+/// A folder with a state file, and where agents start on it.
+#[derive(Debug)]
+pub(crate) struct Starts {
+    runtime: Runtime,
+    rules: Rules,
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+// === impl Starts ===
+
+impl Starts {
+    /// A folder without a file.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("there is room for a folder");
+        let file = folder.path().join("state.json");
+        let mut rules = Rules::new(&Config::default());
+        rules.health.state_file = Some(file.clone());
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Self {
+            runtime: runtime.expect("a runtime can start"),
+            rules,
+            file,
+            _folder: folder,
+        }
+    }
+
+    /// Asserts what must hold of a file with any bytes in it: it is refused, or it is a state that
+    /// can be written and read again; an agent starts on it either way, and what that one keeps can
+    /// be written, read and started on again.
+    pub(crate) fn check(&self, bytes: &[u8]) {
+        if let Ok(state) = State::parse(bytes) {
+            match state.text() {
+                Ok(text) => assert_same(&text, &state),
+                Err(error) => assert!(bytes.len() > SMALL, "{error}"),
+            }
+        }
+        let kept = self.start(bytes);
+        let text = kept.text().expect("what an agent keeps can be written");
+        assert_same(&text, &kept);
+        self.start(&text);
+    }
+
+    /// Starts an agent on a file of these bytes; what it keeps once it has seen two cards and an
+    /// operator has cordoned one of them.
+    fn start(&self, bytes: &[u8]) -> State {
+        std::fs::write(&self.file, bytes).expect("the file can be written");
+        let published = Published::new();
+        let mut readers = published.readers();
+        let (_config, rules) = watch::channel(self.rules.clone());
+        let (updates, mut reports) = mpsc::channel(1);
+        let (requests, mut queue) = Requests::channel();
+        let inputs = Inputs {
+            rules,
+            updates: &mut reports,
+            requests: &mut queue,
+            orders: Orders::default(),
+            boot_id: BOOT.to_owned(),
+        };
+        let cordoned = card(0).id;
+        let work = async {
+            let seen = Update::Sighting(Box::new(sighting()));
+            updates.send(seen).await.expect("the inventory runs");
+            let met = readers.snapshots.wait_for(|now| !now.devices.is_empty());
+            drop(met.await.expect("the inventory runs"));
+            let devices = vec![cordoned.clone()];
+            let reason = "a reason".to_owned();
+            requests.ask(Change::Cordon { devices, reason }).await;
+            // Then the inventory ends.
+            drop(updates);
+        };
+        self.runtime
+            .block_on(async { tokio::join!(inventory::run(inputs, published), work) });
+        let kept = readers.drafts.borrow().state().cloned();
+        let kept = kept.expect("a cordon is kept");
+        let devices = &kept.health.devices;
+        assert!(devices.contains_key(&cordoned) || devices.len() == DEVICES);
+        kept
+    }
+}
+
+/// Asserts that a text is that of a state. Facts that this version understands are the same; in
+/// others, the last bit of a fraction may differ.
+fn assert_same(text: &[u8], state: &State) {
+    assert!(text.len() <= MOST);
+    let again = State::parse(text).expect("what was written can be read");
+    assert_eq!(again.health, state.health);
+    assert_eq!(again.released, state.released);
+    let facts = |state: &State| -> BTreeMap<_, _> {
+        let facts = state.facts.clone().into_iter();
+        facts
+            .map(|(id, facts)| (id, serde_json::from_value::<Device>(facts).ok()))
+            .collect()
+    };
+    assert_eq!(facts(&again), facts(state));
+}
+
+fn card(number: u32) -> Device {
+    Device {
+        index: Some(number.to_string()),
+        pci: format!("0000:0{number}:00.0").parse().ok(),
+        ..Device::card_of("nvidia", format!("GPU-{number}"), "A100")
+    }
+}
+
+/// Two cards and a driver.
+fn sighting() -> Sighting {
+    Sighting {
+        backend: Backend {
+            name: "nvidia".to_owned(),
+            phase: Phase::Running,
+            message: String::new(),
+            driver: Some(Driver {
+                version: "580".to_owned(),
+                cuda: None,
+                library: None,
+                instance: Some("1".to_owned()),
+            }),
+            stuck: Vec::new(),
+            unreadable: Vec::new(),
+            extras: Extras::default(),
+        },
+        devices: vec![card(0).into(), card(1).into()],
+        stuck: BTreeMap::new(),
+        driver_stuck: None,
+        unwatched: None,
+        released: Released::default(),
+    }
+}
