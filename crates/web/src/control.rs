@@ -9,7 +9,7 @@ use api::Refusal;
 use axum::{
     Router,
     body::Bytes,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, rejection::BytesRejection},
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -72,7 +72,8 @@ impl Pages {
         self
     }
 
-    fn router(self) -> Router {
+    /// The pages and actions as a service, as [`serve`] puts them on a socket.
+    pub fn router(self) -> Router {
         let known: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
         let actions: Vec<&str> = self.actions.iter().map(|(path, _)| *path).collect();
         let missing = serde_json::json!({
@@ -84,7 +85,12 @@ impl Pages {
             router = router.route(path, get(move || async move { page(&render) }));
         }
         for (path, act) in self.actions {
-            let answer = move |body: Bytes| async move { answer(act(body).await) };
+            let answer = move |body: Result<Bytes, BytesRejection>| async move {
+                match body {
+                    Ok(body) => answer(act(body).await),
+                    Err(rejection) => refuse(&rejection),
+                }
+            };
             router = router.route(path, post(answer));
         }
         let wrong = serde_json::json!({
@@ -164,6 +170,12 @@ fn page(render: &Render) -> Response {
             (StatusCode::INTERNAL_SERVER_ERROR, JSON, text).into_response()
         }
     }
+}
+
+/// Answers a body that could not be had: one that is too long, or that broke off.
+fn refuse(rejection: &BytesRejection) -> Response {
+    let text = serde_json::json!({ "error": rejection.body_text() }).to_string();
+    (rejection.status(), JSON, text).into_response()
 }
 
 fn unread(error: &serde_json::Error) -> Refusal {

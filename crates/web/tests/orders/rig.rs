@@ -1,0 +1,199 @@
+//! An operator at an inventory with a few devices, and what must hold of every answer. The tests and
+//! the fuzz target `orders` share it.
+
+use std::collections::BTreeMap;
+
+use api::{Done, Refusal};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::{Request, StatusCode, header::CONTENT_TYPE},
+};
+use config::Config;
+use http_body_util::BodyExt as _;
+use inventory::{Inputs, Published, Requests, Rules};
+use jiff::Timestamp;
+use model::{Backend, Device, Extras, Kind, Phase};
+use probe::{
+    Release, Released, Sighting, Update,
+    protocol::CardRef,
+    supervisor::{Orders, Which},
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{mpsc, watch},
+    task::yield_now,
+};
+use tower::ServiceExt as _;
+use web::{Operator, control::Pages};
+
+/// The longest body that is read.
+pub(crate) const LONGEST: usize = 64 << 10;
+/// The cards; the second one has a partition.
+const CARDS: u32 = 3;
+
+/// An action and the body that is sent to it.
+pub(crate) type Order<'a> = (&'static str, &'a [u8]);
+
+/// A supervisor that does at once what it is told, without processes.
+struct Supervisor {
+    orders: Orders,
+    updates: mpsc::Sender<Update>,
+}
+
+/// A runtime, for one node after the other.
+pub(crate) fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can start")
+}
+
+/// Sends orders one after the other, on a node where nobody gave one before; the status of each
+/// answer.
+///
+/// # Panics
+/// If an answer is not what every answer has to be.
+pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
+    let published = Published::new();
+    let mut readers = published.readers();
+    let mut rules = Rules::new(&Config::default());
+    rules.health.state_file = None;
+    let (_config, rules) = watch::channel(rules);
+    let (updates, mut reports) = mpsc::channel(1);
+    let (requests, mut queue) = Requests::channel();
+    let supervisor = Supervisor {
+        orders: Orders::default(),
+        updates,
+    };
+    let inputs = Inputs {
+        rules,
+        updates: &mut reports,
+        requests: &mut queue,
+        orders: supervisor.orders.clone(),
+        boot_id: "this boot".to_owned(),
+    };
+    let operator = Operator::new(readers.clone(), requests, supervisor.orders.clone());
+    let router = operator.add_to(Pages::default()).router();
+    let work = async {
+        supervisor.report().await;
+        let met = readers.snapshots.wait_for(|now| !now.devices.is_empty());
+        drop(met.await.expect("the inventory runs"));
+        let mut answers = Vec::new();
+        for order in orders {
+            tokio::select! {
+                answer = ask(&router, *order) => answers.push(answer),
+                never = supervisor.run() => match never {},
+            }
+        }
+        answers
+    };
+    tokio::select! {
+        answers = work => answers,
+        () = inventory::run(inputs, published) => panic!("the inventory ended"),
+    }
+}
+
+async fn ask(router: &Router, (action, body): Order<'_>) -> StatusCode {
+    let request = Request::post(action).body(Body::from(Bytes::copy_from_slice(body)));
+    let request = request.expect("actions are constants");
+    let answer = router.clone().oneshot(request).await;
+    let (head, text) = answer.expect("it cannot fail").into_parts();
+    assert_eq!(head.headers[CONTENT_TYPE], "application/json");
+    let text = text.collect().await.expect("it is in memory").to_bytes();
+    if head.status == StatusCode::OK {
+        let done: Done = serde_json::from_slice(&text).expect("what was done can be read");
+        assert!(!done.devices.is_empty() && !done.message.is_empty());
+        return head.status;
+    }
+    let refusal: Refusal = serde_json::from_slice(&text).expect("a refusal can be read");
+    assert!(!refusal.error.is_empty());
+    let too_long = head.status == StatusCode::PAYLOAD_TOO_LARGE;
+    assert_eq!(too_long, body.len() > LONGEST, "{}", refusal.error);
+    let known = [StatusCode::BAD_REQUEST, StatusCode::CONFLICT];
+    assert!(too_long || known.contains(&head.status), "{}", head.status);
+    head.status
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    /// Tells what is released whenever that is another.
+    async fn run(&self) -> std::convert::Infallible {
+        let mut told = self.released();
+        self.report().await;
+        loop {
+            yield_now().await;
+            let released = self.released();
+            if released != told {
+                told = released;
+                self.report().await;
+            }
+        }
+    }
+
+    async fn report(&self) {
+        let sighting = sighting(self.released());
+        let sent = self.updates.send(Update::Sighting(Box::new(sighting)));
+        sent.await.expect("the inventory runs");
+    }
+
+    fn released(&self) -> Released {
+        let release = Release {
+            until: Timestamp::MAX,
+            own: false,
+            closed: true,
+        };
+        let release = |which| self.orders.holds(which).then_some(release);
+        let cards = (0..CARDS).filter_map(|number| card(number).pci.map(CardRef::Pci));
+        let cards = cards.filter_map(|card| Some((card, release(Which::Card(card))?)));
+        Released {
+            all: release(Which::All),
+            cards: cards.collect(),
+        }
+    }
+}
+
+fn card(number: u32) -> Device {
+    Device {
+        index: Some(number.to_string()),
+        pci: format!("0000:0{number}:00.0").parse().ok(),
+        ..Device::card_of("nvidia", format!("GPU-{number}"), "A100")
+    }
+}
+
+fn partition() -> Device {
+    let card = card(1);
+    Device {
+        id: "MIG-1-0".into(),
+        kind: Kind::Partition {
+            parent: card.id.clone(),
+            profile: "1g.5gb".to_owned(),
+            gpu_instance: 0,
+            compute_instance: 0,
+        },
+        index: Some("1:0".to_owned()),
+        ..card
+    }
+}
+
+/// The devices that are not released.
+fn sighting(released: Released) -> Sighting {
+    let devices = (0..CARDS).map(card).chain([partition()]);
+    Sighting {
+        backend: Backend {
+            name: "nvidia".to_owned(),
+            phase: Phase::Running,
+            message: String::new(),
+            driver: None,
+            stuck: Vec::new(),
+            unreadable: Vec::new(),
+            extras: Extras::default(),
+        },
+        devices: devices
+            .filter(|device| released.of(device).is_none())
+            .collect(),
+        stuck: BTreeMap::new(),
+        driver_stuck: None,
+        unwatched: None,
+        released,
+    }
+}
