@@ -190,6 +190,7 @@ fn sighting(released: Released) -> Sighting {
         },
         devices: devices
             .filter(|device| released.of(device).is_none())
+            .map(Into::into)
             .collect(),
         stuck: BTreeMap::new(),
         driver_stuck: None,
