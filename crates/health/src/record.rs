@@ -4,6 +4,7 @@ mod events;
 mod moment;
 mod persist;
 mod readings;
+mod since_reset;
 mod standing;
 mod verdict;
 
@@ -13,7 +14,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use model::{CauseKind, Reading, Tier};
+use model::{CauseKind, Reading, SinceReset, Tier};
 
 use self::{
     events::Happened,
@@ -40,6 +41,8 @@ pub struct Record {
     asked: bool,
     /// What the last readings counted.
     counters: Counters,
+    /// What was last counted of all that a reset sets back.
+    since_reset: SinceReset,
     /// The checks of readings that passed since the agent runs.
     passed: BTreeSet<Check>,
     /// What the device does not support, by tier.
@@ -234,6 +237,7 @@ impl Record {
         self.reset(policy);
         self.standing.retain(|check, _| !check.ends_with_reset());
         self.counters = Counters::default();
+        self.since_reset = SinceReset::default();
         self.asked = false;
     }
 

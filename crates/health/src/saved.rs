@@ -6,7 +6,7 @@ mod prune;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{DeviceId, Transition};
+use model::{DeviceId, SinceReset, Transition};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
 pub use self::prune::prune;
@@ -65,6 +65,8 @@ pub struct Saved {
     pub(crate) asked: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nvlink_errors: Option<u64>,
+    #[serde(skip_serializing_if = "SinceReset::is_empty")]
+    pub(crate) since_reset: SinceReset,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cordon: Option<SavedCordon>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,11 +183,13 @@ impl SavedFile {
 // === impl Saved ===
 
 impl Saved {
-    /// Whether nothing is held of the device.
+    /// Whether nothing is held of the device. What was counted of it is worth keeping only beside
+    /// something that a reset ends.
     pub fn is_blank(&self) -> bool {
         let blank = Self {
             backend: self.backend.clone(),
             seen: self.seen,
+            since_reset: self.since_reset,
             ..Self::default()
         };
         *self == blank

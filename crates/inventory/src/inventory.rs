@@ -12,7 +12,7 @@ use std::{
 
 use health::{Event, History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceId, Entry, Phase, Snapshot, Tier, Verdict};
+use model::{Backend, Device, DeviceId, Entry, Phase, SinceReset, Snapshot, Tier, Verdict};
 use probe::{
     Sighting, Update,
     protocol::{self, Checkup, EventKind, Sample},
@@ -289,6 +289,7 @@ impl Inventory {
 
     /// A sample tells that the device was looked at and is as the newest picture shows it.
     fn sample(&mut self, sample: &Sample, now: Now) {
+        self.count(&sample.device, &sample.since_reset, now);
         let Some(known) = self.known.get_mut(&sample.device) else {
             return;
         };
@@ -304,6 +305,16 @@ impl Inventory {
         }
         if let Some(picture) = self.pictures.get(&known.backend) {
             look(known, picture, &self.policy, now);
+        }
+    }
+
+    /// Takes in what a card counted since its last reset, which is its partitions' last one, too.
+    fn count(&mut self, card: &DeviceId, counts: &SinceReset, now: Now) {
+        for known in self.known.values_mut().filter(|k| k.device.card() == card) {
+            let anew = known.record.count(counts, &self.policy, now);
+            if anew && known.device.id == *card {
+                tracing::info!(device = %card, "its counters began anew: it was reset since the last look");
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub use self::{
         Deep, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working,
     },
     snapshot::{Entry, Snapshot},
-    telemetry::{Ecc, Process, Samples, Telemetry},
+    telemetry::{Ecc, Process, Samples, SinceReset, Telemetry},
     transition::Transition,
     verdict::{Cause, CauseKind, State, Verdict},
 };

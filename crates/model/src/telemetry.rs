@@ -43,6 +43,22 @@ pub struct Process {
     pub memory_bytes: Option<u64>,
 }
 
+/// Counters of a card that begin at zero when the card is reset or its driver is loaded. A counter that
+/// is absent was not read or is not supported, and says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SinceReset {
+    /// Energy drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_millijoules: Option<u64>,
+    /// PCIe replays; read where the card does not tell its energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_replays: Option<u64>,
+    /// Memory errors, repaired or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecc_errors: Option<u64>,
+}
+
 /// Memory error counters since the driver was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ecc {
@@ -74,6 +90,15 @@ pub struct Samples {
 struct Numbered {
     number: u64,
     telemetry: Telemetry,
+}
+
+// === impl SinceReset ===
+
+impl SinceReset {
+    /// Tells whether no counter was read.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 // === impl Samples ===

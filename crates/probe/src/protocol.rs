@@ -8,7 +8,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 use model::{
-    Device, DeviceId, Driver, Extras, PciAddress, Reading, StuckCall, Telemetry, Unreadable,
+    Device, DeviceId, Driver, Extras, PciAddress, Reading, SinceReset, StuckCall, Telemetry,
+    Unreadable,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,9 @@ pub struct Sample {
     pub device: DeviceId,
     /// What was read.
     pub telemetry: Telemetry,
+    /// What was counted since the card's last reset; only of whole cards.
+    #[serde(default, skip_serializing_if = "SinceReset::is_empty")]
+    pub since_reset: SinceReset,
 }
 
 /// What a check-up of one device read.

@@ -183,7 +183,9 @@ fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
         74..=81 | 251..=253 => Ok(0),
         id::NVML_FI_DEV_MEMORY_TEMP if sensors.memory_temperature == 0 => Err(NOT_SUPPORTED),
         id::NVML_FI_DEV_MEMORY_TEMP => Ok(sensors.memory_temperature),
-        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION | id::NVML_FI_DEV_ENERGY => Ok(sensors.energy),
+        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION | id::NVML_FI_DEV_ENERGY => {
+            Ok(unit.gpu.energy(unit.model))
+        }
         id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => Ok(sensors.power),
         id::NVML_FI_DEV_POWER_MIN_LIMIT => Ok(u64::from(unit.model.power.min) * 1000),
         id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => {

@@ -28,7 +28,7 @@ nvml! {
     };
     device nvmlDeviceGetTotalEnergyConsumption: (energy: Out<c_ulonglong>) |unit| {
         unit.whole()?;
-        energy.set(unit.gpu.sensors.energy)
+        energy.set(unit.gpu.energy(unit.model))
     };
     device nvmlDeviceGetPowerManagementMode: (mode: Out<c_uint>) |unit| {
         unit.whole()?;

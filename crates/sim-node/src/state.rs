@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::bus::BusId;
 
 mod board;
+mod count;
 mod kind;
 mod machine;
 mod place;
@@ -138,6 +139,9 @@ pub struct Gpu {
     /// What it measures now.
     #[serde(default)]
     pub sensors: Sensors,
+    /// When it was last reset, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<u64>,
     /// What was set on it.
     #[serde(default, skip_serializing_if = "Settings::untouched")]
     pub settings: Settings,

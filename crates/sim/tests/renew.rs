@@ -23,6 +23,8 @@ fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
         ("recovery-action", 1),
         ("nvlink-errors", 9),
         ("pcie-width", 4),
+        ("pcie-replays", 8),
+        ("energy", 5_000_000),
     ] {
         node.set(&Target::All, sensor, value).unwrap();
     }
@@ -40,10 +42,38 @@ fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
     assert_eq!((sensors.remap_pending, sensors.remap_failed), (0, 1));
     assert_eq!((sensors.recovery_action, sensors.nvlink_errors), (0, 0));
     assert_eq!(sensors.pcie_width, 16);
+    assert_eq!(sensors.pcie_replays, 0);
+    assert!(card.energy(&after.models[&card.model]) < 5_000_000);
     assert!(card.migs.is_empty() && card.mig_enabled && !card.lost);
     node.set(&target, "ecc-corrected", 1).unwrap();
     node.reset(&target, Duration::ZERO).unwrap();
     assert_eq!(node.state().unwrap().gpus[1].sensors.ever_corrected(), 4);
+}
+
+#[test]
+fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = node(&folder, "t4");
+    let target = Target::Index(0);
+    let energy = || {
+        let state = node.state().unwrap();
+        state.gpus[0].energy(&state.models[&state.gpus[0].model])
+    };
+    let before = energy();
+    assert!(before > 0 && energy() == before);
+    node.set(&target, "ecc-corrected", 3).unwrap();
+    node.set(&target, "pcie-replays", 8).unwrap();
+    node.lose(&target).unwrap();
+    node.restore(&target).unwrap();
+    let after = energy();
+    assert!(after < before);
+    let sensors = node.state().unwrap().gpus[0].sensors.clone();
+    assert_eq!((sensors.ecc_corrected, sensors.ever_corrected()), (0, 3));
+    assert_eq!(sensors.pcie_replays, 0);
+    while energy() == after {
+        std::thread::yield_now();
+    }
+    assert!(energy() > after);
 }
 
 #[test]

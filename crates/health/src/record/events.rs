@@ -22,6 +22,8 @@ pub(super) struct Happened {
     /// Whether the driver asked for an action since, or an operator had the device: a driver that
     /// asks for none then says that it was reset.
     pub(super) asked: bool,
+    /// Whether an agent before this one was told of it, and this one was not.
+    pub(super) restored: bool,
 }
 
 // === impl Record ===
@@ -36,9 +38,11 @@ impl Record {
                 since: now.wall,
                 last: Moment::new(now),
                 asked,
+                restored: false,
             });
             happened.last = Moment::new(now);
             happened.asked = asked;
+            happened.restored = false;
             self.unsaved = true;
         }
     }
@@ -149,12 +153,12 @@ fn ends_when(action: Action, policy: &Policy) -> String {
             return format!("it is not told again for {seconds} s");
         }
         Action::Reset => {
-            "the card was reset: it left the driver and came back, its recovery action was \
-             cleared, or the driver was loaded anew"
+            "the card was reset: it left the driver and came back, its counters began anew, its \
+             recovery action was cleared, or the driver was loaded anew"
         }
         Action::Drain => {
             "its work has ended and the card was reset: it left the driver and came back, its \
-             recovery action was cleared, or the driver was loaded anew"
+             counters began anew, its recovery action was cleared, or the driver was loaded anew"
         }
         Action::Permanent => "an operator uncordons the card, or it was replaced by another",
     };

@@ -46,6 +46,7 @@ impl Record {
             away: self.away,
             asked: self.asked,
             nvlink_errors: self.counters.nvlink,
+            since_reset: self.since_reset,
             cordon: self.cordon.as_ref().map(|cordon| SavedCordon {
                 reason: cordon.reason.clone(),
                 since: cordon.since,
@@ -83,6 +84,7 @@ impl Record {
             away: saved.away,
             asked: saved.asked,
             counters: Counters::since(saved.nvlink_errors),
+            since_reset: saved.since_reset,
             cordon: saved
                 .cordon
                 .map(|SavedCordon { reason, since }| Cordon { reason, since }),
@@ -115,6 +117,7 @@ impl Record {
         if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
             old.reset(policy);
         }
+        old.count(&self.since_reset, policy, now);
         let open = |check: &Check| check.tier() != Tier::Present && !self.passed.contains(check);
         old.standing.retain(|check, _| open(check));
         old.events.append(&mut self.events);
@@ -124,6 +127,7 @@ impl Record {
         self.standing = old.standing;
         self.begun = old.begun;
         self.counters.nvlink = self.counters.nvlink.or(old.counters.nvlink);
+        self.since_reset = old.since_reset;
         self.cordon = self.cordon.take().or(old.cordon);
         self.residue = self.residue.take().or(old.residue);
     }
@@ -182,6 +186,7 @@ fn restore_event(saved: &SavedEvent, now: Now) -> (Event, Happened) {
         since: saved.since,
         last: earlier(saved.ago, now),
         asked: saved.asked,
+        restored: true,
     };
     (
         saved.xid.map_or(Event::EccUncorrected, Event::Xid),

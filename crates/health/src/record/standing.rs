@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::Tier;
+use model::{SinceReset, Tier};
 
 use super::{Begun, Flap, Moment, Record};
 use crate::{Check, HoldDown, Now, Policy};
@@ -90,6 +90,8 @@ impl Record {
         if std::mem::take(&mut self.away) {
             self.unsaved = true;
             self.reset(policy);
+            // Its counters began anew, which is known.
+            self.since_reset = SinceReset::default();
         }
         for check in Check::ALL {
             if check.tier() == Tier::Present {

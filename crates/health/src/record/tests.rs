@@ -2,6 +2,7 @@ mod cures;
 mod hand;
 mod presence;
 mod restart;
+mod since_reset;
 
 use std::time::Duration;
 

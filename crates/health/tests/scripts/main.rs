@@ -151,6 +151,9 @@ impl<S: Subject> Play<S> {
                 s.record().residue("process 7", policy, now);
             }),
             Step::Clean(device) => self.one(device, What::Clean, |s, _| s.record().clean()),
+            Step::Count(counts) => self.each(None, What::Count(counts), |subject, policy, _| {
+                subject.count(counts, policy, now);
+            }),
         }
     }
 

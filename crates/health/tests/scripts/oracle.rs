@@ -8,7 +8,7 @@ mod trouble;
 use model::{CauseKind, State};
 
 use self::trouble::{Mark, Trouble};
-use crate::script::{Read, View};
+use crate::script::{Counts, Read, View};
 
 /// The rules, in whole seconds.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,7 @@ pub(crate) enum What {
     Resume,
     Residue,
     Clean,
+    Count(Counts),
 }
 
 /// Everything that ever happened to a device.

@@ -5,7 +5,7 @@ use model::Verdict;
 
 use crate::{
     SCRIPTS, run,
-    script::{Read, View},
+    script::{Counts, Read, View},
     subject::Subject,
 };
 
@@ -47,6 +47,10 @@ trait Planted: Default {
         Subject::read(self.inner(), read, policy, now);
     }
 
+    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+        Subject::count(self.inner(), counts, policy, now);
+    }
+
     fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
         (same, saved)
     }
@@ -63,6 +67,10 @@ impl<P: Planted> Subject for P {
 
     fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
         Planted::read(self, read, &Self::policy(policy), now);
+    }
+
+    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+        Planted::count(self, counts, &Self::policy(policy), now);
     }
 
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
@@ -184,6 +192,32 @@ planted! {
     }
 }
 
+planted! {
+    /// A reset between two looks is not seen.
+    ResetUnseen {
+        fn count(&mut self, _: Counts, _: &Policy, _: Now) {}
+    }
+}
+
+planted! {
+    /// A restart of the agent forgets what was counted before a reset.
+    RestartForgetsCounts {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, without(saved, "since_reset"))
+        }
+    }
+}
+
+planted! {
+    /// Memory errors that were cleared count as a reset.
+    ClearedIsReset {
+        fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+            let counts = Counts { energy: None, replays: None, ..counts };
+            Subject::count(&mut self.0, counts, policy, now);
+        }
+    }
+}
+
 /// Whether the scripts tell a wrong subject from a right one.
 fn is_caught<S: Subject>() -> bool {
     (0..SCRIPTS).any(|seed| run::<S>(seed).is_err())
@@ -232,6 +266,21 @@ fn a_monitor_that_is_down_and_heals_is_caught() {
 #[test]
 fn a_value_that_is_not_read_and_heals_is_caught() {
     assert!(is_caught::<UnreadIsWell>());
+}
+
+#[test]
+fn a_reset_between_two_looks_that_is_not_seen_is_caught() {
+    assert!(is_caught::<ResetUnseen>());
+}
+
+#[test]
+fn a_restart_that_forgets_what_was_counted_is_caught() {
+    assert!(is_caught::<RestartForgetsCounts>());
+}
+
+#[test]
+fn memory_errors_that_were_cleared_and_heal_are_caught() {
+    assert!(is_caught::<ClearedIsReset>());
 }
 
 /// The plainest subject is not caught, or being caught means nothing.

@@ -74,6 +74,16 @@ pub(crate) enum Step {
     Resume(Device),
     Residue(Device),
     Clean(Device),
+    /// What the card counted since its last reset was read.
+    Count(Counts),
+}
+
+/// Energy in joules, replays, and memory errors; none where it was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) energy: Option<u64>,
+    pub(crate) replays: Option<u64>,
+    pub(crate) ecc: Option<u64>,
 }
 
 /// XIDs of every action: ignored, a program's fault, reset, drain, permanent, unknown.
@@ -155,7 +165,7 @@ fn wait(dice: &mut Dice) -> Step {
 
 fn rare(dice: &mut Dice) -> Step {
     let device = device(dice);
-    match dice.roll(14) {
+    match dice.roll(17) {
         0 | 1 => Step::Create(dice.roll(3)),
         2 => Step::Dissolve(dice.roll(3)),
         3 | 4 => Step::Restart(dice.roll(90)),
@@ -167,6 +177,7 @@ fn rare(dice: &mut Dice) -> Step {
         10 => Step::Resume(device),
         11 => Step::Residue(device),
         12 => Step::Clean(device),
+        13..=15 => Step::Count(counts(dice)),
         _ => Step::Ecc(device),
     }
 }
@@ -195,6 +206,19 @@ fn read(what: u64, dice: &mut Dice) -> Read {
         13 => Read::Corrected(told.then(|| dice.roll(4) * 90)),
         _ if dice.roll(6) == 0 => Read::Fatal,
         _ => Read::Deep(flag),
+    }
+}
+
+/// A counter is not read now and then, and some scripts never read the best one.
+fn counts(dice: &mut Dice) -> Counts {
+    let mut counter = |values: &[u64]| {
+        let value = *dice.pick(values);
+        (dice.roll(3) > 0).then_some(value)
+    };
+    Counts {
+        energy: counter(&[0, 50, 2000, 500_000]),
+        replays: counter(&[0, 1, 7]),
+        ecc: counter(&[0, 1, 7]),
     }
 }
 

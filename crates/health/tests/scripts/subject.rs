@@ -5,16 +5,18 @@ use std::time::Duration;
 use health::{Continuity, Event, Now, Policy, Record, Sight};
 use jiff::Timestamp;
 use model::{
-    CallFailure, Deep, Performing, Reading, StuckCall, Trend, Values, Verdict, Work, Working,
+    CallFailure, Deep, Performing, Reading, SinceReset, StuckCall, Trend, Values, Verdict, Work,
+    Working,
 };
 
-use crate::script::{Read, View};
+use crate::script::{Counts, Read, View};
 
 /// The health of one device.
 pub(crate) trait Subject: Default {
     fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
     fn happen(&mut self, event: Event, policy: &Policy, now: Now);
     fn read(&mut self, read: &Read, policy: &Policy, now: Now);
+    fn count(&mut self, counts: Counts, policy: &Policy, now: Now);
     /// The agent stops at one moment and starts at another.
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now);
     fn verdict(&self, policy: &Policy, now: Now) -> Verdict;
@@ -52,6 +54,15 @@ impl Subject for Record {
 
     fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
         Self::read(self, &reading(read), policy, now);
+    }
+
+    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+        let counts = SinceReset {
+            energy_millijoules: counts.energy.map(|joules| joules * 1000),
+            pcie_replays: counts.replays,
+            ecc_errors: counts.ecc,
+        };
+        Self::count(self, &counts, policy, now);
     }
 
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {

@@ -364,7 +364,15 @@ fn a_sample_is_no_new_snapshot() {
             ..model::Telemetry::default()
         };
         let device = card(0).id;
-        let sample = Box::new(Sample { device, telemetry });
+        let since_reset = model::SinceReset {
+            energy_millijoules: Some(u64::from(celsius)),
+            ..model::SinceReset::default()
+        };
+        let sample = Box::new(Sample {
+            device,
+            telemetry,
+            since_reset,
+        });
         inventory.take(Update::Sample(sample), at(1));
         assert!(inventory.changed(at(1)).is_none());
     }

@@ -35,12 +35,7 @@ async fn xid_79_takes_a_card_out_with_its_cause_until_it_was_away() {
     assert!(agent.log().contains("XID 79 (GPU has fallen off the bus)"));
 
     rig.node.lose(&card(2)).unwrap();
-    agent
-        .shows("the lost card", |seen| {
-            let causes = &seen.find(&id).unwrap().verdict.causes;
-            causes.iter().any(|cause| cause.kind == CauseKind::Lost)
-        })
-        .await;
+    running.lost(&id).await;
     rig.node.restore(&card(2)).unwrap();
     running.complete(LONG).await;
     assert_sorted(&running.kubelet, GPU);
@@ -72,11 +67,7 @@ async fn a_card_that_comes_back_need_not_wait_for_the_next_look() {
     rig.node.lose(&card(5)).unwrap();
     // After an event the agent looks at once.
     rig.node.xid(&card(5), 79).unwrap();
-    let lost = |seen: &api::Devices| {
-        let causes = &seen.find(&rig.uuid(5)).unwrap().verdict.causes;
-        causes.iter().any(|cause| cause.kind == CauseKind::Lost)
-    };
-    running.agent.shows("the lost card", lost).await;
+    running.lost(&rig.uuid(5)).await;
     rig.node.restore(&card(5)).unwrap();
     running.complete(LONG).await;
 }

@@ -1,5 +1,7 @@
 //! A restart of the agent neither heals nor breaks a card.
 
+use std::time::Duration;
+
 use sim::kubelet::Era;
 
 use crate::{
@@ -62,9 +64,7 @@ async fn a_broken_card_is_unhealthy_from_the_first_list_on() {
 #[tokio::test]
 async fn a_card_that_was_healed_before_is_not_held() {
     let mut running = broken().await;
-    let node = running.rig.node.clone();
-    let reset = move || node.reset(&card(2), std::time::Duration::from_secs(2));
-    tokio::task::spawn_blocking(reset).await.unwrap().unwrap();
+    running.rig.node.reset(&card(2), Duration::ZERO).unwrap();
     running.complete(LONG).await;
     let lists = running.kubelet.lists(GPU).len();
     restart(&mut running, |_| {}).await;
@@ -85,6 +85,16 @@ async fn a_start_of_the_node_or_of_the_driver_heals_what_needed_a_reset() {
     running.sick(GPU, &[&running.rig.uuid(3)]).await;
     kept(&running.rig, &running.rig.uuid(3)).await;
     restart(&mut running, |rig| rig.node.reload_driver().unwrap()).await;
+    running.complete(LONG).await;
+}
+
+#[tokio::test]
+async fn a_reset_while_no_agent_runs_heals_too() {
+    let mut running = broken().await;
+    restart(&mut running, |rig| {
+        rig.node.reset(&card(2), Duration::ZERO).unwrap();
+    })
+    .await;
     running.complete(LONG).await;
 }
 

@@ -1,7 +1,12 @@
 //! When the probe looks, and what that costs: nothing is asked of a driver without need, and nothing
 //! that is needed waits for the next look.
 
+use std::time::Duration;
+
 use crate::rig::{DGX, GPU, LONG, Running, card, eventually};
+
+/// A temperature that no card has by itself.
+const WARM: u32 = 77;
 
 /// A card on its way back is looked at again and again. What is asked of links is its own, once.
 #[tokio::test]
@@ -13,7 +18,7 @@ async fn a_card_in_hold_down_costs_no_calls_about_links() {
     rig.node.lose(&card(3)).unwrap();
     // After an event the probe looks at once.
     rig.node.xid(&card(3), 79).unwrap();
-    running.sick(GPU, &[&rig.uuid(3)]).await;
+    running.lost(&rig.uuid(3)).await;
     rig.node.trace().unwrap();
     rig.node.restore(&card(3)).unwrap();
     running.complete(LONG).await;
@@ -21,6 +26,27 @@ async fn a_card_in_hold_down_costs_no_calls_about_links() {
     let of = |word: &str| calls.iter().filter(|call| call.contains(word)).count();
     assert!(of("GetMemoryInfo") >= 4 * 8, "every card was looked at");
     assert_eq!(of("TopologyCommonAncestor"), 7, "once for each other card");
+}
+
+/// The card looks as well as before: only its counters tell. No XID stands for ever.
+#[tokio::test]
+async fn a_reset_between_two_looks_is_seen_by_counters_that_began_anew() {
+    let running = Running::start(DGX, "probe: {period: 10m}\n").await;
+    let Running { agent, rig, .. } = &running;
+    rig.listening().await;
+    let id = rig.uuid(3);
+    // The look that the event makes ends with the last card.
+    rig.node.set(&card(7), "temperature", WARM.into()).unwrap();
+    rig.node.xid(&card(3), 79).unwrap();
+    running.sick(GPU, &[&id]).await;
+    running.warm(7, WARM).await;
+    rig.node.reset(&card(3), Duration::ZERO).unwrap();
+    // An XID that means nothing makes the probe look.
+    rig.node.xid(&card(5), 43).unwrap();
+    running.complete(LONG).await;
+    let log = agent.log();
+    assert!(log.contains("its counters began anew"), "{log}");
+    assert!(!log.contains("GPU_IS_LOST"), "{log}");
 }
 
 /// The driver's files are there before somebody wants them, also when the next look is far away.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use model::CauseKind;
 use sim::{
     Node, Profile, Target,
     kubelet::{AdmissionError, Admitted, Devices, Era, Granted, Kubelet, Pod, Settings},
@@ -211,6 +212,26 @@ impl Running {
         let wanted = |devices: &Devices| !devices.is_empty() && unhealthy(devices) == ids;
         let found = self.kubelet.wait(resource, wanted, LONG).await;
         found.unwrap_or_else(|error| panic!("unhealthy should be {ids:?}: {error}"));
+    }
+
+    /// Waits until a look has found a card lost.
+    pub(crate) async fn lost(&self, id: &str) {
+        let lost = |seen: &api::Devices| {
+            let causes = seen.find(id).map(|entry| &entry.verdict.causes);
+            causes.is_some_and(|causes| causes.iter().any(|c| c.kind == CauseKind::Lost))
+        };
+        self.agent.shows("the lost card", lost).await;
+    }
+
+    /// Waits until a look has read that temperature of a card.
+    pub(crate) async fn warm(&self, index: usize, celsius: u32) {
+        let id = self.rig.uuid(index);
+        let warm = |seen: &api::Devices| {
+            let telemetry = seen.find(&id).and_then(|entry| entry.telemetry.as_ref());
+            telemetry.is_some_and(|t| t.temperature_celsius == Some(celsius))
+        };
+        let what = format!("{celsius} degrees of card {index}");
+        self.agent.shows(&what, warm).await;
     }
 
     /// What plugins did wrong.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use model::{Device, DeviceId, DeviceNode, Driver, Ecc, NodeRole, Telemetry};
+use model::{Device, DeviceId, DeviceNode, Driver, Ecc, NodeRole, SinceReset, Telemetry};
 
 use super::files::Files;
 use crate::protocol::Sample;
@@ -70,17 +70,21 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
 /// The samples of cards that are one device, as one for each device: what is used is added up, of
 /// temperature and load the highest counts.
 pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
-    let mut sums: BTreeMap<DeviceId, Telemetry> = BTreeMap::new();
-    for Sample { device, telemetry } in samples {
-        match sums.entry(device) {
+    let mut sums: BTreeMap<DeviceId, Sample> = BTreeMap::new();
+    for sample in samples {
+        match sums.entry(sample.device.clone()) {
             Entry::Vacant(place) => {
-                place.insert(telemetry);
+                place.insert(sample);
             }
-            Entry::Occupied(mut sum) => add(sum.get_mut(), telemetry),
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
+                add(&mut sum.telemetry, sample.telemetry);
+                // A sum falls when one card was reset, and when one card was not read.
+                sum.since_reset = SinceReset::default();
+            }
         }
     }
-    let sample = |(device, telemetry)| Sample { device, telemetry };
-    sums.into_iter().map(sample).collect()
+    sums.into_values().collect()
 }
 
 fn add(sum: &mut Telemetry, more: Telemetry) {
@@ -195,6 +199,10 @@ mod tests {
                     uncorrected: 2,
                 }),
                 ..Telemetry::default()
+            },
+            since_reset: SinceReset {
+                ecc_errors: Some(3),
+                ..SinceReset::default()
             },
         };
         let cards = vec![sample("all", 40, Some(7), 1), sample("all", 60, None, 2)];

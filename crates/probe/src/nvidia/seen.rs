@@ -1,6 +1,6 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{DeviceId, Kind, Reading, Tier};
+use model::{DeviceId, Kind, Reading, SinceReset, Tier};
 use nvml::{Calls, Locator, Session};
 
 use super::{card::Card, checks, files::Files, sensors, stage::Watched, topology::handle};
@@ -71,6 +71,7 @@ impl Seen {
         };
         let whole = Sample {
             device: self.id.clone(),
+            since_reset: sensors::since_reset(card, telemetry.ecc),
             telemetry,
         };
         let parts = self.parts.iter().filter_map(|(place, id)| {
@@ -78,6 +79,7 @@ impl Seen {
             Some(Sample {
                 device: id.clone(),
                 telemetry: sensors::read_partition(part, files)?,
+                since_reset: SinceReset::default(),
             })
         });
         std::iter::once(whole).chain(parts).collect()

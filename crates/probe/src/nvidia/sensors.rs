@@ -1,6 +1,6 @@
 //! Telemetry of a card or MIG device. What a device does not tell is left out.
 
-use model::{Ecc, Process, Telemetry};
+use model::{Ecc, Process, SinceReset, Telemetry};
 
 use super::files::Files;
 
@@ -25,6 +25,22 @@ pub(super) fn read(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Te
         telemetry.processes = ask(&mut gone, || processes(device, files));
     }
     (!gone).then_some(telemetry)
+}
+
+/// Reads what a card counts since its last reset: one call more at each look of a card, or two where
+/// the card does not tell its energy. They are made for cards that are well, too: the probe does not
+/// know what is held against a card, and a count from before a reset is needed to see the reset.
+pub(super) fn since_reset(card: nvml::Device<'_>, ecc: Option<Ecc>) -> SinceReset {
+    let energy_millijoules = card.energy().ok();
+    let pcie_replays = match energy_millijoules {
+        Some(_) => None,
+        None => card.pcie_replays().ok(),
+    };
+    SinceReset {
+        energy_millijoules,
+        pcie_replays,
+        ecc_errors: ecc.map(|ecc| ecc.corrected.saturating_add(ecc.uncorrected)),
+    }
 }
 
 /// Reads what a MIG device has of its own.

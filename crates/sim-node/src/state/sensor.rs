@@ -54,7 +54,7 @@ pub struct Sensors {
     pub decoder_utilization: u64,
     /// Fans, in per cent of their highest speed.
     pub fan_speed: u64,
-    /// Energy used since the driver was loaded, in millijoules.
+    /// Energy used since the last reset, in millijoules; zero lets it grow with the time since then.
     pub energy: u64,
     /// Errors of all NVLinks.
     pub nvlink_errors: u64,

@@ -71,6 +71,7 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
         memory_numa: None,
         serial: serial(&state.profile, pci),
         lost: false,
+        reset_at: None,
         mig_enabled: false,
         migs: Vec::new(),
         links: Vec::new(),

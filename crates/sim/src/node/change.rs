@@ -38,12 +38,15 @@ impl Node {
         self.each(target, |gpu| gpu.lost = true)
     }
 
-    /// Brings lost cards back.
+    /// Brings lost cards back, as a reset of the bus does: what is counted from a reset on is at zero.
     ///
     /// # Errors
     /// If the target is not there, or is a MIG device.
     pub fn restore(&self, target: &Target) -> Result<()> {
-        self.each(target, |gpu| gpu.lost = false)
+        self.each(target, |gpu| {
+            gpu.lost = false;
+            gpu.count_anew();
+        })
     }
 
     /// Raises an XID on cards or a MIG device.

@@ -143,6 +143,7 @@ fn renew(state: &mut State, place: usize) {
         retired_pages: old.retired_pages.saturating_add(old.retired_pending),
         ..gpu.sensors.clone()
     };
+    gpu.count_anew();
     let Gpu {
         lost,
         migs,

@@ -116,6 +116,7 @@ fn gpu(
             .clone()
             .unwrap_or_else(|| serial(&profile.name, card.pci)),
         lost: false,
+        reset_at: None,
         mig_enabled: card.mig.is_some(),
         migs: Vec::new(),
         links: Vec::new(),

@@ -149,6 +149,7 @@ fn card(key: &str, model: &Model) -> Gpu {
         memory_numa: None,
         serial: String::new(),
         lost: false,
+        reset_at: None,
         mig_enabled: !model.mig.is_empty(),
         migs: Vec::new(),
         links: Vec::new(),

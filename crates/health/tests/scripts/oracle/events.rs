@@ -6,7 +6,7 @@ use super::{
     Entry, Rules, What,
     trouble::{self, Trouble},
 };
-use crate::script::{Read, View, XIDS};
+use crate::script::{Counts, Read, View, XIDS};
 
 /// What an event does: nothing, warn for five minutes, or take the device out until a reset or
 /// until an operator's word.
@@ -24,14 +24,16 @@ pub(super) fn found(log: &[Entry], rules: &Rules, run: u64) -> Vec<(Option<State
         let Some(last) = log.iter().rposition(told) else {
             continue;
         };
-        let later = || (last + 1..log.len()).map(|at| (&log[..at], &log[at].what));
-        let was_reset = || later().any(|(before, what)| is_reset(before, last, what));
+        let later = || (last + 1..log.len()).map(|at| (&log[..at], &log[at]));
+        let was_reset = || later().any(|(before, entry)| is_reset(before, last, entry));
         let state = match does(number) {
             Does::Nothing => continue,
             Does::Warns if run - log[last].run >= 300 || was_reset() => continue,
             Does::Warns => None,
             Does::Out if was_reset() => continue,
-            Does::OutForGood if later().any(|(_, what)| matches!(what, What::Uncordon)) => continue,
+            Does::OutForGood if later().any(|(_, entry)| matches!(entry.what, What::Uncordon)) => {
+                continue;
+            }
             Does::Out | Does::OutForGood => Some(State::Unhealthy),
         };
         found.push((state, CauseKind::Event));
@@ -62,22 +64,56 @@ fn ecc(log: &[Entry]) -> bool {
         let counts = |end: usize| trouble::stands(Trouble::Ecc, &log[..end]).is_some();
         let good = matches!(log[at].what, What::Read(Read::Ecc(Some(0))));
         let counted_no_more = good && counts(at) && !counts(at + 1);
-        !is_reset(&log[..at], last, &log[at].what) && !counted_no_more
+        !is_reset(&log[..at], last, &log[at]) && !counted_no_more
     })
 }
 
 /// Whether an entry says that the device was reset after `told`, or that an operator vouches for
 /// it.
-fn is_reset(before: &[Entry], told: usize, what: &What) -> bool {
-    match what {
+fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
+    match &entry.what {
         What::Reload | What::Uncordon => true,
         What::Look(View::Well) => was_away(before),
         What::Read(Read::Recovery(Some(RecoveryAction::None))) => {
             let had = |entry: &Entry| matches!(entry.what, What::Release(_));
             was_asked(before) || before[told..].iter().any(had)
         }
+        What::Count(counts) => {
+            // A card that was just reset draws less than 1 kW.
+            let seconds = entry.run - before[told].run;
+            let restarted = before[told..]
+                .iter()
+                .any(|e| matches!(e.what, What::Restart));
+            let fits = counts.energy.is_none_or(|joules| joules <= 1000 * seconds);
+            (restarted || fits) && fell(before, counts)
+        }
         _ => false,
     }
+}
+
+/// Whether the best counter that the card has told since it was last known to be reset fell.
+fn fell(before: &[Entry], now: &Counts) -> bool {
+    let known = (0..before.len())
+        .rev()
+        .take_while(|at| match before[*at].what {
+            What::Reload => false,
+            What::Look(View::Well) => !was_away(&before[..*at]),
+            _ => true,
+        });
+    let told: Vec<Counts> = known
+        .filter_map(|at| match before[at].what {
+            What::Count(counts) => Some(counts),
+            _ => None,
+        })
+        .collect();
+    let last = |counter: fn(&Counts) -> Option<u64>| told.iter().find_map(counter);
+    let (before, now) = match (last(|c| c.energy), last(|c| c.replays), last(|c| c.ecc)) {
+        (Some(energy), ..) => (energy, now.energy),
+        (None, Some(replays), _) => (replays, now.replays),
+        (None, None, Some(ecc)) => (ecc, now.ecc),
+        (None, None, None) => return false,
+    };
+    now.is_some_and(|now| now < before)
 }
 
 /// Whether the device was away when it was last looked at.

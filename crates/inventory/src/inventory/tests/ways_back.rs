@@ -1,6 +1,6 @@
 //! How a device comes back, and what an operator does with it.
 
-use model::{Reading, RecoveryAction, Telemetry, Values, Working};
+use model::{Reading, RecoveryAction, SinceReset, Telemetry, Values, Working};
 use probe::Release;
 
 use super::*;
@@ -9,6 +9,7 @@ fn sample(inventory: &mut Inventory, device: &Device, now: Now) {
     let sample = Sample {
         device: device.id.clone(),
         telemetry: Telemetry::default(),
+        since_reset: SinceReset::default(),
     };
     inventory.take(Update::Sample(Box::new(sample)), now);
 }
@@ -32,6 +33,36 @@ fn event(inventory: &mut Inventory, device: &Device, event: EventKind, now: Now)
         event,
     };
     inventory.take(Update::Event(event), now);
+}
+
+/// A partition has no counters of its own: it was reset with its card.
+#[test]
+fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partitions() {
+    let mut inventory = inventory();
+    let devices = vec![card(0), partition(0, 0), card(1)];
+    see(&mut inventory, sighting(devices), at(0));
+    let count = |inventory: &mut Inventory, joules: u64, now| {
+        let sample = Sample {
+            device: card(0).id,
+            telemetry: Telemetry::default(),
+            since_reset: SinceReset {
+                energy_millijoules: Some(joules * 1000),
+                ..SinceReset::default()
+            },
+        };
+        inventory.take(Update::Sample(Box::new(sample)), now);
+    };
+    count(&mut inventory, 90_000, at(1));
+    for device in [card(0), partition(0, 0), card(1)] {
+        event(&mut inventory, &device, EventKind::Xid(79), at(2));
+    }
+    let out = ["GPU-0 Unhealthy", "GPU-1 Unhealthy", "MIG-0-0 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(3)), out);
+    count(&mut inventory, 90_100, at(4));
+    assert_eq!(states(&mut inventory, at(4)), out);
+    count(&mut inventory, 100, at(10));
+    let back = ["GPU-0 Healthy", "GPU-1 Unhealthy", "MIG-0-0 Healthy"];
+    assert_eq!(states(&mut inventory, at(10)), back);
 }
 
 /// Pictures come only when something changed; samples come with every look.
@@ -252,7 +283,11 @@ fn a_device_is_given_back_when_whoever_was_on_it_has_left() {
             ..Telemetry::default()
         };
         let device = card(0).id;
-        let sample = Sample { device, telemetry };
+        let sample = Sample {
+            device,
+            telemetry,
+            since_reset: SinceReset::default(),
+        };
         inventory.take(Update::Sample(Box::new(sample)), now);
     };
     look(&mut inventory, &[7], at(1));

@@ -199,18 +199,9 @@ impl Play {
         if !self.case.on_card && !self.case.only_events() {
             return;
         }
-        let Running { agent, rig, .. } = &self.running;
-        let other = rig.uuid(OTHER);
-        rig.node
-            .set(&card(OTHER), "temperature", WARM.into())
-            .unwrap();
-        let what = format!("the temperature of another card, in spite of {}", self.case);
-        agent
-            .shows(&what, |seen| {
-                let telemetry = seen.find(&other).and_then(|e| e.telemetry.as_ref());
-                telemetry.is_some_and(|t| t.temperature_celsius == Some(WARM))
-            })
-            .await;
+        let node = &self.running.rig.node;
+        node.set(&card(OTHER), "temperature", WARM.into()).unwrap();
+        self.running.warm(OTHER, WARM).await;
     }
 
     /// When the call returns again, all is as before.

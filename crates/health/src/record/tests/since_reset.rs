@@ -1,0 +1,189 @@
+//! A reset between two looks: what shows it, what it ends, and what it does not.
+
+use model::SinceReset;
+use rstest::rstest;
+
+use super::*;
+
+impl Bench {
+    fn count(&mut self, counts: SinceReset) -> bool {
+        let now = self.now();
+        self.record.count(&counts, &self.policy, now)
+    }
+}
+
+fn energy(joules: u64) -> SinceReset {
+    SinceReset {
+        energy_millijoules: Some(joules * 1000),
+        ..SinceReset::default()
+    }
+}
+
+fn counts(energy: Option<u64>, replays: Option<u64>, ecc: Option<u64>) -> SinceReset {
+    SinceReset {
+        energy_millijoules: energy,
+        pcie_replays: replays,
+        ecc_errors: ecc,
+    }
+}
+
+#[test]
+fn a_reset_between_two_looks_ends_an_xid() {
+    let mut bench = Bench::new();
+    bench.well();
+    assert!(!bench.count(energy(90_000)));
+    assert!(bench.wait(5).xid(79));
+    // The first look after the event finds the card well, and its counter anew.
+    assert!(bench.wait(4).count(energy(200)));
+    bench.well();
+    assert_eq!(bench.state(), State::Healthy);
+}
+
+#[test]
+fn an_xid_stands_while_the_counter_grows() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    bench.xid(79);
+    for joules in [90_000, 90_001, 200_000] {
+        assert!(!bench.wait(60).count(energy(joules)));
+        assert_eq!(bench.well().state(), State::Unhealthy);
+    }
+}
+
+#[test]
+fn an_xid_that_is_newer_than_the_reset_stands() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    // The card was reset, ran for half a minute at 80 W, and failed again a second ago.
+    bench.wait(40).xid(48);
+    assert!(bench.wait(1).count(energy(2400)));
+    assert_eq!(bench.well().state(), State::Unhealthy);
+    // The next reset ends that, too.
+    assert!(bench.wait(30).count(energy(100)));
+    assert_eq!(bench.state(), State::Healthy);
+}
+
+#[test]
+fn a_permanent_xid_outlives_a_reset_between_two_looks() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    assert!(bench.xid(54));
+    assert!(bench.wait(10).count(energy(1)));
+    assert_eq!(bench.state(), State::Unhealthy);
+}
+
+/// The best counter that the card has decides; memory errors can be cleared without a reset.
+#[rstest]
+#[case::energy(counts(Some(9), None, None), counts(Some(8), None, None), true)]
+#[case::energy_grew(
+    counts(Some(9), Some(5), Some(5)),
+    counts(Some(9), Some(0), Some(0)),
+    false
+)]
+#[case::energy_not_read(
+    counts(Some(9), Some(5), Some(5)),
+    counts(None, Some(0), Some(0)),
+    false
+)]
+#[case::replays(counts(None, Some(5), Some(5)), counts(None, Some(0), Some(9)), true)]
+#[case::replays_say_no(counts(None, Some(5), Some(5)), counts(None, Some(5), Some(0)), false)]
+#[case::replays_not_read(counts(None, Some(5), Some(5)), counts(None, None, Some(0)), false)]
+#[case::only_errors(counts(None, None, Some(5)), counts(None, None, Some(0)), true)]
+#[case::errors_grew(counts(None, None, Some(5)), counts(None, None, Some(6)), false)]
+#[case::energy_is_new(counts(None, Some(5), None), counts(Some(1), None, None), false)]
+#[case::nothing(counts(None, None, None), counts(None, None, None), false)]
+fn a_counter_that_fell_tells_of_a_reset(
+    #[case] before: SinceReset,
+    #[case] after: SinceReset,
+    #[case] reset: bool,
+) {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(before);
+    bench.xid(79);
+    assert_eq!(bench.wait(10).count(after), reset);
+    assert_eq!(bench.state() == State::Healthy, reset);
+}
+
+#[test]
+fn what_was_not_read_once_is_compared_with_what_was_read_before() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(500));
+    bench.xid(79);
+    assert!(!bench.wait(10).count(SinceReset::default()));
+    assert!(bench.wait(10).count(energy(499)));
+    assert_eq!(bench.state(), State::Healthy);
+}
+
+/// However much it has drawn since: nobody looked meanwhile.
+#[rstest]
+#[case::little(1)]
+#[case::much(89_999)]
+fn a_reset_while_no_agent_runs_ends_an_xid(#[case] joules: u64) {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    bench.xid(79);
+    bench.restart(SAME);
+    assert_eq!(bench.well().state(), State::Unhealthy);
+    assert!(bench.count(energy(joules)));
+    assert_eq!(bench.state(), State::Healthy);
+}
+
+#[test]
+fn a_restart_without_a_reset_ends_nothing() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    bench.xid(79);
+    bench.restart(SAME);
+    assert!(!bench.count(energy(90_001)));
+    assert_eq!(bench.well().state(), State::Unhealthy);
+}
+
+#[test]
+fn what_is_read_late_of_an_agent_before_has_ended_if_the_card_was_reset_since() {
+    for (joules, state) in [(100, State::Healthy), (90_001, State::Unhealthy)] {
+        let mut bench = Bench::new();
+        bench.well();
+        bench.count(energy(90_000));
+        bench.xid(79);
+        let saved = bench.record.save(bench.now());
+        let mut next = Bench::new();
+        next.well();
+        next.count(energy(joules));
+        next.record.inherit(saved, SAME, &next.policy, at(1));
+        assert_eq!(next.state(), state);
+    }
+}
+
+/// It was seen to be away: an XID that comes before its counters are read is a new one.
+#[test]
+fn a_return_that_was_seen_is_not_taken_for_a_second_reset() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(counts(None, Some(5), None));
+    bench.lose().wait(5).well();
+    bench.xid(79);
+    assert!(!bench.count(counts(None, Some(0), None)));
+    assert!(bench.kinds().contains(&CauseKind::Event));
+}
+
+#[test]
+fn what_was_counted_is_to_be_kept_beside_what_a_reset_ends() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.xid(79);
+    bench.record.take_unsaved();
+    bench.count(energy(5));
+    assert!(bench.record.take_unsaved());
+    bench.count(energy(6));
+    assert!(!bench.record.take_unsaved(), "not at every look");
+    let mut well = Bench::new();
+    well.well().count(energy(5));
+    assert!(well.record.save(well.now()).is_blank());
+}
