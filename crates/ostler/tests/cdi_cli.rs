@@ -22,7 +22,7 @@ struct Rig {
 
 impl Rig {
     fn new(profile: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = sim::scratch().unwrap();
         let profile = Profile::named(profile).unwrap();
         let node = Node::create(&folder.path().join("node"), &profile).unwrap();
         Self { node, folder }
@@ -241,7 +241,7 @@ fn a_config_says_what_is_in_the_specs() {
 
 #[test]
 fn without_a_device_there_is_no_spec_and_a_reason() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let output = ostler(&["generate", "--host-root"])
         .arg(folder.path())
         .args(["--nvml-library", "/nowhere/libnvidia-ml.so.1"])
@@ -363,7 +363,7 @@ fn names_are_listed_with_their_files() {
 
 #[test]
 fn validate_shows_everything_that_is_wrong_and_ends_with_1() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let spec = |kind: &str, edits: Value| {
         json!({"cdiVersion": "0.3.0", "kind": kind, "devices": [{"name": "a", "containerEdits": edits}]})
             .to_string()
@@ -404,7 +404,7 @@ fn validate_shows_everything_that_is_wrong_and_ends_with_1() {
 
 #[test]
 fn a_name_in_two_folders_is_a_warning() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let spec = r#"{"cdiVersion":"0.3.0","kind":"example.com/x","devices":[{"name":"a","containerEdits":{"env":["A=b"]}}]}"#;
     let dirs = ["static", "dynamic"].map(|dir| folder.path().join(dir));
     for dir in &dirs {

@@ -18,8 +18,8 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let tmp = tempfile::Builder::new().prefix("demo").tempdir_in("/tmp");
-        Self { tmp: tmp.unwrap() }
+        let tmp = sim::scratch().unwrap();
+        Self { tmp }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -83,7 +83,7 @@ fn the_story_is_told_to_its_end_in_plain_lines(#[case] profile: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}", "$1-[uuid]");
     settings.add_filter(r"-[0-9a-f]{8}-\d+\.sock", "-[nonce].sock");
-    settings.add_filter(r"/tmp/\S+/node/libnvidia", "[node]/libnvidia");
+    settings.add_filter(r"/\S+/node/libnvidia", "[node]/libnvidia");
     settings.add_filter(r"\d+(\.\d)? m?s\b", "[time]");
     // Which call meets the loss first is chance.
     settings.add_filter(r"nvml\w+: GPU_IS_LOST", "[call]: GPU_IS_LOST");

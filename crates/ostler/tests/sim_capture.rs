@@ -20,12 +20,8 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("capture")
-            .tempdir_in("/tmp");
-        Self {
-            folder: folder.unwrap(),
-        }
+        let folder = sim::scratch().unwrap();
+        Self { folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {

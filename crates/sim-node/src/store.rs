@@ -161,8 +161,8 @@ pub fn read(dir: &Path) -> Result<Version, Error> {
 /// If it cannot be written; the old one stays.
 pub fn save(dir: &Path, state: &State) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".node-").tempfile_in(dir)?;
-    serde_json::to_writer_pretty(&mut file, state)?;
-    file.flush()?;
+    // At once: piece by piece it would be ten thousand system calls.
+    file.write_all(&serde_json::to_vec_pretty(state)?)?;
     file.persist(dir.join(STATE)).map_err(|e| e.error)?;
     Ok(())
 }

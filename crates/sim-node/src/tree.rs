@@ -104,9 +104,12 @@ impl Tree {
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, root: &Path) -> io::Result<()> {
+        let mut made = BTreeSet::new();
         for (path, entry) in &self.entries {
             let path = root.join(path);
-            if let Some(parent) = path.parent() {
+            if let Some(parent) = path.parent()
+                && made.insert(parent.to_owned())
+            {
                 fs_err::create_dir_all(parent)?;
             }
             entry.write(&path)?;

@@ -10,10 +10,12 @@ pub mod library;
 pub mod profile;
 
 mod node;
+mod scratch;
 mod target;
 
 pub use node::{EccKind, Error, GpuInfo, Holders, MigInfo, NewGpu, Node};
 pub use profile::Profile;
+pub use scratch::scratch;
 pub use sim_node::{
     BusId, InvalidBusId,
     state::{self, Effect},

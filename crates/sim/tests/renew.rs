@@ -12,7 +12,7 @@ fn node(folder: &tempfile::TempDir, profile: &str) -> Node {
 
 #[test]
 fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let node = node(&folder, "a100-mig");
     let target = Target::Index(1);
     for (sensor, value) in [
@@ -52,7 +52,7 @@ fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
 
 #[test]
 fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let node = node(&folder, "t4");
     let target = Target::Index(0);
     let energy = || {
@@ -78,7 +78,7 @@ fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
 
 #[test]
 fn every_loading_of_the_driver_has_a_folder_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let node = node(&folder, "t4");
     let module = node.root().join("sys/module/nvidia");
     let number = || fs_err::metadata(&module).unwrap().ino();
@@ -98,7 +98,7 @@ fn every_loading_of_the_driver_has_a_folder_of_its_own() {
 
 #[test]
 fn every_start_of_the_machine_has_a_boot_id_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let node = node(&folder, "t4");
     let file = node.root().join("proc/sys/kernel/random/boot_id");
     let boot = || fs_err::read_to_string(&file).unwrap();
@@ -115,7 +115,7 @@ fn every_start_of_the_machine_has_a_boot_id_of_its_own() {
 
 #[test]
 fn whoever_has_a_card_open_is_found() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let node = node(&folder, "dgx-a100");
     let me = std::process::id();
     let mine = || -> Vec<usize> {

@@ -7,7 +7,7 @@ use sim::Profile;
 use sim_node::{Tree, state::State};
 
 fn written(profile: &str) -> (tempfile::TempDir, State) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = sim::scratch().unwrap();
     let state = Profile::named(profile).unwrap().state().unwrap();
     Tree::of(&state).write(dir.path()).unwrap();
     (dir, state)
@@ -32,7 +32,7 @@ fn cards_are_found_on_the_bus_below_their_bridges() {
 
 #[test]
 fn a_card_without_a_numa_node_says_so() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = sim::scratch().unwrap();
     let mut state = Profile::named("t4").unwrap().state().unwrap();
     state.gpus[0].numa = None;
     Tree::of(&state).write(dir.path()).unwrap();

@@ -17,10 +17,8 @@ pub(crate) struct Rig {
 impl Rig {
     /// A folder without a node.
     pub(crate) fn empty() -> Self {
-        let folder = tempfile::Builder::new().prefix("sim").tempdir_in("/tmp");
-        Self {
-            folder: folder.unwrap(),
-        }
+        let folder = sim::scratch().unwrap();
+        Self { folder }
     }
 
     pub(crate) fn new(profile: &str) -> Self {

@@ -41,7 +41,7 @@ fn a_driver_that_does_not_start_is_quoted_and_tried_again() {
 
 #[test]
 fn a_file_that_is_no_library_is_a_driver_that_fails() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = sim::scratch().unwrap();
     let file = folder.path().join("libnvidia-ml.so.1");
     fs_err::write(&file, "not a library").unwrap();
     let settings = Settings {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sim::{Node, Profile, Target};
 
 /// How long to wait for what must come.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A node in a folder that goes with it.
 pub(crate) struct Rig {
@@ -23,7 +23,7 @@ impl Rig {
     /// A node of this profile. Its library is a file of its own: one that is loaded twice from one
     /// file has one state, and the tests of one process would share it.
     pub(crate) fn new(profile: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = sim::scratch().unwrap();
         let profile = Profile::named(profile).unwrap();
         let node = Node::create(&folder.path().join("node"), &profile).unwrap();
         Self {

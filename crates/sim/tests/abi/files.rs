@@ -68,7 +68,7 @@ fn calls_are_recorded_only_when_asked() {
 
 #[test]
 fn a_driver_can_be_taken_away_and_put_back() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = sim::scratch().unwrap();
     let node = Node::create(dir.path(), &Profile::named("t4").unwrap()).unwrap();
     node.unplug_driver().unwrap();
     node.unplug_driver().unwrap();
@@ -80,7 +80,7 @@ fn a_driver_can_be_taken_away_and_put_back() {
 
 #[test]
 fn a_folder_holds_one_node() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = sim::scratch().unwrap();
     let profile = Profile::named("t4").unwrap();
     Node::create(dir.path(), &profile).unwrap();
     let error = Node::create(dir.path(), &profile).unwrap_err().to_string();

@@ -66,7 +66,7 @@ fn uuids(node: &Node) -> Vec<String> {
 
 #[test]
 fn the_node_is_the_folder_the_library_was_loaded_from() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, two) = (sim::scratch().unwrap(), sim::scratch().unwrap());
     let one = Node::create(one.path(), &Profile::named("dgx1-v100").unwrap()).unwrap();
     let two = Node::create(two.path(), &Profile::named("t4").unwrap()).unwrap();
     assert!(!one.library().is_symlink());
@@ -76,7 +76,7 @@ fn the_node_is_the_folder_the_library_was_loaded_from() {
 
 #[test]
 fn the_node_may_be_named_in_the_environment() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = sim::scratch().unwrap();
     let node = Node::create(dir.path(), &Profile::named("t4").unwrap()).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let library = elsewhere.path().join("library.so");

@@ -50,7 +50,7 @@ impl Rig {
 
     /// As [`Rig::cold`], of any profile.
     pub(crate) fn with(profile: &Profile) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = sim::scratch().unwrap();
         let node = Node::create(dir.path(), profile).unwrap();
         // SAFETY: the library's initialisers do nothing.
         let lib = unsafe { NvmlLib::new(node.library()) }.unwrap();

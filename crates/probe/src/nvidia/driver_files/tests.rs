@@ -22,7 +22,7 @@ struct Host(tempfile::TempDir);
 
 impl Host {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(sim::scratch().unwrap())
     }
 
     fn path(&self) -> &Path {
