@@ -154,9 +154,14 @@ fn matches(text: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::differential::fact::Place;
     use rstest::rstest;
+
+    /// Any case: to read them all takes seconds.
+    static ANY: LazyLock<Case> = LazyLock::new(|| Case::all().unwrap().remove(0));
 
     const CUT: &str = "flag provided but not defined: -cdi-disable-hooks";
 
@@ -184,7 +189,7 @@ mod tests {
         };
         let of = |flags: &[&str]| Case {
             flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
-            ..Case::all().unwrap().remove(0)
+            ..ANY.clone()
         };
         let with = of(&["--cdi-disable-hooks=all"]);
         assert_eq!(is_unknown(&with, &difference, HOOKS), explained);
