@@ -28,6 +28,8 @@ pub struct Thresholds {
     pub pcie_replays_per_hour: Option<u32>,
     /// Mean power in watts that is tolerated.
     pub mean_watts: Option<u32>,
+    /// The shortest time over which a mean power counts.
+    pub mean_time: Duration,
 }
 
 /// A whole number, or `off`.
@@ -50,6 +52,7 @@ impl Thresholds {
             "remappedRowsPerHour": limit(self.remapped_rows_per_hour),
             "pcieReplaysPerHour": limit(self.pcie_replays_per_hour),
             "meanWatts": limit(self.mean_watts),
+            "meanTime": Period::from(self.mean_time).to_string(),
         })
     }
 }
@@ -66,6 +69,7 @@ impl Default for Thresholds {
             remapped_rows_per_hour: Some(0),
             pcie_replays_per_hour: Some(100),
             mean_watts: None,
+            mean_time: Duration::from_secs(60),
         }
     }
 }

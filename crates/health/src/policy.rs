@@ -110,6 +110,8 @@ pub struct Thresholds {
     pub pcie_replays_per_hour: Option<u64>,
     /// Mean power in watts that is tolerated.
     pub mean_watts: Option<u64>,
+    /// The shortest time over which a mean power counts.
+    pub mean_time: Duration,
 }
 
 // === impl Policy ===
@@ -210,6 +212,7 @@ impl Default for Thresholds {
             remapped_rows_per_hour: Some(0),
             pcie_replays_per_hour: Some(100),
             mean_watts: None,
+            mean_time: Duration::from_secs(60),
         }
     }
 }

@@ -106,6 +106,7 @@ fn thresholds(config: &config::Thresholds) -> health::Thresholds {
         remapped_rows_per_hour: config.remapped_rows_per_hour.map(u64::from),
         pcie_replays_per_hour: config.pcie_replays_per_hour.map(u64::from),
         mean_watts: config.mean_watts.map(u64::from),
+        mean_time: config.mean_time,
     }
 }
 

@@ -159,6 +159,8 @@ pub struct ThresholdsFile {
     pub pcie_replays_per_hour: Option<Said<NumberOrOff>>,
     /// Mean power in watts that is tolerated.
     pub mean_watts: Option<Said<NumberOrOff>>,
+    /// The shortest time over which a mean power counts.
+    pub mean_time: Option<Said<Period>>,
 }
 
 /// What CDI specs are made of.

@@ -59,6 +59,7 @@ health:
     remappedRowsPerHour: 5
     pcieReplaysPerHour: 6
     meanWatts: 7
+    meanTime: 19s
   xidBase: nvidia
   xids: {94: permanent, 13: ignore}
   unknownXids: application

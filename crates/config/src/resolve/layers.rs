@@ -287,6 +287,11 @@ impl Layers<'_> {
                 &h.thresholds.fabric_join,
             ),
             (
+                "health.thresholds.meanTime",
+                &mut health.thresholds.mean_time,
+                &h.thresholds.mean_time,
+            ),
+            (
                 "health.residueHold",
                 &mut health.residue_hold,
                 &h.residue_hold,

@@ -77,6 +77,7 @@ fn thresholds(at: &mut Fields<'_>, notes: &mut Notes) -> ThresholdsFile {
         pcie_replays_per_hour: limit("pcieReplaysPerHour"),
         mean_watts: limit("meanWatts"),
         fabric_join: period(at, notes, "fabricJoin"),
+        mean_time: period(at, notes, "meanTime"),
     }
 }
 

@@ -9,9 +9,6 @@ use crate::{Check, Now, Thresholds};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Over less time a mean power says nothing.
-const SHORTEST: Duration = Duration::from_secs(60);
-
 /// At most this many values of a counter are kept.
 const MOST: usize = 64;
 
@@ -89,7 +86,7 @@ impl Counters {
         ];
         let energy = values.energy_millijoules;
         let growth = self.growth(Check::Power, energy, now);
-        findings.push((Check::Power, power(energy, growth, limits.mean_watts)));
+        findings.push((Check::Power, power(energy, growth, limits)));
         findings
     }
 
@@ -131,17 +128,18 @@ fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u64>, what: &
     }
 }
 
-fn power(value: Option<u64>, growth: Option<Growth>, limit: Option<u64>) -> Finding {
-    let Some(limit) = limit else {
+fn power(value: Option<u64>, growth: Option<Growth>, limits: &Thresholds) -> Finding {
+    let Some(limit) = limits.mean_watts else {
         return Finding::Good;
     };
     if value.is_none() {
         return Finding::Unread;
     }
-    let Some(growth) = growth.filter(|growth| growth.over >= SHORTEST) else {
+    let Some(growth) = growth.filter(|growth| growth.over >= limits.mean_time) else {
         return Finding::Open;
     };
-    let watts = growth.by / 1000 / growth.over.as_secs();
+    let millis = u64::try_from(growth.over.as_millis()).unwrap_or(u64::MAX);
+    let watts = growth.by / millis.max(1);
     match watts > limit {
         true => Finding::Bad(format!(
             "a mean power of {watts} W, and the limit is {limit} W"

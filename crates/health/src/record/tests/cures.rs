@@ -318,6 +318,25 @@ fn a_mean_power_above_its_limit_is_a_trend() {
 }
 
 #[test]
+fn a_mean_power_counts_over_the_time_that_the_policy_says() {
+    let energy = |joules: u64| {
+        Values::Trend(Trend {
+            energy_millijoules: Some(joules * 1000),
+            ..Trend::default()
+        })
+    };
+    for (seconds, after) in [(60, 59), (2, 1)] {
+        let mut bench = Bench::new();
+        bench.policy.thresholds.mean_watts = Some(300);
+        bench.policy.thresholds.mean_time = Duration::from_secs(seconds);
+        bench.read(energy(0)).wait(after).read(energy(1_000_000));
+        assert_eq!(bench.verdict(), Verdict::default(), "too short a time");
+        bench.wait(seconds - after).read(energy(1_000_000));
+        assert_eq!(bench.warnings(), [CauseKind::Trend]);
+    }
+}
+
+#[test]
 fn a_deep_check_that_fails_shows_what_it_printed_until_one_passes() {
     let mut bench = Bench::new();
     bench.read(deep(Some(false)));
