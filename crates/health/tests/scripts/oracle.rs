@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) wall: u64,
     pub(crate) run: u64,
     pub(crate) what: What,
+    /// Whether it is a count that tells of a reset.
+    fell: bool,
     /// What it says of each trouble.
     marks: [Option<Mark>; Trouble::ALL.len()],
     /// Which trouble stands after it, and when that began by the time that agents ran.
@@ -89,6 +91,7 @@ impl Oracle {
         let entry = Entry {
             wall,
             run,
+            fell: matches!(&what, What::Count(counts) if events::fell(&self.log, counts)),
             what,
             marks: Default::default(),
             stands: Default::default(),

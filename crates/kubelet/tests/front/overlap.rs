@@ -69,7 +69,7 @@ async fn an_old_kubelet_that_drops_the_new_agent_with_the_old_one_has_it_back_so
 
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let back = kubelet.wait_healthy(GPU, 8, Duration::from_secs(5)).await;
+    let back = kubelet.wait_healthy(GPU, 8, LONG).await;
     assert_eq!(back.unwrap().len(), 8);
     new.reaches(Phase::Registered).await;
     assert_eq!(complaints(&kubelet), []);

@@ -44,7 +44,9 @@ async fn a_broken_file_is_told_by_line_and_column_and_changes_nothing(
     assert_eq!(running.borrow(GPU, 7).await.len(), 7);
     running.rig.node.restore(&card(3)).unwrap();
 
-    running.rewrite("pools: [{name: all, resource: nvidia.com/all}]\n");
+    running.rewrite(&format!(
+        "{QUICK}pools: [{{name: all, resource: nvidia.com/all}}]\n"
+    ));
     running.offers(&[("nvidia.com/all", 8)]).await;
     let status = agent.says("no problem", |s| problem(s).is_none()).await;
     assert_eq!(status["pid"], agent.pid());

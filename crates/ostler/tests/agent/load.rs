@@ -13,12 +13,12 @@ use tonic::transport::{Channel, Endpoint};
 use crate::rig::{DGX, Rig, Running, took};
 
 /// How many seconds devices are allocated; longer where `OSTLER_LONG` is set.
-const USUAL: u32 = 10;
+const USUAL: u32 = 3;
 const LONG: u32 = 30;
 /// How many calls of Allocate each of two resources gets in a second.
-const RATE: u32 = 100;
+const RATE: u32 = 330;
 /// The time between two configs.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(150);
 
 const SLICE: &str = "nvidia.com/slice";
 const WHOLE: &str = "nvidia.com/whole";

@@ -1,11 +1,9 @@
 //! An upgrade: the new instance registers before the old one ends.
 
-use std::time::Duration;
-
 use rstest::rstest;
-use sim::kubelet::{Era, Kubelet, Outcome};
+use sim::kubelet::{Era, Kubelet, Outcome, Pod};
 
-use crate::rig::{DGX, GPU, LONG, QUICK, Rig, breaches};
+use crate::rig::{DGX, GPU, LONG, QUICK, Rig, breaches, card, warm};
 
 #[rstest]
 #[case::up_to_1_36(Era::V1_36)]
@@ -35,7 +33,10 @@ async fn the_second_instance_replaces_the_first(#[case] era: Era) {
         kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     };
     holds("the second instance serves").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Its list is the one that counts.
+    rig.node.lose(&card(3)).unwrap();
+    kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
+    rig.node.restore(&card(3)).unwrap();
     holds("the second instance still serves").await;
     assert_eq!(breaches(&kubelet), [""; 0]);
 }
@@ -52,7 +53,13 @@ async fn a_kubelet_from_1_37_never_counts_less_during_an_upgrade() {
             .says("registered", |s| s["resources"][0]["phase"] == "Registered")
             .await;
         first.stop().await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        // The kubelet has heard of the end, and goes on with the second one's list.
+        let pod = Pod::new("default", "guest").container("main", [(GPU, 8)]);
+        kubelet.admit(pod).await.unwrap();
+        for celsius in [76, 77] {
+            rig.node.set(&card(0), "temperature", celsius).unwrap();
+            warm(&second, &rig.uuid(0), celsius).await;
+        }
     };
     let less = |kubelet: &Kubelet| kubelet.node()[GPU].allocatable < 8;
     tokio::select! {

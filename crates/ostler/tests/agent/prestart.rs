@@ -2,20 +2,16 @@
 
 mod reset;
 
-use std::time::Duration;
-
+use crate::rig::{DGX, GPU, LONG, Running, card, eventually};
 use model::CauseKind;
 use sim::{
     kubelet::{AdmissionError, Pod, pod},
     state::{Process, Work},
 };
-use tokio::time::sleep;
-
-use crate::rig::{DGX, GPU, LONG, Running, card, eventually};
 
 fn config(pool: &str) -> String {
     format!(
-        "probe: {{period: 2s}}\nhealth: {{residueHold: 4s}}\n\
+        "probe: {{period: 2s}}\nhealth: {{residueHold: 4s, holdDown: 1s}}\n\
          pools: [{{name: a, resource: {GPU}, placement: first-fit, {pool}}}]\n"
     )
 }
@@ -79,9 +75,16 @@ async fn a_card_with_a_process_is_refused_named_and_withheld_for_a_while() {
 async fn a_start_waits_until_the_card_is_free() {
     let running = Running::start(DGX, &config("preStart: wait")).await;
     occupy(&running);
+    running.rig.node.trace().unwrap();
     let starting = running.admit(GPU, 1);
     let freeing = async {
-        sleep(Duration::from_secs(3)).await;
+        // A look for the start, and one while it waits, found the process.
+        eventually("the start waits", || {
+            let calls = running.rig.node.calls().unwrap();
+            let asked = |call: &&String| call.starts_with("nvmlDeviceGetComputeRunningProcesses");
+            calls.iter().filter(asked).count() > 2 * 8
+        })
+        .await;
         clear(&running);
     };
     let (started, ()) = tokio::join!(starting, freeing);

@@ -103,7 +103,8 @@ async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
         })
         .await;
     }
-    fs_err::write(rig.path("ostler.yaml"), "probe: {period: 400ms}\n").unwrap();
+    let other = QUICK.replace("period: 500ms", "period: 400ms");
+    fs_err::write(rig.path("ostler.yaml"), other).unwrap();
     agent.signal(Signal::HUP);
     rig.node.restore(&card(5)).unwrap();
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();

@@ -50,7 +50,7 @@ pub(crate) struct Running {
 
 impl Rig {
     pub(crate) fn new(profile: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = sim::scratch().unwrap();
         let profile = Profile::named(profile).unwrap();
         let node = Node::create(&folder.path().join("node"), &profile).unwrap();
         node.trace().unwrap();
@@ -112,6 +112,12 @@ impl Rig {
         let calls = self.node.calls().unwrap();
         let always = |call: &&String| ALWAYS.iter().any(|name| call.starts_with(name));
         calls.iter().filter(|call| !always(call)).count()
+    }
+
+    /// Has the probe look at once: the driver reports an event that means nothing.
+    pub(crate) async fn nudge(&self) {
+        self.listening().await;
+        self.node.xid(&card(0), 43).unwrap();
     }
 
     /// Waits until a probe listens to the events of all cards.
@@ -225,19 +231,34 @@ impl Running {
 
     /// Waits until a look has read that temperature of a card.
     pub(crate) async fn warm(&self, index: usize, celsius: u32) {
-        let id = self.rig.uuid(index);
-        let warm = |seen: &api::Devices| {
-            let telemetry = seen.find(&id).and_then(|entry| entry.telemetry.as_ref());
-            telemetry.is_some_and(|t| t.temperature_celsius == Some(celsius))
-        };
-        let what = format!("{celsius} degrees of card {index}");
-        self.agent.shows(&what, warm).await;
+        warm(&self.agent, &self.rig.uuid(index), celsius.into()).await;
+    }
+
+    /// Has a look find something, and waits for it: what the looks before found is told then. The
+    /// card must be in reach.
+    pub(crate) async fn looks_again(&self, index: usize) {
+        let state = self.rig.node.state().unwrap();
+        let other = 60 + (state.gpus[index].sensors.temperature + 1) % 10;
+        let node = &self.rig.node;
+        node.set(&card(index), "temperature", other).unwrap();
+        warm(&self.agent, &self.rig.uuid(index), other).await;
     }
 
     /// What plugins did wrong.
     pub(crate) fn breaches(&self) -> Vec<String> {
         breaches(&self.kubelet)
     }
+}
+
+/// Waits until a look of an agent's has read that temperature of a card.
+pub(crate) async fn warm(agent: &Agent, id: &str, celsius: u64) {
+    let warm = |seen: &api::Devices| {
+        let telemetry = seen.find(id).and_then(|entry| entry.telemetry.as_ref());
+        telemetry.is_some_and(|t| t.temperature_celsius.map(u64::from) == Some(celsius))
+    };
+    agent
+        .shows(&format!("{celsius} degrees of {id}"), warm)
+        .await;
 }
 
 /// What plugins did wrong.

@@ -46,7 +46,8 @@ async fn no_pod_is_refused_when_the_driver_could_not_be_started_any_more() {
 
 #[tokio::test]
 async fn no_call_of_the_kubelet_causes_a_driver_call() {
-    let running = Running::start(DGX, "probe: {period: 1h}\n").await;
+    let config = "probe: {period: 1h}\nhealth: {working: off, performing: off, trend: off}\n";
+    let running = Running::start(DGX, config).await;
     running
         .agent
         .shows("samples of all devices", |snapshot| {

@@ -17,7 +17,7 @@ use crate::rig::{DGX, MIG};
 
 /// How many scripts are played, how many at a time, and how long each is.
 const SCRIPTS: u64 = 50;
-const AT_A_TIME: usize = 10;
+const AT_A_TIME: usize = 8;
 const STEPS: usize = 7;
 
 /// Scripts that once went wrong, with the node that they are played on.

@@ -36,7 +36,7 @@ async fn a_signal_to_every_process_ends_the_agent_without_a_complaint() {
     for probe in agent.probes() {
         signal(probe, Signal::TERM);
     }
-    agent.ends_in_time(Signal::TERM).await;
+    agent.ends_well(Signal::TERM).await;
     let log = agent.log();
     let farewell = &log[before..];
     let complaints = farewell
@@ -56,7 +56,7 @@ async fn other_signals_to_stop_do_so_too(#[case] name: Signal) {
     agent
         .shows("a first look", |seen| !seen.devices.is_empty())
         .await;
-    agent.ends_in_time(name).await;
+    agent.ends_well(name).await;
     assert!(!agent.control.exists());
 }
 

@@ -38,7 +38,7 @@ pub(crate) const DEEP: &str = "PROBE_TEST_DEEP";
 /// Says that the driver's files are wanted later.
 pub(crate) const FILES: &str = "PROBE_TEST_FILES";
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Who runs the probe.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,17 +193,12 @@ impl Process {
         })
     }
 
-    /// The newest beat of all lines so far, or the next one.
-    pub(crate) fn newest_beat(&mut self) -> Beat {
-        let beat = |message: &Message| match message {
+    /// The next beat.
+    pub(crate) fn beat(&mut self) -> Beat {
+        self.wait(|message| match message {
             Message::Beat(beat) => Some(beat.clone()),
             _ => None,
-        };
-        let mut newest = self.wait(beat);
-        while let Ok(message) = self.lines.as_ref().unwrap().try_recv() {
-            newest = beat(&message).unwrap_or(newest);
-        }
-        newest
+        })
     }
 
     /// The next check-up.

@@ -158,14 +158,14 @@ async fn a_stuck_card_that_is_released_is_not_tried() {
         tried = tried.display(),
     );
     let mut rig = start_with(folder.path(), &script, |settings| {
-        settings.limits.pause = Duration::from_secs(2);
+        settings.limits.pause = Duration::from_millis(500);
     });
     rig.until(|s| !s.stuck.is_empty() && ids(s) == ["GPU-2"])
         .await;
     rig.orders.release(Which::Card(card()), LONG);
     rig.until(|s| !s.released.is_empty()).await;
     let _ = fs_err::remove_file(&tried);
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!tried.exists(), "its next try was due long ago");
     rig.orders.resume(Which::All);
     timeout(Duration::from_secs(30), async {

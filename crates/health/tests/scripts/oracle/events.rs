@@ -85,14 +85,14 @@ fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
                 .iter()
                 .any(|e| matches!(e.what, What::Restart));
             let fits = counts.energy.is_none_or(|joules| joules <= 1000 * seconds);
-            (restarted || fits) && fell(before, counts)
+            entry.fell && (restarted || fits)
         }
         _ => false,
     }
 }
 
 /// Whether the best counter that the card has told since it was last known to be reset fell.
-fn fell(before: &[Entry], now: &Counts) -> bool {
+pub(super) fn fell(before: &[Entry], now: &Counts) -> bool {
     let known = (0..before.len())
         .rev()
         .take_while(|at| match before[*at].what {

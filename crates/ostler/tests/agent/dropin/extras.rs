@@ -39,6 +39,7 @@ async fn a_channel_that_is_required_and_missing_holds_every_unit_back() {
     assert!(line.contains("WARN") && line.contains(CHANNEL), "{line}");
 
     make(&running.rig, &[CHANNEL]);
+    running.rig.nudge().await;
     running.offers(&[(GPU, 8)]).await;
     let granted = running.admit(GPU, 1).await.unwrap();
     assert_eq!(granted.response.envs["NVIDIA_IMEX_CHANNELS"], "0");

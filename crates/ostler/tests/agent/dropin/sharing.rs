@@ -160,11 +160,13 @@ sharing:
     let started = running.rig.path("mps/nvidia.com/gpu/.started");
     fs_err::create_dir_all(started.parent().unwrap()).unwrap();
     fs_err::write(&started, "").unwrap();
+    running.rig.nudge().await;
     running.offers(&[(GPU, 8)]).await;
     let granted = running.admit(GPU, 1).await.unwrap();
     let pipe = "/mps/nvidia.com/gpu/pipe";
     assert_eq!(granted.response.envs["CUDA_MPS_PIPE_DIRECTORY"], pipe);
 
     fs_err::remove_file(started).unwrap();
+    running.rig.nudge().await;
     running.kubelet.wait(GPU, all, LONG).await.unwrap();
 }

@@ -15,13 +15,13 @@ use crate::{
 /// Little patience, so that a table of all calls does not take all day.
 pub(super) const HASTY: &str = "\
 probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
-health: {unansweredGrace: 1s}
+health: {unansweredGrace: 1s, holdDown: 1s, holdDownLimit: 1s}
 ";
 
 /// The same, but a driver that hangs as a whole takes no card away yet.
 const LENIENT: &str = "\
 probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
-health: {unansweredGrace: 10m}
+health: {unansweredGrace: 10m, holdDown: 1s, holdDownLimit: 1s}
 ";
 
 /// The card on which calls hang.

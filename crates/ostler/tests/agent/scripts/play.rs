@@ -29,6 +29,12 @@ probe: {period: 300ms, callLimit: 1s, retryPause: 300ms}
 health: {unansweredGrace: 500ms, holdDown: 300ms, holdDownLimit: 300ms, passes: 1}
 ";
 
+/// How many further looks change nothing: more than the hold-down takes.
+const LOOKS: u32 = 2;
+
+/// A card to which nothing happens.
+const BYSTANDER: usize = 7;
+
 /// A device, and whether it may be handed out.
 type Told = (String, bool);
 
@@ -202,15 +208,17 @@ impl Play {
     /// Waits until the kubelet is told what the model says, and sees that it stays so.
     async fn agrees(&self) -> Result<(), String> {
         let begun = Instant::now();
-        let mut since = None;
+        let mut looks = 0;
         loop {
             let (expected, told) = (self.expected(), self.told());
             match expected == told {
-                true if since.is_some_and(|s: Instant| s.elapsed() > Duration::from_secs(1)) => {
-                    return Ok(());
+                true if looks == LOOKS => return Ok(()),
+                true => {
+                    self.running.looks_again(BYSTANDER).await;
+                    looks += 1;
+                    continue;
                 }
-                true => since = since.or(Some(Instant::now())),
-                false => since = None,
+                false => looks = 0,
             }
             if begun.elapsed() > LONG {
                 let log = self.running.agent.log();
