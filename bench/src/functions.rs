@@ -68,11 +68,7 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
     let report = lines.lines().rev().find_map(report);
     let report = report.with_context(|| format!("{command:?} reports nothing"))?;
     let mut snapshot = Snapshot::empty(Timestamp::now());
-    snapshot.devices = report
-        .devices
-        .into_iter()
-        .map(|device| Entry::from(device))
-        .collect();
+    snapshot.devices = report.devices.into_iter().map(Entry::from).collect();
     snapshot
         .devices
         .sort_by(|a, b| a.device.id.cmp(&b.device.id));

@@ -12,10 +12,7 @@ mod node;
 mod process;
 mod release;
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::{thread, time::Duration};
 
 use model::{StuckCall, Work};
 use node::{Rig, target};
@@ -23,6 +20,7 @@ use probe::protocol::{EventKind, Message, ProblemKind};
 use process::{FILES, Kind, Process};
 use rustix::process::Signal;
 use sim::Effect;
+use tokio::time::Instant;
 
 /// Generous: nothing that is tested comes near it.
 const DEADLINE: Duration = Duration::from_secs(60);
