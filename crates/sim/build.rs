@@ -19,9 +19,9 @@ const FILE: &str = "libnvidia_ml.so";
 /// What the library is made of, beside the crates.
 const SHARED: [&str; 3] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 
-/// Says how the first cargo compiles, and is not meant for the second: clippy stands in for the
-/// compiler, and a shared folder would be locked.
-const NOT_PASSED_ON: [&str; 12] = [
+/// Says how the first cargo compiles, and is not meant for the second: clippy, for one, stands in for
+/// the compiler.
+const NOT_PASSED_ON: [&str; 11] = [
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
     "CARGO_BUILD_RUSTFLAGS",
@@ -32,7 +32,6 @@ const NOT_PASSED_ON: [&str; 12] = [
     "CARGO_BUILD_TARGET",
     "CARGO_TARGET_DIR",
     "CARGO_BUILD_TARGET_DIR",
-    "CARGO_BUILD_BUILD_DIR",
     "CARGO_INCREMENTAL",
 ];
 
@@ -76,6 +75,8 @@ fn build(manifest: &Path) -> Result<PathBuf, Box<dyn Error>> {
         .arg(&folder)
         .arg("--manifest-path")
         .arg(manifest)
+        // A config file may name one folder for all builds, which the first cargo has locked.
+        .env("CARGO_BUILD_BUILD_DIR", &folder)
         .stdout(Stdio::null());
     // cargo-fuzz asks for coverage counters and a sanitizer in all that is fuzzed.
     let fuzzed = env::var_os("CARGO_CFG_FUZZING").is_some();
