@@ -1,8 +1,8 @@
 //! NVML's C ABI over a node's folder: what a program finds that loads `libnvidia-ml.so.1`.
 //!
 //! Names, layouts and codes are NVML 13's, and every function of it is exported: those that are
-//! not simulated are in [`stub`] and say so. All unsafe code is in [`wire`] and [`session`]; the
-//! functions themselves are safe Rust behind the [`nvml!`] macro, which does for each call the
+//! not simulated are in `stub` and say so. All unsafe code is in `wire` and `session`; the
+//! functions themselves are safe Rust behind the `nvml!` macro, which does for each call the
 //! same in the same order: it counts, delays or fails it as the node's faults say, finds what the
 //! handle stands for, refuses NULL where something is needed, and lets no panic out.
 //!
