@@ -103,7 +103,7 @@ fn entry(number: usize) -> Entry {
     let peers = (0..CARDS).filter(|peer| *peer != number);
     let sick = number == CARDS - 1;
     Entry {
-        device: Device {
+        device: Arc::new(Device {
             index: Some(number.to_string()),
             numa: (!number.is_multiple_of(3)).then_some(u32::from(number > 3)),
             nodes: vec![
@@ -112,7 +112,7 @@ fn entry(number: usize) -> Entry {
             ],
             links: peers.map(link).collect(),
             ..Device::card_of("nvidia", id(number), "NVIDIA A100-SXM4-40GB")
-        },
+        }),
         verdict: Verdict {
             state: if sick {
                 State::Unhealthy
