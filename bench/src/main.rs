@@ -9,6 +9,7 @@ mod differential;
 mod elf;
 mod figures;
 mod functions;
+mod idle;
 mod machine;
 mod measure;
 mod pair;
@@ -61,6 +62,9 @@ enum Command {
     /// Compare it with NVIDIA's device plugin, case by case; bench/differential calls this
     Differential(differential::Args),
 
+    /// Leave it alone and see that it does nothing; bench/idle calls this
+    Idle(idle::Args),
+
     /// Let containers come and go, and see what placement makes of it; bench/placement calls this
     Placement(placement::Args),
 }
@@ -72,6 +76,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Compare { nvidia, args }) => measure(&args, Some(nvidia)),
         Some(Command::Check(args)) => wait(check::run(&args)),
         Some(Command::Differential(args)) => wait(differential::run(&args)),
+        Some(Command::Idle(args)) => wait(idle::run(&args)),
         Some(Command::Placement(args)) => placement::run(&args),
     }
 }

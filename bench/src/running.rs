@@ -99,6 +99,16 @@ impl Running {
         &self.desk.kubelet
     }
 
+    /// What it sees as `/run`.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.desk.run()
+    }
+
+    /// What it wrote so far.
+    pub(crate) fn log(&self) -> String {
+        self.process.log()
+    }
+
     /// Stops it as a kubelet stops a pod; says how long that took.
     ///
     /// # Errors

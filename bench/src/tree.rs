@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     pub(crate) private: f64,
     /// What others have mapped too.
     pub(crate) shared: f64,
+    /// What is not of a file: heap and stacks. It does not depend on who else runs.
+    pub(crate) anonymous: f64,
 }
 
 /// What the processes used up since they started.
@@ -110,6 +112,7 @@ impl TreeMemory {
             total.pss += process.memory.pss;
             total.private += process.memory.private;
             total.shared += process.memory.shared;
+            total.anonymous += process.memory.anonymous;
         }
         total
     }
@@ -129,6 +132,7 @@ impl Memory {
             pss: bytes("Pss:"),
             private: bytes("Private_Clean:") + bytes("Private_Dirty:"),
             shared: bytes("Shared_Clean:") + bytes("Shared_Dirty:"),
+            anonymous: bytes("Anonymous:"),
         }
     }
 }
@@ -169,6 +173,16 @@ impl Usage {
 // === impl Used ===
 
 impl Used {
+    /// The time on all cores.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.cpu_seconds
+    }
+
+    /// How often a thread was woken.
+    pub(crate) fn switches(&self) -> f64 {
+        self.switches
+    }
+
     /// The part of one core's time.
     pub(crate) fn share(&self) -> f64 {
         self.cpu_seconds / self.seconds
@@ -239,14 +253,15 @@ mod tests {
     fn sums_private_and_shared_memory() {
         let rollup = "1-2 ---p 0 00:00 0 [rollup]\nRss: 30 kB\nPss:   10 kB\nPss_Dirty: 1 kB\n\
                       Shared_Clean:  20 kB\nShared_Dirty: 1 kB\nPrivate_Clean: 2 kB\n\
-                      Private_Dirty:  3 kB\n";
+                      Private_Dirty:  3 kB\nAnonymous:   4 kB\nAnonHugePages: 1 kB\n";
         let kib = |n: f64| n * 1024.0;
         assert_eq!(
             Memory::parse(rollup),
             Memory {
                 pss: kib(10.0),
                 private: kib(5.0),
-                shared: kib(21.0)
+                shared: kib(21.0),
+                anonymous: kib(4.0),
             }
         );
     }

@@ -29,6 +29,13 @@ pub(super) async fn make(
     loop {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
         let plan = pool::plan(&pools.borrow_and_update(), &snapshot);
+        // bench/idle counts these lines.
+        let generation = snapshot.generation;
+        tracing::debug!(
+            generation,
+            offers = plan.offers.len(),
+            "planned what to offer"
+        );
         offers.send_replace(Arc::clone(&plan.offers));
         let new = Made::of(plan);
         new.log(&made.borrow());
