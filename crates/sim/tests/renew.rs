@@ -61,6 +61,9 @@ fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
     };
     let before = energy();
     assert!(before > 0 && energy() == before);
+    // It was not away.
+    node.restore(&target).unwrap();
+    assert_eq!(energy(), before);
     node.set(&target, "ecc-corrected", 3).unwrap();
     node.set(&target, "pcie-replays", 8).unwrap();
     node.lose(&target).unwrap();

@@ -39,13 +39,15 @@ impl Node {
     }
 
     /// Brings lost cards back, as a reset of the bus does: what is counted from a reset on is at zero.
+    /// A card that is not lost stays as it is.
     ///
     /// # Errors
     /// If the target is not there, or is a MIG device.
     pub fn restore(&self, target: &Target) -> Result<()> {
         self.each(target, |gpu| {
-            gpu.lost = false;
-            gpu.count_anew();
+            if std::mem::take(&mut gpu.lost) {
+                gpu.count_anew();
+            }
         })
     }
 
