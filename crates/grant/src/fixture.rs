@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Phase, Snapshot};
+use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Snapshot, sample};
 use pool::{Offer, Unit, UnitId};
 
 /// An offer of `devices`, each as many units as the pool's sharing says.
@@ -35,33 +35,33 @@ pub(crate) fn cards(pool: Pool) -> Offer {
 /// The card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
 pub(crate) fn card(index: u32) -> Device {
     let letter = ["d", "c", "b", "a"][index as usize];
-    let own = [node(&format!("/dev/nvidia{index}"), NodeRole::Own)];
     Device {
-        index: Some(index.to_string()),
-        nodes: own.into_iter().chain(control()).collect(),
-        ..Device::card_of("nvidia", format!("GPU-{letter}"), "NVIDIA A100-SXM4-40GB")
+        id: format!("GPU-{letter}").into(),
+        pci: None,
+        numa: None,
+        ..sample::card(index)
     }
 }
 
 /// The MIG device `part` of the card with index `index`.
 pub(crate) fn partition(index: u32, part: u32) -> Device {
-    let parent = card(index);
+    let (card, partition) = (card(index), sample::partition(index, part));
     let caps = [9 * part + 12, 9 * part + 13];
     let caps = caps.map(|cap| {
         let path = format!("/dev/nvidia-caps/nvidia-cap{cap}");
         node(&path, NodeRole::Capability)
     });
     Device {
-        id: format!("MIG-{index}-{part}").into(),
-        index: Some(format!("{index}:{part}")),
         kind: Kind::Partition {
-            parent: parent.id.clone(),
+            parent: card.id,
             profile: "1g.5gb".to_owned(),
             gpu_instance: part + 7,
             compute_instance: 0,
         },
-        nodes: parent.nodes.iter().cloned().chain(caps).collect(),
-        ..parent
+        nodes: card.nodes.into_iter().chain(caps).collect(),
+        pci: None,
+        numa: None,
+        ..partition
     }
 }
 
@@ -131,12 +131,8 @@ pub(crate) fn shared(method: Method, replicas: u32) -> Pool {
 pub(crate) fn with(extras: Extras, offer: Offer) -> Offer {
     let backend = |name: &str, extras| Backend {
         name: name.to_owned(),
-        phase: Phase::Running,
-        message: String::new(),
-        driver: None,
-        stuck: Vec::new(),
-        unreadable: Vec::new(),
         extras,
+        ..sample::backend()
     };
     let snapshot = Snapshot {
         backends: vec![backend("amd", Extras::default()), backend("nvidia", extras)],
@@ -190,11 +186,6 @@ fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
 
 fn entry(device: Device) -> Entry {
     Entry::from(device)
-}
-
-fn control() -> impl Iterator<Item = DeviceNode> {
-    let paths = ["/dev/nvidiactl", "/dev/nvidia-uvm"];
-    paths.into_iter().map(|path| node(path, NodeRole::Control))
 }
 
 fn node(path: &str, role: NodeRole) -> DeviceNode {

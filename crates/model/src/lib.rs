@@ -8,6 +8,8 @@ mod id;
 mod link;
 mod pci;
 mod reading;
+#[cfg(feature = "sample")]
+pub mod sample;
 mod snapshot;
 mod telemetry;
 mod transition;

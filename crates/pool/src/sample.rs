@@ -5,8 +5,7 @@ use std::sync::Arc;
 use config::{Method, Pool, Pools, Selector, Sharing};
 use jiff::Timestamp;
 use model::{
-    Backend, Cause, CauseKind, Device, DeviceId, Entry, Extras, Kind, Phase, Snapshot, State,
-    Verdict,
+    Backend, Cause, CauseKind, Device, Entry, Extras, Kind, Snapshot, State, Verdict, sample,
 };
 
 use crate::{Plan, plan};
@@ -17,14 +16,9 @@ pub(crate) fn entry(device: Device) -> Entry {
 
 /// Card `n`, an A100.
 pub(crate) fn card(n: u32) -> Entry {
-    let id = format!("GPU-{n}");
     entry(Device {
-        index: Some(n.to_string()),
         pci: format!("0000:{:02x}:00.0", n + 0x3b).parse().ok(),
-        numa: Some(n / 4),
-        memory_bytes: Some(42_505_273_344),
-        compute_capability: Some("8.0".to_owned()),
-        ..Device::card_of("nvidia", id, "NVIDIA A100-SXM4-40GB")
+        ..sample::card(n)
     })
 }
 
@@ -37,17 +31,14 @@ pub(crate) fn mig_card(n: u32) -> Entry {
 
 /// MIG device `m` of card `n`.
 pub(crate) fn mig(n: u32, m: u32, profile: &str) -> Entry {
-    let mut entry = card(n);
-    entry.device_mut().id = DeviceId::new(format!("MIG-{n}-{m}"));
-    entry.device_mut().index = Some(format!("{n}:{m}"));
-    entry.device_mut().memory_bytes = Some(4864 << 20);
-    entry.device_mut().kind = Kind::Partition {
-        parent: DeviceId::new(format!("GPU-{n}")),
-        profile: profile.to_owned(),
-        gpu_instance: m + 7,
-        compute_instance: 0,
+    let mut device = Device {
+        pci: card(n).device.pci,
+        ..sample::partition(n, m)
     };
-    entry
+    if let Kind::Partition { profile: own, .. } = &mut device.kind {
+        profile.clone_into(own);
+    }
+    entry(device)
 }
 
 /// The device, Unhealthy for that reason.
@@ -70,16 +61,11 @@ pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
 pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     let backend = Backend {
-        name: "nvidia".to_owned(),
-        phase: Phase::Running,
-        message: String::new(),
-        driver: None,
-        stuck: Vec::new(),
-        unreadable: Vec::new(),
         extras: Extras {
             mps: mps.iter().map(|name| (*name).to_owned()).collect(),
             ..Extras::default()
         },
+        ..sample::backend()
     };
     Arc::new(Snapshot {
         devices,

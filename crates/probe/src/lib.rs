@@ -4,6 +4,8 @@
 pub mod child;
 pub mod nvidia;
 pub mod protocol;
+#[cfg(feature = "sample")]
+pub mod sample;
 pub mod supervisor;
 
 mod sighting;

@@ -7,7 +7,7 @@ mod since_reset;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict};
+use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost};
 
 use super::*;
 use crate::{Continuity, Saved, Weight, XidPolicy, xid::Action};
@@ -115,14 +115,6 @@ fn at(seconds: u64) -> Now {
     Now {
         wall: Timestamp::UNIX_EPOCH + uptime,
         uptime,
-    }
-}
-
-fn lost() -> CallFailure {
-    CallFailure {
-        call: "nvmlDeviceGetUUID".to_owned(),
-        code: "GPU_IS_LOST".to_owned(),
-        fatal: true,
     }
 }
 

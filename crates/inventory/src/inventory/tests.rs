@@ -5,8 +5,14 @@ mod late;
 mod ways_back;
 
 use config::Config;
-use model::{CallFailure, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable};
-use probe::protocol::{CardRef, Event};
+use model::{
+    CallFailure, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable,
+    sample::{self, card, lost, partition},
+};
+use probe::{
+    protocol::{CardRef, Event},
+    sample::sighting,
+};
 
 use super::*;
 
@@ -33,65 +39,10 @@ fn at(seconds: u64) -> Now {
     }
 }
 
-fn card(n: u32) -> Device {
-    Device {
-        index: Some(n.to_string()),
-        pci: Some(format!("0000:0{n}:00.0").parse().unwrap()),
-        ..Device::card_of("nvidia", format!("GPU-{n}"), "A100")
-    }
-}
-
-fn partition(of: u32, n: u32) -> Device {
-    let card = card(of);
-    Device {
-        id: format!("MIG-{of}-{n}").as_str().into(),
-        kind: Kind::Partition {
-            parent: card.id.clone(),
-            profile: "1g.5gb".to_owned(),
-            gpu_instance: n,
-            compute_instance: 0,
-        },
-        index: Some(format!("{of}:{n}")),
-        ..card
-    }
-}
-
-fn lost() -> CallFailure {
-    CallFailure {
-        call: "nvmlDeviceGetUUID".to_owned(),
-        code: "GPU_IS_LOST".to_owned(),
-        fatal: true,
-    }
-}
-
-fn sighting(devices: Vec<Device>) -> Sighting {
-    Sighting {
-        backend: Backend {
-            name: "nvidia".to_owned(),
-            phase: Phase::Running,
-            message: String::new(),
-            driver: None,
-            stuck: Vec::new(),
-            unreadable: Vec::new(),
-            extras: model::Extras::default(),
-        },
-        devices: devices.into_iter().map(Arc::new).collect(),
-        stuck: BTreeMap::new(),
-        driver_stuck: None,
-        unwatched: None,
-        released: probe::Released::default(),
-    }
-}
-
 /// A picture of a driver that was loaded for the nth time.
 fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
     let mut sighting = sighting(devices);
-    sighting.backend.driver = Some(model::Driver {
-        version: "580".to_owned(),
-        cuda: None,
-        library: None,
-        instance: Some(nth.to_string()),
-    });
+    sighting.backend.driver = Some(sample::driver(nth));
     sighting
 }
 
@@ -205,6 +156,7 @@ fn a_failing_call_does_not_hide_what_other_calls_tell() {
     see(&mut inventory, sighting(vec![whole]), at(0));
     let mut split = card(0);
     split.kind = Kind::Card { partitioned: true };
+    split.memory_bytes = None;
     split.failures.push(failure);
     see(
         &mut inventory,

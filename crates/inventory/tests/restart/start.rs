@@ -5,8 +5,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use config::Config;
 use inventory::{Change, Inputs, Published, Requests, Rules, State};
-use model::{Backend, Device, Driver, Extras, Phase};
-use probe::{Released, Sighting, Update, supervisor::Orders};
+use model::{
+    Device,
+    sample::{self, card},
+};
+use probe::{Sighting, Update, supervisor::Orders};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -119,35 +122,9 @@ fn assert_same(text: &[u8], state: &State) {
     assert_eq!(facts(&again), facts(state));
 }
 
-fn card(number: u32) -> Device {
-    Device {
-        index: Some(number.to_string()),
-        pci: format!("0000:0{number}:00.0").parse().ok(),
-        ..Device::card_of("nvidia", format!("GPU-{number}"), "A100")
-    }
-}
-
 /// Two cards and a driver.
 fn sighting() -> Sighting {
-    Sighting {
-        backend: Backend {
-            name: "nvidia".to_owned(),
-            phase: Phase::Running,
-            message: String::new(),
-            driver: Some(Driver {
-                version: "580".to_owned(),
-                cuda: None,
-                library: None,
-                instance: Some("1".to_owned()),
-            }),
-            stuck: Vec::new(),
-            unreadable: Vec::new(),
-            extras: Extras::default(),
-        },
-        devices: vec![card(0).into(), card(1).into()],
-        stuck: BTreeMap::new(),
-        driver_stuck: None,
-        unwatched: None,
-        released: Released::default(),
-    }
+    let mut sighting = probe::sample::sighting([card(0), card(1)]);
+    sighting.backend.driver = Some(sample::driver(1));
+    sighting
 }

@@ -9,7 +9,9 @@ use config::{Handover, ListStrategy, Pool, RuntimeSupport};
 use grant::cdi::{CLASSES, Spec, Wish, specs};
 use host::lane::Lane;
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase};
+use model::{
+    Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase, sample,
+};
 use pool::{Offer, Unit, UnitId};
 use rstest::rstest;
 use tempfile::TempDir;
@@ -17,7 +19,6 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     folder::{Outcome, Wanted},
-    memory::VENDOR,
     *,
 };
 
@@ -145,16 +146,11 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
         numa: None,
     };
     let backend = Backend {
-        name: VENDOR.to_owned(),
-        phase: Phase::Running,
-        message: String::new(),
-        driver: None,
-        stuck: Vec::new(),
-        unreadable: Vec::new(),
         extras: Extras {
             files: Some(Arc::new(DriverFiles::default())),
             ..Extras::default()
         },
+        ..sample::backend()
     };
     let pool = Pool::all("gpu", "nvidia.com/gpu");
     Arc::new(Offer {

@@ -1,8 +1,6 @@
 //! An operator at an inventory with a few devices, and what must hold of every answer. The tests and
 //! the fuzz target `orders` share it.
 
-use std::collections::BTreeMap;
-
 use api::{Done, Refusal};
 use axum::{
     Router,
@@ -13,7 +11,7 @@ use config::Config;
 use http_body_util::BodyExt as _;
 use inventory::{Inputs, Published, Requests, Rules};
 use jiff::Timestamp;
-use model::{Backend, Device, Extras, Kind, Phase};
+use model::sample::{card, partition};
 use probe::{
     Release, Released, Sighting, Update,
     protocol::CardRef,
@@ -152,49 +150,12 @@ impl Supervisor {
     }
 }
 
-fn card(number: u32) -> Device {
-    Device {
-        index: Some(number.to_string()),
-        pci: format!("0000:0{number}:00.0").parse().ok(),
-        ..Device::card_of("nvidia", format!("GPU-{number}"), "A100")
-    }
-}
-
-fn partition() -> Device {
-    let card = card(1);
-    Device {
-        id: "MIG-1-0".into(),
-        kind: Kind::Partition {
-            parent: card.id.clone(),
-            profile: "1g.5gb".to_owned(),
-            gpu_instance: 0,
-            compute_instance: 0,
-        },
-        index: Some("1:0".to_owned()),
-        ..card
-    }
-}
-
 /// The devices that are not released.
 fn sighting(released: Released) -> Sighting {
-    let devices = (0..CARDS).map(card).chain([partition()]);
+    let devices = (0..CARDS).map(card).chain([partition(1, 0)]);
+    let devices = devices.filter(|device| released.of(device).is_none());
     Sighting {
-        backend: Backend {
-            name: "nvidia".to_owned(),
-            phase: Phase::Running,
-            message: String::new(),
-            driver: None,
-            stuck: Vec::new(),
-            unreadable: Vec::new(),
-            extras: Extras::default(),
-        },
-        devices: devices
-            .filter(|device| released.of(device).is_none())
-            .map(Into::into)
-            .collect(),
-        stuck: BTreeMap::new(),
-        driver_stuck: None,
-        unwatched: None,
-        released,
+        released: released.clone(),
+        ..probe::sample::sighting(devices)
     }
 }

@@ -1,0 +1,76 @@
+//! Devices for tests, the same in every crate: what a test is about, it sets itself.
+
+use crate::{
+    Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Kind, NodeRole, Phase,
+};
+
+/// The vendor of the samples.
+pub const VENDOR: &str = "nvidia";
+
+/// Card `n` of a node: the A100 `GPU-n`.
+pub fn card(n: u32) -> Device {
+    let own = (format!("/dev/nvidia{n}"), NodeRole::Own);
+    let control = ["/dev/nvidiactl", "/dev/nvidia-uvm"];
+    let control = control.map(|path| (path.to_owned(), NodeRole::Control));
+    let nodes = [own].into_iter().chain(control);
+    Device {
+        index: Some(n.to_string()),
+        pci: format!("0000:{n:02x}:00.0").parse().ok(),
+        numa: Some(n / 4),
+        memory_bytes: Some(42_505_273_344),
+        compute_capability: Some("8.0".to_owned()),
+        nodes: nodes
+            .map(|(path, role)| DeviceNode { path, role })
+            .collect(),
+        ..Device::card_of(VENDOR, format!("GPU-{n}"), "NVIDIA A100-SXM4-40GB")
+    }
+}
+
+/// MIG device `part` of card `n`: `MIG-n-part`, of the profile `1g.5gb`.
+pub fn partition(n: u32, part: u32) -> Device {
+    let card = card(n);
+    Device {
+        id: DeviceId::new(format!("MIG-{n}-{part}")),
+        index: Some(format!("{n}:{part}")),
+        memory_bytes: Some(4864 << 20),
+        kind: Kind::Partition {
+            parent: card.id.clone(),
+            profile: "1g.5gb".to_owned(),
+            gpu_instance: part + 7,
+            compute_instance: 0,
+        },
+        ..card
+    }
+}
+
+/// A call that failed because its card was lost.
+pub fn lost() -> CallFailure {
+    CallFailure {
+        call: "nvmlDeviceGetUUID".to_owned(),
+        code: "GPU_IS_LOST".to_owned(),
+        fatal: true,
+    }
+}
+
+/// A backend that runs, and has nothing to tell.
+pub fn backend() -> Backend {
+    Backend {
+        name: VENDOR.to_owned(),
+        phase: Phase::Running,
+        message: String::new(),
+        driver: None,
+        stuck: Vec::new(),
+        unreadable: Vec::new(),
+        extras: Extras::default(),
+    }
+}
+
+/// A driver that was loaded for the nth time.
+pub fn driver(nth: u32) -> Driver {
+    Driver {
+        version: "580".to_owned(),
+        cuda: None,
+        library: None,
+        instance: Some(nth.to_string()),
+    }
+}
