@@ -11,7 +11,8 @@ use crate::{
 
 const FILE: &str = "kubelet/ostler-state.json";
 
-/// A node with an agent that holds an XID against card 2, and that knows it is kept.
+/// A node with an agent that holds an XID against card 2. That is kept, and so is what the card had
+/// counted: without it, the next agent cannot know of a reset.
 async fn broken() -> Running {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
@@ -19,14 +20,15 @@ async fn broken() -> Running {
     rig.node.xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
     kept(rig, &rig.uuid(2)).await;
+    kept(rig, "energy_millijoules").await;
     running
 }
 
-/// Waits until the file tells of a device.
-async fn kept(rig: &Rig, device: &str) {
+/// Waits until the file tells of something.
+async fn kept(rig: &Rig, what: &str) {
     let file = rig.path(FILE);
     eventually("the state file has it", || {
-        fs_err::read_to_string(&file).is_ok_and(|text| text.contains(device))
+        fs_err::read_to_string(&file).is_ok_and(|text| text.contains(what))
     })
     .await;
 }
