@@ -11,25 +11,21 @@ use std::{
 use grant::cdi::{DeviceNode, Severity, Spec, check};
 use rstest::rstest;
 use serde_json::{Value, json};
-use sim::{Node, Profile};
-use tempfile::TempDir;
+use sim::Scratch;
 
 /// A node, and a folder for specs beside it.
 struct Rig {
-    node: Node,
-    folder: TempDir,
+    node: Scratch,
 }
 
 impl Rig {
     fn new(profile: &str) -> Self {
-        let folder = sim::scratch().unwrap();
-        let profile = Profile::named(profile).unwrap();
-        let node = Node::create(&folder.path().join("node"), &profile).unwrap();
-        Self { node, folder }
+        let node = Scratch::named(profile).unwrap();
+        Self { node }
     }
 
     fn dir(&self) -> PathBuf {
-        self.folder.path().join("cdi")
+        self.node.path("cdi")
     }
 
     /// Runs `ostler cdi` on the node.
@@ -219,7 +215,7 @@ fn a_management_spec_is_printed(#[case] format: &str) {
     let rig = Rig::new("dgx-a100");
     let output = rig.cdi(&["generate", "--management", "--format", format]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let file = rig.folder.path().join(format!("spec.{format}"));
+    let file = rig.node.path(&format!("spec.{format}"));
     fs_err::write(&file, &output.stdout).unwrap();
     let output = rig.cdi(&["list", file.to_str().unwrap(), "-o", "json"]);
     let rows: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
@@ -231,7 +227,7 @@ fn a_management_spec_is_printed(#[case] format: &str) {
 #[test]
 fn a_config_says_what_is_in_the_specs() {
     let rig = Rig::new("dgx-a100");
-    let config = rig.folder.path().join("ostler.yaml");
+    let config = rig.node.path("ostler.yaml");
     fs_err::write(&config, "handover: {lists: [cdi-cri], ids: index}\n").unwrap();
     let specs = rig.specs(&["--config", config.to_str().unwrap()]);
     let names: Vec<String> = specs.iter().flat_map(Spec::names).collect();
@@ -256,7 +252,7 @@ fn without_a_device_there_is_no_spec_and_a_reason() {
 
 /// The spec for cards that a config asks for.
 fn configured(rig: &Rig, said: &Value) -> Spec {
-    let config = rig.folder.path().join("ostler.yaml");
+    let config = rig.node.path("ostler.yaml");
     fs_err::write(&config, said.to_string()).unwrap();
     let specs = rig.specs(&["--config", config.to_str().unwrap()]);
     let mut specs = specs.into_iter();
@@ -278,7 +274,7 @@ fn places(spec: &Spec) -> BTreeSet<(String, String)> {
 #[test]
 fn a_node_is_where_it_was_found() {
     let rig = Rig::new("t4");
-    let driver = rig.folder.path().join("driver");
+    let driver = rig.node.path("driver");
     fs_err::create_dir_all(driver.join("dev")).unwrap();
     let said = json!({
         "backends": {"nvidia": {"devPath": driver}},
@@ -420,7 +416,7 @@ fn a_name_in_two_folders_is_a_warning() {
 #[test]
 fn the_config_says_where_the_host_is() {
     let rig = Rig::new("t4");
-    let config = rig.folder.path().join("ostler.yaml");
+    let config = rig.node.path("ostler.yaml");
     let said = json!({
         "hostRoot": rig.node.root(),
         "backends": {"nvidia": {"nvmlLibrary": rig.node.library()}},

@@ -15,7 +15,7 @@ mod target;
 
 pub use node::{EccKind, Error, GpuInfo, Holders, MigInfo, NewGpu, Node};
 pub use profile::Profile;
-pub use scratch::scratch;
+pub use scratch::{Scratch, scratch};
 pub use sim_node::{
     BusId, InvalidBusId,
     state::{self, Effect},

@@ -1,19 +1,12 @@
 //! What makes cards new, and who stands in the way.
-#![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::{os::unix::fs::MetadataExt as _, time::Duration};
 
-use sim::{Node, Profile, Target};
-
-fn node(folder: &tempfile::TempDir, profile: &str) -> Node {
-    let profile = Profile::named(profile).unwrap();
-    Node::create(&folder.path().join("node"), &profile).unwrap()
-}
+use sim::{Scratch, Target};
 
 #[test]
 fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
-    let folder = sim::scratch().unwrap();
-    let node = node(&folder, "a100-mig");
+    let node = Scratch::named("a100-mig").unwrap();
     let target = Target::Index(1);
     for (sensor, value) in [
         ("ecc-uncorrected", 2),
@@ -52,8 +45,7 @@ fn a_reset_makes_one_card_new_and_keeps_what_is_for_ever() {
 
 #[test]
 fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
-    let folder = sim::scratch().unwrap();
-    let node = node(&folder, "t4");
+    let node = Scratch::named("t4").unwrap();
     let target = Target::Index(0);
     let energy = || {
         let state = node.state().unwrap();
@@ -81,8 +73,7 @@ fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
 
 #[test]
 fn every_loading_of_the_driver_has_a_folder_of_its_own() {
-    let folder = sim::scratch().unwrap();
-    let node = node(&folder, "t4");
+    let node = Scratch::named("t4").unwrap();
     let module = node.root().join("sys/module/nvidia");
     let number = || fs_err::metadata(&module).unwrap().ino();
     let mut numbers = vec![number()];
@@ -101,8 +92,7 @@ fn every_loading_of_the_driver_has_a_folder_of_its_own() {
 
 #[test]
 fn every_start_of_the_machine_has_a_boot_id_of_its_own() {
-    let folder = sim::scratch().unwrap();
-    let node = node(&folder, "t4");
+    let node = Scratch::named("t4").unwrap();
     let file = node.root().join("proc/sys/kernel/random/boot_id");
     let boot = || fs_err::read_to_string(&file).unwrap();
     let mut seen = vec![boot()];
@@ -118,8 +108,7 @@ fn every_start_of_the_machine_has_a_boot_id_of_its_own() {
 
 #[test]
 fn whoever_has_a_card_open_is_found() {
-    let folder = sim::scratch().unwrap();
-    let node = node(&folder, "dgx-a100");
+    let node = Scratch::named("dgx-a100").unwrap();
     let me = std::process::id();
     let mine = || -> Vec<usize> {
         let cards = node.holders().unwrap().into_iter();

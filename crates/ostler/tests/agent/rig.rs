@@ -9,10 +9,9 @@ use std::{
 
 use model::CauseKind;
 use sim::{
-    Node, Profile, Target,
+    Scratch, Target,
     kubelet::{AdmissionError, Admitted, Devices, Era, Granted, Kubelet, Pod, Settings},
 };
-use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use crate::process::{Agent, ostler};
@@ -34,8 +33,7 @@ pub(crate) const QUICK: &str = "probe: {period: 500ms}\nhealth: {holdDown: 500ms
 
 /// A simulated node in a folder of its own. The kubelet and the agents on it come and go.
 pub(crate) struct Rig {
-    pub(crate) node: Node,
-    folder: TempDir,
+    pub(crate) node: Scratch,
 }
 
 /// A node with a kubelet and an agent that knows it.
@@ -50,11 +48,9 @@ pub(crate) struct Running {
 
 impl Rig {
     pub(crate) fn new(profile: &str) -> Self {
-        let folder = sim::scratch().unwrap();
-        let profile = Profile::named(profile).unwrap();
-        let node = Node::create(&folder.path().join("node"), &profile).unwrap();
+        let node = Scratch::named(profile).unwrap();
         node.trace().unwrap();
-        Self { node, folder }
+        Self { node }
     }
 
     /// Starts a kubelet.
@@ -80,7 +76,7 @@ impl Rig {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.node.path(name)
     }
 
     pub(crate) fn kubelet_dir(&self) -> PathBuf {

@@ -8,28 +8,22 @@ use std::{
 
 use model::PciAddress;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sim::{Node, Profile, Target};
+use sim::{Scratch, Target};
 
 /// How long to wait for what must come.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A node in a folder that goes with it.
+/// A simulated node, as the probe meets it.
 pub(crate) struct Rig {
-    pub(crate) node: Node,
-    _folder: tempfile::TempDir,
+    pub(crate) node: Scratch,
 }
 
 impl Rig {
     /// A node of this profile. Its library is a file of its own: one that is loaded twice from one
     /// file has one state, and the tests of one process would share it.
     pub(crate) fn new(profile: &str) -> Self {
-        let folder = sim::scratch().unwrap();
-        let profile = Profile::named(profile).unwrap();
-        let node = Node::create(&folder.path().join("node"), &profile).unwrap();
-        Self {
-            node,
-            _folder: folder,
-        }
+        let node = Scratch::named(profile).unwrap();
+        Self { node }
     }
 
     /// The address of a card, which the product and the simulator each read in their own way.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, thread};
 
-use sim::{Node, Profile};
+use sim::{Node, Profile, Scratch};
 
 use crate::rig::*;
 
@@ -68,8 +68,7 @@ fn calls_are_recorded_only_when_asked() {
 
 #[test]
 fn a_driver_can_be_taken_away_and_put_back() {
-    let dir = sim::scratch().unwrap();
-    let node = Node::create(dir.path(), &Profile::named("t4").unwrap()).unwrap();
+    let node = Scratch::named("t4").unwrap();
     node.unplug_driver().unwrap();
     node.unplug_driver().unwrap();
     assert!(!node.library().exists());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nvml_wrapper_sys::bindings::NvmlLib;
-use sim::{Effect, Node, Profile};
+use sim::{Effect, Node, Scratch};
 
 use crate::rig::*;
 
@@ -66,9 +66,8 @@ fn uuids(node: &Node) -> Vec<String> {
 
 #[test]
 fn the_node_is_the_folder_the_library_was_loaded_from() {
-    let (one, two) = (sim::scratch().unwrap(), sim::scratch().unwrap());
-    let one = Node::create(one.path(), &Profile::named("dgx1-v100").unwrap()).unwrap();
-    let two = Node::create(two.path(), &Profile::named("t4").unwrap()).unwrap();
+    let one = Scratch::named("dgx1-v100").unwrap();
+    let two = Scratch::named("t4").unwrap();
     assert!(!one.library().is_symlink());
     assert_eq!(ask(&one.library(), None), uuids(&one));
     assert_eq!(ask(&two.library(), None), uuids(&two));
@@ -76,8 +75,7 @@ fn the_node_is_the_folder_the_library_was_loaded_from() {
 
 #[test]
 fn the_node_may_be_named_in_the_environment() {
-    let dir = sim::scratch().unwrap();
-    let node = Node::create(dir.path(), &Profile::named("t4").unwrap()).unwrap();
+    let node = Scratch::named("t4").unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let library = elsewhere.path().join("library.so");
     sim::library::write(&library).unwrap();

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t};
-use sim::{Node, Profile, Target};
+use sim::{Profile, Scratch, Target};
 
 pub(crate) const SUCCESS: u32 = 0;
 pub(crate) const UNINITIALIZED: u32 = 1;
@@ -19,8 +19,7 @@ pub(crate) const UNKNOWN: u32 = 999;
 
 pub(crate) struct Rig {
     pub(crate) lib: NvmlLib,
-    pub(crate) node: Node,
-    _dir: tempfile::TempDir,
+    pub(crate) node: Scratch,
 }
 
 /// A call that must succeed.
@@ -50,15 +49,10 @@ impl Rig {
 
     /// As [`Rig::cold`], of any profile.
     pub(crate) fn with(profile: &Profile) -> Self {
-        let dir = sim::scratch().unwrap();
-        let node = Node::create(dir.path(), profile).unwrap();
+        let node = Scratch::of(profile).unwrap();
         // SAFETY: the library's initialisers do nothing.
         let lib = unsafe { NvmlLib::new(node.library()) }.unwrap();
-        Self {
-            lib,
-            node,
-            _dir: dir,
-        }
+        Self { lib, node }
     }
 
     /// A node whose library is initialised.
