@@ -1,7 +1,5 @@
 //! `ostler demo`: the story is told to its end, and nothing is left behind.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::{
     io::{BufRead, BufReader, Read},
     path::Path,
@@ -10,6 +8,8 @@ use std::{
 
 use rstest::rstest;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::text;
 
 /// The demo in an empty temporary folder with a short path.
 struct Rig {
@@ -62,10 +62,6 @@ fn is_in_use(path: &Path) -> bool {
         let line = fs_err::read(process.path().join("cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(path)
     })
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[rstest]

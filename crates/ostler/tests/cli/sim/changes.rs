@@ -5,7 +5,8 @@ use std::process::Command;
 use rstest::rstest;
 use sim::Effect;
 
-use crate::rig::{Rig, text};
+use super::rig::Rig;
+use crate::text;
 
 #[rstest]
 #[case("2")]

@@ -1,10 +1,8 @@
 //! `ostler sim capture`: a profile of a node from which the same node can be made again.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
 };
 
 use rstest::rstest;
@@ -12,6 +10,8 @@ use sim::{
     Effect, Node, Target,
     state::{Gpu, State},
 };
+
+use crate::text;
 
 /// Nodes in a temporary folder.
 struct Rig {
@@ -49,9 +49,7 @@ impl Rig {
 }
 
 fn ostler(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
-    command.args(args).env_remove("OSTLER_SIM_NODE");
-    command.output().unwrap()
+    crate::ostler(args).output().unwrap()
 }
 
 /// Runs a command that looks at a node.
@@ -61,10 +59,6 @@ fn on(node: &Node, args: &[&str]) -> Output {
     args.extend(["--host-root", root.to_str().unwrap()]);
     args.extend(["--nvml-library", library.to_str().unwrap()]);
     ostler(&args)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn read(file: &Path) -> String {

@@ -1,26 +1,18 @@
 //! `ostler config`: what is wrong is shown with its place, and what is right with its origin.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Output};
 
 use serde_json::Value;
 
+use crate::text;
+
 /// Runs a command in a folder, with nothing said by the environment.
 fn ostler(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ostler"))
-        .args(args)
-        .current_dir(folder)
-        .env_clear()
-        .output()
-        .unwrap()
+    crate::ostler(args).current_dir(folder).output().unwrap()
 }
 
 fn said(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
+    text(&output.stdout)
 }
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {

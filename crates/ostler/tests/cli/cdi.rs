@@ -1,7 +1,5 @@
 //! `ostler cdi` on simulated nodes: from the driver's files through the real probe to specs.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -12,6 +10,8 @@ use grant::cdi::{DeviceNode, Severity, Spec, check};
 use rstest::rstest;
 use serde_json::{Value, json};
 use sim::Scratch;
+
+use crate::{ostler, text};
 
 /// A node, and a folder for specs beside it.
 struct Rig {
@@ -30,7 +30,7 @@ impl Rig {
 
     /// Runs `ostler cdi` on the node.
     fn cdi(&self, args: &[&str]) -> Output {
-        let mut command = ostler(args);
+        let mut command = cdi(args);
         command.env("OSTLER_HOST_ROOT", self.node.root());
         if args[0] == "generate" {
             command.env("OSTLER_NVML_LIBRARY", self.node.library());
@@ -49,14 +49,8 @@ impl Rig {
     }
 }
 
-fn ostler(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
-    command.arg("cdi").args(args).env_clear();
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+fn cdi(args: &[&str]) -> Command {
+    ostler(&[&["cdi"], args].concat())
 }
 
 fn read(file: &Path) -> Spec {
@@ -238,7 +232,7 @@ fn a_config_says_what_is_in_the_specs() {
 #[test]
 fn without_a_device_there_is_no_spec_and_a_reason() {
     let folder = sim::scratch().unwrap();
-    let output = ostler(&["generate", "--host-root"])
+    let output = cdi(&["generate", "--host-root"])
         .arg(folder.path())
         .args(["--nvml-library", "/nowhere/libnvidia-ml.so.1"])
         .output()
@@ -384,7 +378,7 @@ fn validate_shows_everything_that_is_wrong_and_ends_with_1() {
         fs_err::write(folder.path().join(name), text).unwrap();
     }
     let here = |args: &[&str]| {
-        let mut command = ostler(args);
+        let mut command = cdi(args);
         command.current_dir(folder.path()).output().unwrap()
     };
     let output = here(&["validate", "."]);
@@ -407,7 +401,7 @@ fn a_name_in_two_folders_is_a_warning() {
         fs_err::create_dir(dir).unwrap();
         fs_err::write(dir.join("x.json"), spec).unwrap();
     }
-    let output = ostler(&["validate"]).args(&dirs).output().unwrap();
+    let output = cdi(&["validate"]).args(&dirs).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let page = text(&output.stdout);
     assert!(page.contains("the later folder wins"), "{page}");
@@ -424,7 +418,7 @@ fn the_config_says_where_the_host_is() {
         "cdi": {"hookPath": "/opt/nowhere/nvidia-ctk"},
     });
     fs_err::write(&config, said.to_string()).unwrap();
-    let output = ostler(&["generate", "--config", config.to_str().unwrap()])
+    let output = cdi(&["generate", "--config", config.to_str().unwrap()])
         .output()
         .unwrap();
     let notes = text(&output.stderr);
@@ -458,7 +452,7 @@ fn a_board_that_does_not_tell_what_containers_need_is_told() {
 
 #[test]
 fn a_place_that_is_not_there_is_no_empty_list() {
-    let output = ostler(&["list", "/nonexistent"]).output().unwrap();
+    let output = cdi(&["list", "/nonexistent"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nonexistent"));
 }

@@ -2,10 +2,12 @@
 
 use std::{
     path::PathBuf,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
 use sim::Node;
+
+use crate::text;
 
 /// A node in a temporary folder.
 pub(crate) struct Rig {
@@ -76,18 +78,5 @@ impl Rig {
 }
 
 pub(crate) fn ostler(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
-    command
-        .arg("sim")
-        .args(args)
-        .env_remove("OSTLER_SIM_NODE")
-        .env_remove("OSTLER_LOG")
-        .env_remove("OSTLER_LOG_FORMAT")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null());
-    command
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    crate::ostler(&[&["sim"], args].concat())
 }

@@ -1,6 +1,7 @@
 //! Nodes are made, shown and named.
 
-use crate::rig::{Rig, text};
+use super::rig::Rig;
+use crate::text;
 
 #[test]
 fn the_help_begins_with_examples() {

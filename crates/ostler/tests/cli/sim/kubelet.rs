@@ -7,7 +7,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::rig::{Rig, ostler, text};
+use super::rig::{Rig, ostler};
+use crate::text;
 
 /// A running `ostler sim kubelet`.
 struct Terminal {
