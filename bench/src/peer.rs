@@ -24,7 +24,7 @@ pub(crate) use self::{
 
 /// The kubelet's socket by a name with an `@`. grpc-go makes the path its `:authority`, with a `%` for
 /// each slash; the real kubelet does not mind, Rust's `http` takes a `%` only in front of an `@`.
-const KUBELET_SOCKET: &str = "/var/lib/kubelet/device-plugins/@kubelet.sock";
+const KUBELET_SOCKET: &str = "@kubelet.sock";
 
 /// A program that runs on a simulated node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,9 @@ impl Launch {
     pub(crate) fn of(programs: &Programs, program: Program) -> anyhow::Result<Self> {
         let args = match program {
             Program::Ostler => vec!["run".to_owned()],
-            Program::NvidiaPlugin => vec![format!("--kubelet-socket={KUBELET_SOCKET}")],
+            Program::NvidiaPlugin => vec![format!(
+                "--kubelet-socket=/var/lib/kubelet/device-plugins/{KUBELET_SOCKET}"
+            )],
             Program::NvidiaGfd => Vec::new(),
         };
         Ok(Self {

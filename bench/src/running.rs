@@ -89,6 +89,24 @@ impl Running {
         })
     }
 
+    /// Restarts its kubelet; says how long it took until it was registered there again.
+    ///
+    /// # Errors
+    /// If the kubelet cannot start, or is not told of it again.
+    pub(crate) async fn restart_kubelet(&self) -> anyhow::Result<Duration> {
+        let before = self.kubelet().registrations().len();
+        let began = self.desk.restart().await?;
+        let again = |kubelet: &Kubelet| kubelet.registrations().len() > before;
+        let waited = self
+            .kubelet()
+            .wait_until("a second registration", again, LIMIT);
+        waited.await.with_context(|| self.log())?;
+        let registrations = self.kubelet().registrations();
+        let registration = registrations.get(before);
+        let registration = registration.context("the second registration is gone")?;
+        Ok(registration.at.duration_since(began))
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> Pid {
         self.process.pid

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kubelet_api::{HEALTHY, deviceplugin::Device};
-use sim::{Node, Target, kubelet::Devices};
+use sim::{Effect, Node, Target, kubelet::Devices};
 use tokio::time::{Instant, sleep};
 
 use super::{PROFILE, say};
@@ -19,6 +19,9 @@ use crate::{
 /// GPU has fallen off the bus.
 pub(super) const XID: u64 = 79;
 
+/// A call that hangs: every look of ours makes it.
+const HUNG_CALL: &str = "nvmlDeviceGetTemperature";
+
 /// How long a program is given to listen to events: it may register before it does.
 pub(super) const LISTEN: Duration = Duration::from_secs(5);
 
@@ -30,6 +33,8 @@ const RESET: Duration = Duration::from_secs(12);
 const SOON: f64 = 1.0;
 const TWO_PERIODS: f64 = 20.0;
 const BACK: f64 = 30.0;
+/// A look each 10 s, whose calls may each take 10 s.
+const HUNG: f64 = 25.0;
 
 /// What is added to a pause in each round, so that the rounds do not fall into step with our
 /// probe's period of 10 s.
@@ -66,22 +71,28 @@ enum Fault {
     Xid,
     /// The driver loses the card without a word; afterwards it is there again.
     Lost,
+    /// A call about the card does not return; afterwards it does.
+    Hung,
 }
 
-/// Breaks cards and repairs them. The two ways go on at the same time, each on a node of its own:
+/// Breaks cards and repairs them. The ways go on at the same time, each on a node of its own:
 /// most of it is waiting.
 pub(super) async fn measure(plugins: &Pair<Launch>, plan: Plan) -> anyhow::Result<Vec<Row>> {
     let names = ["XID 79 to Unhealthy", "reset to Healthy"];
     let events = rows(Fault::Xid, names, plugins, plan);
     let names = ["lost card to Unhealthy", "lost card back to Healthy"];
     let losses = rows(Fault::Lost, names, plugins, plan);
-    let (events, losses) = tokio::try_join!(events, losses)?;
-    let ([told, reset], [noticed, back]) = (events, losses);
+    let names = ["hung card to Unhealthy", "hung card back to Healthy"];
+    let hangs = rows(Fault::Hung, names, plugins, plan);
+    let (events, losses, hangs) = tokio::try_join!(events, losses, hangs)?;
+    let ([told, reset], [noticed, back], [named, freed]) = (events, losses, hangs);
     Ok(vec![
         told.aim(SOON),
         reset.aim(BACK),
         noticed.aim(TWO_PERIODS),
         back.aim(BACK),
+        named.aim(HUNG),
+        freed,
     ])
 }
 
@@ -118,7 +129,7 @@ async fn rounds(
         let card = Target::Index(round);
         let device = &node.gpus()?[round].uuid;
         let pause = STAGGER * u32::try_from(round)?;
-        if fault == Fault::Lost {
+        if fault != Fault::Xid {
             sleep(pause).await;
         }
         let mut change = Change {
@@ -130,6 +141,10 @@ async fn rounds(
         match fault {
             Fault::Xid => node.xid(&card, XID)?,
             Fault::Lost => node.lose(&card)?,
+            Fault::Hung => {
+                let forever = Effect::Hang { millis: None };
+                node.fault(HUNG_CALL, Some(&card), forever)?;
+            }
         }
         wait(running, told.each_mut(|told| &mut told.unhealthy), change).await;
         if fault == Fault::Xid {
@@ -142,6 +157,7 @@ async fn rounds(
             // It is away already.
             Fault::Xid => node.reset(&card, Duration::ZERO)?,
             Fault::Lost => node.restore(&card)?,
+            Fault::Hung => drop(node.clear_faults(None)?),
         }
         wait(running, told.each_mut(|told| &mut told.healthy), change).await;
     }

@@ -1,4 +1,5 @@
-//! From the start of the process to the kubelet's knowledge, and from SIGTERM to the end.
+//! From the start of the process to the kubelet's knowledge, again after a restart of the kubelet, and
+//! from SIGTERM to the end.
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::{
 struct Times {
     registered: Vec<Duration>,
     listed: Vec<Duration>,
+    again: Vec<Duration>,
     stopped: Vec<Duration>,
 }
 
@@ -28,10 +30,12 @@ pub(super) async fn measure(
         for (launch, times) in plugins.iter().zip(times.iter_mut()) {
             let running = Running::start(site, launch).await?;
             let start = running.start;
+            let again = running.restart_kubelet().await?;
             let stopped = running.stop().await?;
             if round >= plan.warmups {
                 times.registered.push(start.registered);
                 times.listed.push(start.listed);
+                times.again.push(again);
                 times.stopped.push(stopped);
             }
         }
@@ -45,6 +49,7 @@ pub(super) async fn measure(
     Ok(vec![
         row("start to registered", |times| &times.registered).aim(15e-3),
         row("start to first list", |times| &times.listed),
+        row("kubelet restart to registered", |times| &times.again).aim(3.5),
         row("SIGTERM to exit", |times| &times.stopped).aim(2.0),
     ])
 }

@@ -7,8 +7,9 @@ use sim::{
     kubelet::{Kubelet, Settings},
 };
 use tempfile::TempDir;
+use tokio::time::Instant;
 
-use super::{Launch, Process, namespace::Namespace};
+use super::{KUBELET_SOCKET, Launch, Process, namespace::Namespace};
 
 /// A simulated node. Its folder goes with it.
 #[derive(Debug)]
@@ -59,12 +60,13 @@ impl Site {
         let mut settings = Settings::new(folder.path().join("plugins"));
         settings.pod_resources = Some(folder.path().join("pods/kubelet.sock"));
         let kubelet = Kubelet::start(settings).await?;
-        fs_err::os::unix::fs::symlink("kubelet.sock", kubelet.dir().join("@kubelet.sock"))?;
-        Ok(Desk {
+        let desk = Desk {
             kubelet,
             namespace,
             folder,
-        })
+        };
+        desk.link()?;
+        Ok(desk)
     }
 }
 
@@ -77,6 +79,24 @@ impl Desk {
     /// If the namespace cannot be made.
     pub(crate) async fn start(&self, launch: &Launch) -> anyhow::Result<Process> {
         self.namespace.enter(launch).await?.go().await
+    }
+
+    /// Restarts the kubelet; since when it is up.
+    ///
+    /// # Errors
+    /// If it cannot start.
+    pub(crate) async fn restart(&self) -> anyhow::Result<Instant> {
+        fs_err::remove_file(self.kubelet.dir().join(KUBELET_SOCKET))?;
+        self.kubelet.restart().await?;
+        let began = Instant::now();
+        self.link()?;
+        Ok(began)
+    }
+
+    /// Makes the other name of the kubelet's socket, which appears when the socket does.
+    fn link(&self) -> anyhow::Result<()> {
+        fs_err::os::unix::fs::symlink("kubelet.sock", self.kubelet.dir().join(KUBELET_SOCKET))?;
+        Ok(())
     }
 
     /// The folder of this kubelet, for files that a program is told of: the program sees it under

@@ -90,6 +90,17 @@ const REASONS: &[(&str, When, &str)] = &[
          looks in a row, over 20 s, found it well.",
     ),
     (
+        "hung card to Unhealthy",
+        When::NoRatio,
+        "NVIDIA's plugin does not make this call. Ostler looks each 10 s and gives a call 10 s.",
+    ),
+    (
+        "hung card back",
+        When::NoRatio,
+        "NVIDIA's plugin never noticed that the card hung. Ostler tries the card alone until it \
+         answers, and takes it back when three looks in a row, over 20 s, found it well.",
+    ),
+    (
         "of 10 replicas",
         When::NoRatio,
         "Less is better here too: none is right. NVIDIA's plugin knows a card by one of its \
