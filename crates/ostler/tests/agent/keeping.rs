@@ -157,6 +157,7 @@ async fn a_file_that_cannot_be_read_at_first_counts_when_it_can() {
     .await;
     running.complete(LONG).await;
     problem(&running, Some("symbolic link")).await;
+    running.rig.listening().await;
     running.rig.node.xid(&card(4), 79).unwrap();
     running.sick(GPU, &[&running.rig.uuid(4)]).await;
     assert!(file.is_symlink(), "it is not replaced unread");

@@ -137,6 +137,7 @@ async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
     for stderr in [Stdio::from(full.unwrap()), Stdio::piped()] {
         let mut agent = talkative(&rig, stderr);
         kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
+        rig.listening().await;
         rig.node.xid(&card(5), 79).unwrap();
         kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
         assert!(agent.try_wait().unwrap().is_none(), "it runs");

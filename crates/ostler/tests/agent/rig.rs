@@ -116,15 +116,15 @@ impl Rig {
         self.node.xid(&card(0), 43).unwrap();
     }
 
-    /// Waits until a probe listens to the events of all cards.
+    /// Waits until a probe listens to the events of all cards: one that runs now, not one before it.
     pub(crate) async fn listening(&self) {
-        eventually("a probe waits for events", || {
+        let waits = || {
             let calls = self.node.calls().unwrap();
-            calls
-                .iter()
-                .any(|call| call.starts_with("nvmlEventSetWait"))
-        })
-        .await;
+            let waits = calls.iter().filter(|c| c.starts_with("nvmlEventSetWait"));
+            waits.count()
+        };
+        let before = waits();
+        eventually("a probe waits for events", || waits() > before).await;
     }
 }
 
