@@ -96,6 +96,9 @@ pub(crate) struct SavedEvent {
     pub(crate) ago: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asked: bool,
+    /// The device's counters were not read since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) uncounted: bool,
 }
 
 /// Trouble that a check found.

@@ -86,6 +86,7 @@ impl Inventory {
             Update::Sample(sample) => self.sample(&sample, now),
             Update::Checkup(checkup) => self.check(&checkup, now),
             Update::Event(event) => self.event(&event, now),
+            Update::Count(count) => self.count(&count.device, &count.since_reset),
         }
     }
 
@@ -289,7 +290,7 @@ impl Inventory {
 
     /// A sample tells that the device was looked at and is as the newest picture shows it.
     fn sample(&mut self, sample: &Sample, now: Now) {
-        self.count(&sample.device, &sample.since_reset, now);
+        self.count(&sample.device, &sample.since_reset);
         let Some(known) = self.known.get_mut(&sample.device) else {
             return;
         };
@@ -309,9 +310,9 @@ impl Inventory {
     }
 
     /// Takes in what a card counted since its last reset, which is its partitions' last one, too.
-    fn count(&mut self, card: &DeviceId, counts: &SinceReset, now: Now) {
+    fn count(&mut self, card: &DeviceId, counts: &SinceReset) {
         for known in self.known.values_mut().filter(|k| k.device.card() == card) {
-            let anew = known.record.count(counts, &self.policy, now);
+            let anew = known.record.count(counts, &self.policy);
             if anew && known.device.id == *card {
                 tracing::info!(device = %card, "its counters began anew: it was reset since the last look");
             }

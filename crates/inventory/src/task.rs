@@ -159,7 +159,7 @@ impl Published {
             Update::Sample(sample) => self.samples.send_modify(|samples| {
                 samples.insert(&sample.device, sample.telemetry.clone());
             }),
-            Update::Checkup(_) | Update::Event(_) => {}
+            Update::Checkup(_) | Update::Event(_) | Update::Count(_) => {}
         }
         inventory.take(update, now);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,14 @@ pub struct SinceReset {
     /// Memory errors, repaired or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_errors: Option<u64>,
+    /// Time at which the probe opened the driver. A driver may set a card up anew that nobody had open,
+    /// and the card then counts from zero without a reset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub opened: Option<Timestamp>,
+    /// True if the driver keeps the card set up while nobody has it open (persistence mode).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub persistent: bool,
 }
 
 /// Memory error counters since the driver was loaded.
@@ -95,9 +104,25 @@ struct Numbered {
 // === impl SinceReset ===
 
 impl SinceReset {
-    /// Tells whether no counter was read.
+    /// True if no counter was read.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.counters().iter().all(Option::is_none)
+    }
+
+    /// The counters, the one that tells most of a reset first.
+    ///
+    /// - Energy always grows, and only a reset or a new loading of the driver sets it back.
+    /// - PCIe replays are set back by the same, but often stand at 0, so that nothing shows.
+    /// - An operator can clear the counts of memory errors without a reset
+    ///   (`nvidia-smi --reset-ecc-errors=0`).
+    pub fn counters(&self) -> [Option<u64>; 3] {
+        [self.energy_millijoules, self.pcie_replays, self.ecc_errors]
+    }
+
+    /// True if a counter that is lower now than in `earlier` was set back by a reset: the card was set up
+    /// without interruption, because the probe had it open or the driver keeps it so.
+    pub fn continues(&self, earlier: &Self) -> bool {
+        self.opened == earlier.opened || (self.persistent && earlier.persistent)
     }
 }
 

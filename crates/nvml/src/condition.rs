@@ -185,6 +185,17 @@ impl Device<'_> {
         self.get(&symbol::PCIE_REPLAYS, 0).map(u64::from)
     }
 
+    /// True if persistence mode is on: the driver keeps the card set up while nobody has it open.
+    /// Otherwise it sets the card up anew at the next use, and its volatile counters begin at zero.
+    ///
+    /// # Errors
+    /// What the driver answers; drivers for Windows do not support it.
+    pub fn is_persistent(&self) -> Result<bool, Error> {
+        let enabled = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
+        self.get(&symbol::PERSISTENCE, 0)
+            .map(|mode| mode == enabled)
+    }
+
     /// Energy drawn since the driver was loaded, in millijoules.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::{
     mem::ManuallyDrop,
     ptr,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use model::PciAddress;
@@ -32,6 +32,7 @@ pub struct Library {
 #[derive(Debug)]
 pub struct Session {
     library: Library,
+    opened: SystemTime,
 }
 
 // === impl Library ===
@@ -68,7 +69,10 @@ impl Library {
             unsafe { init() }
         });
         match started {
-            Ok(()) => Ok(Session { library: self }),
+            Ok(()) => Ok(Session {
+                library: self,
+                opened: SystemTime::now(),
+            }),
             Err(error) => {
                 let words = error.code().map_or(String::new(), |code| self.words(code));
                 Err((error, words))
@@ -147,6 +151,11 @@ impl fmt::Debug for Library {
 // === impl Session ===
 
 impl Session {
+    /// Time at which NVML was initialised.
+    pub fn opened(&self) -> SystemTime {
+        self.opened
+    }
+
     /// The driver's version, e.g. `580.95.05`.
     ///
     /// # Errors

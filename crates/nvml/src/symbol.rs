@@ -102,6 +102,7 @@ symbols! {
     CLOCK_REASONS: Get<c_ulonglong> =
         c"nvmlDeviceGetCurrentClocksEventReasons", c"nvmlDeviceGetCurrentClocksThrottleReasons";
     PCIE_REPLAYS: Get<c_uint> = c"nvmlDeviceGetPcieReplayCounter";
+    PERSISTENCE: Get<c_uint> = c"nvmlDeviceGetPersistenceMode";
     ENERGY: Get<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
     ECC_AT: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
         c"nvmlDeviceGetMemoryErrorCounter";

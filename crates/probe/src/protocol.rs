@@ -34,6 +34,8 @@ pub enum Message {
     Checkup(Checkup),
     /// Something happened to a device.
     Event(Event),
+    /// Counters of a card right after an event.
+    Count(Count),
     /// Sign of life, every two seconds, with the driver calls that are under way.
     Beat(Beat),
 }
@@ -127,6 +129,16 @@ pub struct Event {
     pub event: EventKind,
 }
 
+/// Counters of a card, read right after an event of it was told. They show whether a reset that is seen
+/// later is newer than the event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Count {
+    /// The card.
+    pub device: DeviceId,
+    /// Its counters since its last reset.
+    pub since_reset: SinceReset,
+}
+
 /// What can happen to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -215,7 +227,7 @@ impl Message {
         match r#type.as_str() {
             // A newer probe may know more tiers.
             "checkup" if tier.as_str().is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
-            "hello" | "report" | "sample" | "checkup" | "event" | "beat" => {
+            "hello" | "report" | "sample" | "checkup" | "event" | "count" | "beat" => {
                 serde_json::from_str(line).map(Some).map_err(malformed)
             }
             _ => Ok(None),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::Timestamp;
 use model::{Backend, Device, StuckCall};
 
-use crate::protocol::{CardRef, Checkup, Event, Sample};
+use crate::protocol::{CardRef, Checkup, Count, Event, Sample};
 
 /// One step of what is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub enum Update {
     Checkup(Box<Checkup>),
     /// Something happened to a device.
     Event(Event),
+    /// Counters of a card right after an event.
+    Count(Box<Count>),
 }
 
 /// The whole picture of a backend, over all its probe processes.

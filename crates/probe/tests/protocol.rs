@@ -68,7 +68,9 @@ fn every_message_on_the_page_is_valid_and_readable() {
         assert!(validator.is_valid(&again), "{again}");
         seen.insert(value["type"].as_str().unwrap().to_owned());
     }
-    let all = ["beat", "checkup", "event", "hello", "report", "sample"];
+    let all = [
+        "beat", "checkup", "count", "event", "hello", "report", "sample",
+    ];
     assert!(seen.iter().eq(all.iter()), "{seen:?}");
 }
 

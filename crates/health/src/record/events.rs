@@ -22,8 +22,8 @@ pub(super) struct Happened {
     /// Whether the driver asked for an action since, or an operator had the device: a driver that
     /// asks for none then says that it was reset.
     pub(super) asked: bool,
-    /// Whether an agent before this one was told of it, and this one was not.
-    pub(super) restored: bool,
+    /// True if the device's counters were read after the last time: a reset that they show is newer.
+    pub(super) counted: bool,
 }
 
 // === impl Record ===
@@ -38,11 +38,11 @@ impl Record {
                 since: now.wall,
                 last: Moment::new(now),
                 asked,
-                restored: false,
+                counted: false,
             });
             happened.last = Moment::new(now);
             happened.asked = asked;
-            happened.restored = false;
+            happened.counted = false;
             self.unsaved = true;
         }
     }

@@ -29,6 +29,7 @@ impl Record {
             since: happened.since,
             ago: ago(happened.last),
             asked: happened.asked,
+            uncounted: !happened.counted,
         });
         let standing = self.standing.iter();
         let standing = standing.filter(|(check, _)| **check != Check::MonitorDown);
@@ -117,7 +118,7 @@ impl Record {
         if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
             old.reset(policy);
         }
-        old.count(&self.since_reset, policy, now);
+        old.count(&self.since_reset, policy);
         let open = |check: &Check| check.tier() != Tier::Present && !self.passed.contains(check);
         old.standing.retain(|check, _| open(check));
         old.events.append(&mut self.events);
@@ -186,7 +187,7 @@ fn restore_event(saved: &SavedEvent, now: Now) -> (Event, Happened) {
         since: saved.since,
         last: earlier(saved.ago, now),
         asked: saved.asked,
-        restored: true,
+        counted: !saved.uncounted,
     };
     (
         saved.xid.map_or(Event::EccUncorrected, Event::Xid),

@@ -152,7 +152,7 @@ impl<S: Subject> Play<S> {
             }),
             Step::Clean(device) => self.one(device, What::Clean, |s, _| s.record().clean()),
             Step::Count(counts) => self.each(None, What::Count(counts), |subject, policy, _| {
-                subject.count(counts, policy, now);
+                subject.count(counts, policy);
             }),
         }
     }

@@ -31,8 +31,8 @@ pub(crate) struct Entry {
     pub(crate) wall: u64,
     pub(crate) run: u64,
     pub(crate) what: What,
-    /// Whether it is a count that tells of a reset.
-    fell: bool,
+    /// True if it is a count that tells of a reset, false if it is one that tells of none.
+    fell: Option<bool>,
     /// What it says of each trouble.
     marks: [Option<Mark>; Trouble::ALL.len()],
     /// Which trouble stands after it, and when that began by the time that agents ran.
@@ -91,7 +91,10 @@ impl Oracle {
         let entry = Entry {
             wall,
             run,
-            fell: matches!(&what, What::Count(counts) if events::fell(&self.log, counts)),
+            fell: match &what {
+                What::Count(counts) => events::fell(&self.log, counts),
+                _ => None,
+            },
             what,
             marks: Default::default(),
             stands: Default::default(),

@@ -47,8 +47,8 @@ trait Planted: Default {
         Subject::read(self.inner(), read, policy, now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
-        Subject::count(self.inner(), counts, policy, now);
+    fn count(&mut self, counts: Counts, policy: &Policy) {
+        Subject::count(self.inner(), counts, policy);
     }
 
     fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
@@ -69,8 +69,8 @@ impl<P: Planted> Subject for P {
         Planted::read(self, read, &Self::policy(policy), now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
-        Planted::count(self, counts, &Self::policy(policy), now);
+    fn count(&mut self, counts: Counts, policy: &Policy) {
+        Planted::count(self, counts, &Self::policy(policy));
     }
 
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {
@@ -195,7 +195,7 @@ planted! {
 planted! {
     /// A reset between two looks is not seen.
     ResetUnseen {
-        fn count(&mut self, _: Counts, _: &Policy, _: Now) {}
+        fn count(&mut self, _: Counts, _: &Policy) {}
     }
 }
 
@@ -211,9 +211,9 @@ planted! {
 planted! {
     /// Memory errors that were cleared count as a reset.
     ClearedIsReset {
-        fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+        fn count(&mut self, counts: Counts, policy: &Policy) {
             let counts = Counts { energy: None, replays: None, ..counts };
-            Subject::count(&mut self.0, counts, policy, now);
+            Subject::count(&mut self.0, counts, policy);
         }
     }
 }

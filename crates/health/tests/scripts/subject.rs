@@ -16,7 +16,7 @@ pub(crate) trait Subject: Default {
     fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
     fn happen(&mut self, event: Event, policy: &Policy, now: Now);
     fn read(&mut self, read: &Read, policy: &Policy, now: Now);
-    fn count(&mut self, counts: Counts, policy: &Policy, now: Now);
+    fn count(&mut self, counts: Counts, policy: &Policy);
     /// The agent stops at one moment and starts at another.
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now);
     fn verdict(&self, policy: &Policy, now: Now) -> Verdict;
@@ -56,13 +56,14 @@ impl Subject for Record {
         Self::read(self, &reading(read), policy, now);
     }
 
-    fn count(&mut self, counts: Counts, policy: &Policy, now: Now) {
+    fn count(&mut self, counts: Counts, policy: &Policy) {
         let counts = SinceReset {
             energy_millijoules: counts.energy.map(|joules| joules * 1000),
             pcie_replays: counts.replays,
             ecc_errors: counts.ecc,
+            ..SinceReset::default()
         };
-        Self::count(self, &counts, policy, now);
+        Self::count(self, &counts, policy);
     }
 
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now) {

@@ -123,6 +123,7 @@ async fn an_xid_on_a_card_with_ten_replicas_marks_all_ten() {
     rig.node.xid(&card(0), 79).unwrap();
     kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
     assert_eq!(unhealthy(&kubelet.devices(GPU)).len(), 10);
+    rig.counted(0).await;
     let node = rig.node.clone();
     let reset = move || node.reset(&card(0), Duration::from_secs(2));
     tokio::task::spawn_blocking(reset).await.unwrap().unwrap();

@@ -11,16 +11,14 @@ use crate::{
 
 const FILE: &str = "kubelet/ostler-state.json";
 
-/// A node with an agent that holds an XID against card 2. That is kept, and so is what the card had
-/// counted: without it, the next agent cannot know of a reset.
+/// A node with an agent that holds an XID against card 2. That is kept, with the counters of the card.
 async fn broken() -> Running {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
     rig.listening().await;
     rig.node.xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
-    kept(rig, &rig.uuid(2)).await;
-    kept(rig, "energy_millijoules").await;
+    rig.counted(2).await;
     running
 }
 

@@ -116,6 +116,22 @@ impl Rig {
         self.node.xid(&card(0), 43).unwrap();
     }
 
+    /// Waits until the agent has read a card's counters after an event of it, and has kept them: a reset
+    /// that comes later is known by them.
+    pub(crate) async fn counted(&self, index: usize) {
+        let (file, id) = (self.path("kubelet/ostler-state.json"), self.uuid(index));
+        let is_counted = || {
+            let text = fs_err::read_to_string(&file).unwrap_or_default();
+            let state = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+            let card = &state["health"]["devices"][&id];
+            let mut events = card["events"].as_array().into_iter().flatten();
+            card["since_reset"].is_object()
+                && card["events"].is_array()
+                && events.all(|event| event.get("uncounted").is_none())
+        };
+        eventually("the counters are kept", is_counted).await;
+    }
+
     /// Waits until a probe listens to the events of all cards: one that runs now, not one before it.
     pub(crate) async fn listening(&self) {
         let waits = || {

@@ -51,7 +51,7 @@ impl Listener {
             let passed = match heard {
                 Ok(events) => {
                     rest = FIRST_REST;
-                    self.pass(events)
+                    self.pass(&events)
                 }
                 Err(error) => {
                     let passed = self.fail(&chain(&error), rest);
@@ -66,14 +66,30 @@ impl Listener {
     }
 
     /// Passes events on. The survey looks at what they did, and at what is not heard any more.
-    fn pass(&self, events: Vec<Event>) -> Result<(), Gone> {
+    fn pass(&mut self, events: &[Event]) -> Result<(), Gone> {
         let changed = self.warnings.replace(self.events.warnings());
-        let look = changed || !events.is_empty();
         for event in events {
-            let sent = self.lines.blocking_send(Message::Event(event));
-            sent.map_err(|_| Gone)?;
+            self.send(Message::Event(event.clone()))?;
         }
-        if look { self.order_look() } else { Ok(()) }
+        if changed || !events.is_empty() {
+            self.order_look()?;
+        }
+        if events.is_empty() {
+            return Ok(());
+        }
+        let Self {
+            calls,
+            events: source,
+            ..
+        } = self;
+        let counts = calls.during(model::Work::Events, || source.counts(events));
+        counts
+            .into_iter()
+            .try_for_each(|count| self.send(Message::Count(count)))
+    }
+
+    fn send(&self, line: Message) -> Result<(), Gone> {
+        self.lines.blocking_send(line).map_err(|_| Gone)
     }
 
     /// Says that nothing is heard, and rests.

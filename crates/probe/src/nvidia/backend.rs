@@ -78,10 +78,10 @@ impl Backend for Nvidia {
         let samples = cards
             .flat_map(|card| card.samples(session, files))
             .collect();
-        match self.merged {
-            Some(_) => platform::sum(samples),
-            None => samples,
+        if self.merged.is_some() && self.seen.len() > 1 {
+            return platform::sum(samples);
         }
+        samples
     }
 
     fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {

@@ -67,21 +67,18 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
     })
 }
 
-/// The samples of cards that are one device, as one for each device: what is used is added up, of
-/// temperature and load the highest counts.
+/// Makes one sample of those of several cards that are one device: what is used is added up, of
+/// temperature and load the highest counts. It has no counters since the last reset, because a sum falls
+/// when one card was reset, and also when one card was not read.
 pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
     let mut sums: BTreeMap<DeviceId, Sample> = BTreeMap::new();
-    for sample in samples {
+    for mut sample in samples {
+        sample.since_reset = SinceReset::default();
         match sums.entry(sample.device.clone()) {
             Entry::Vacant(place) => {
                 place.insert(sample);
             }
-            Entry::Occupied(mut sum) => {
-                let sum = sum.get_mut();
-                add(&mut sum.telemetry, sample.telemetry);
-                // A sum falls when one card was reset, and when one card was not read.
-                sum.since_reset = SinceReset::default();
-            }
+            Entry::Occupied(mut sum) => add(&mut sum.get_mut().telemetry, sample.telemetry),
         }
     }
     sums.into_values().collect()

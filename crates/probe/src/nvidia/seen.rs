@@ -71,7 +71,7 @@ impl Seen {
         };
         let whole = Sample {
             device: self.id.clone(),
-            since_reset: sensors::since_reset(card, telemetry.ecc),
+            since_reset: sensors::since_reset(session, card, telemetry.ecc),
             telemetry,
         };
         let parts = self.parts.iter().filter_map(|(place, id)| {

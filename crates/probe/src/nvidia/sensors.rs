@@ -1,6 +1,8 @@
 //! Telemetry of a card or MIG device. What a device does not tell is left out.
 
+use jiff::Timestamp;
 use model::{Ecc, Process, SinceReset, Telemetry};
+use nvml::Session;
 
 use super::files::Files;
 
@@ -15,22 +17,29 @@ pub(super) fn read(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Te
     telemetry.temperature_celsius = ask(&mut gone, || device.temperature());
     telemetry.power_milliwatts = ask(&mut gone, || device.power());
     telemetry.utilization_percent = ask(&mut gone, || device.utilization());
-    telemetry.ecc = ask(&mut gone, || {
-        Ok(Ecc {
-            corrected: device.ecc_corrected()?,
-            uncorrected: device.ecc_uncorrected()?,
-        })
-    });
+    telemetry.ecc = ask(&mut gone, || ecc(device));
     if let Some(files) = files {
         telemetry.processes = ask(&mut gone, || processes(device, files));
     }
     (!gone).then_some(telemetry)
 }
 
-/// Reads what a card counts since its last reset: one call more at each look of a card, or two where
-/// the card does not tell its energy. They are made for cards that are well, too: the probe does not
-/// know what is held against a card, and a count from before a reset is needed to see the reset.
-pub(super) fn since_reset(card: nvml::Device<'_>, ecc: Option<Ecc>) -> SinceReset {
+/// Reads the memory errors of a device since its driver was loaded.
+pub(super) fn ecc(device: nvml::Device<'_>) -> Result<Ecc, nvml::Error> {
+    Ok(Ecc {
+        corrected: device.ecc_corrected()?,
+        uncorrected: device.ecc_uncorrected()?,
+    })
+}
+
+/// Reads the counters of a card since its last reset: two calls more at each look of a card, or three
+/// where the card does not tell its energy. They are made for cards that are well, too: the probe does
+/// not know what is held against a card, and a count from before a reset is needed to see the reset.
+pub(super) fn since_reset(
+    session: &Session,
+    card: nvml::Device<'_>,
+    ecc: Option<Ecc>,
+) -> SinceReset {
     let energy_millijoules = card.energy().ok();
     let pcie_replays = match energy_millijoules {
         Some(_) => None,
@@ -40,6 +49,8 @@ pub(super) fn since_reset(card: nvml::Device<'_>, ecc: Option<Ecc>) -> SinceRese
         energy_millijoules,
         pcie_replays,
         ecc_errors: ecc.map(|ecc| ecc.corrected.saturating_add(ecc.uncorrected)),
+        opened: Timestamp::try_from(session.opened()).ok(),
+        persistent: card.is_persistent().unwrap_or(false),
     }
 }
 

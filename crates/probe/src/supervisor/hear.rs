@@ -60,6 +60,7 @@ impl Supervisor {
                     self.send(Update::Checkup(Box::new(checkup))).await;
                 }
                 Message::Event(event) => self.send(Update::Event(event)).await,
+                Message::Count(count) => self.send(Update::Count(Box::new(count))).await,
             },
             Heard::Nonsense(error) => {
                 running.nonsense += 1;

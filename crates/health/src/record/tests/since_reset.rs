@@ -7,8 +7,7 @@ use super::*;
 
 impl Bench {
     fn count(&mut self, counts: SinceReset) -> bool {
-        let now = self.now();
-        self.record.count(&counts, &self.policy, now)
+        self.record.count(&counts, &self.policy)
     }
 }
 
@@ -24,6 +23,7 @@ fn counts(energy: Option<u64>, replays: Option<u64>, ecc: Option<u64>) -> SinceR
         energy_millijoules: energy,
         pcie_replays: replays,
         ecc_errors: ecc,
+        ..SinceReset::default()
     }
 }
 
@@ -33,6 +33,7 @@ fn a_reset_between_two_looks_ends_an_xid() {
     bench.well();
     assert!(!bench.count(energy(90_000)));
     assert!(bench.wait(5).xid(79));
+    bench.count(energy(90_400));
     // The first look after the event finds the card well, and its counter anew.
     assert!(bench.wait(4).count(energy(200)));
     bench.well();
@@ -51,17 +52,50 @@ fn an_xid_stands_while_the_counter_grows() {
     }
 }
 
-#[test]
-fn an_xid_that_is_newer_than_the_reset_stands() {
+/// However soon after the reset it came, and whatever the card has drawn since.
+#[rstest]
+#[case::at_once(0, 1)]
+#[case::later(40, 2400)]
+fn an_xid_that_was_told_since_the_last_count_stands(#[case] later: u64, #[case] joules: u64) {
     let mut bench = Bench::new();
     bench.well();
     bench.count(energy(90_000));
-    // The card was reset, ran for half a minute at 80 W, and failed again a second ago.
-    bench.wait(40).xid(48);
-    assert!(bench.wait(1).count(energy(2400)));
+    // The card was reset and failed again before anybody read its counter.
+    bench.wait(later).xid(48);
+    assert!(bench.count(energy(joules)));
+    assert_eq!(bench.well().state(), State::Unhealthy);
+    assert!(!bench.wait(30).count(energy(joules + 100)));
     assert_eq!(bench.well().state(), State::Unhealthy);
     // The next reset ends that, too.
-    assert!(bench.wait(30).count(energy(100)));
+    assert!(bench.wait(30).count(energy(joules)));
+    assert_eq!(bench.state(), State::Healthy);
+}
+
+/// A card that nobody had open is set up anew, and counts from zero, when a probe opens it.
+#[rstest]
+#[case::set_up_anew(false, false, State::Unhealthy)]
+#[case::set_up_anew_since_persistence_went(true, false, State::Unhealthy)]
+#[case::kept_set_up(true, true, State::Healthy)]
+fn a_card_that_was_opened_anew_was_reset_only_if_it_was_kept_set_up(
+    #[case] before: bool,
+    #[case] after: bool,
+    #[case] state: State,
+) {
+    let opened = |second, persistent, joules| SinceReset {
+        opened: Some(at(second).wall),
+        persistent,
+        ..energy(joules)
+    };
+    let mut bench = Bench::new();
+    bench.well();
+    bench.xid(79);
+    bench.count(opened(0, before, 90_000));
+    bench.restart(SAME);
+    bench.well();
+    assert_eq!(bench.count(opened(9, after, 5)), state == State::Healthy);
+    assert_eq!(bench.state(), state);
+    // A reset while the new probe has the card open is seen.
+    assert!(bench.count(opened(9, after, 4)));
     assert_eq!(bench.state(), State::Healthy);
 }
 
@@ -71,6 +105,7 @@ fn a_permanent_xid_outlives_a_reset_between_two_looks() {
     bench.well();
     bench.count(energy(90_000));
     assert!(bench.xid(54));
+    bench.count(energy(90_001));
     assert!(bench.wait(10).count(energy(1)));
     assert_eq!(bench.state(), State::Unhealthy);
 }
@@ -102,8 +137,8 @@ fn a_counter_that_fell_tells_of_a_reset(
 ) {
     let mut bench = Bench::new();
     bench.well();
-    bench.count(before);
     bench.xid(79);
+    bench.count(before);
     assert_eq!(bench.wait(10).count(after), reset);
     assert_eq!(bench.state() == State::Healthy, reset);
 }
@@ -112,8 +147,8 @@ fn a_counter_that_fell_tells_of_a_reset(
 fn what_was_not_read_once_is_compared_with_what_was_read_before() {
     let mut bench = Bench::new();
     bench.well();
-    bench.count(energy(500));
     bench.xid(79);
+    bench.count(energy(500));
     assert!(!bench.wait(10).count(SinceReset::default()));
     assert!(bench.wait(10).count(energy(499)));
     assert_eq!(bench.state(), State::Healthy);
@@ -126,8 +161,8 @@ fn what_was_not_read_once_is_compared_with_what_was_read_before() {
 fn a_reset_while_no_agent_runs_ends_an_xid(#[case] joules: u64) {
     let mut bench = Bench::new();
     bench.well();
-    bench.count(energy(90_000));
     bench.xid(79);
+    bench.count(energy(90_000));
     bench.restart(SAME);
     assert_eq!(bench.well().state(), State::Unhealthy);
     assert!(bench.count(energy(joules)));
@@ -150,8 +185,8 @@ fn what_is_read_late_of_an_agent_before_has_ended_if_the_card_was_reset_since() 
     for (joules, state) in [(100, State::Healthy), (90_001, State::Unhealthy)] {
         let mut bench = Bench::new();
         bench.well();
-        bench.count(energy(90_000));
         bench.xid(79);
+        bench.count(energy(90_000));
         let saved = bench.record.save(bench.now());
         let mut next = Bench::new();
         next.well();
@@ -174,15 +209,30 @@ fn a_return_that_was_seen_is_not_taken_for_a_second_reset() {
 }
 
 #[test]
+fn an_agent_that_ends_before_the_counters_are_read_takes_no_guess_with_it() {
+    let mut bench = Bench::new();
+    bench.well();
+    bench.count(energy(90_000));
+    bench.xid(79);
+    bench.restart(SAME);
+    assert!(bench.well().count(energy(5)));
+    assert_eq!(bench.state(), State::Unhealthy);
+}
+
+#[test]
 fn what_was_counted_is_to_be_kept_beside_what_a_reset_ends() {
     let mut bench = Bench::new();
     bench.well();
     bench.xid(79);
-    bench.record.take_unsaved();
-    bench.count(energy(5));
-    assert!(bench.record.take_unsaved());
-    bench.count(energy(6));
-    assert!(!bench.record.take_unsaved(), "not at every look");
+    let mut kept = |counts| {
+        bench.record.take_unsaved();
+        bench.count(counts);
+        bench.record.take_unsaved()
+    };
+    assert!(!kept(SinceReset::default()), "there is nothing to keep");
+    assert!(kept(energy(5)));
+    assert!(!kept(energy(6)), "not at every look");
+    assert!(kept(energy(12)), "a reset shows below twice as much, too");
     let mut well = Bench::new();
     well.well().count(energy(5));
     assert!(well.record.save(well.now()).is_blank());

@@ -78,42 +78,41 @@ fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
             let had = |entry: &Entry| matches!(entry.what, What::Release(_));
             was_asked(before) || before[told..].iter().any(had)
         }
-        What::Count(counts) => {
-            // A card that was just reset draws less than 1 kW.
-            let seconds = entry.run - before[told].run;
-            let restarted = before[told..]
-                .iter()
-                .any(|e| matches!(e.what, What::Restart));
-            let fits = counts.energy.is_none_or(|joules| joules <= 1000 * seconds);
-            entry.fell && (restarted || fits)
+        // Without a count between the two the reset may be older than what was told.
+        What::Count(_) => {
+            let counted = before[told..].iter().any(|entry| entry.fell.is_some());
+            entry.fell == Some(true) && counted
         }
         _ => false,
     }
 }
 
-/// Whether the best counter that the card has told since it was last known to be reset fell.
-pub(super) fn fell(before: &[Entry], now: &Counts) -> bool {
-    let known = (0..before.len())
-        .rev()
-        .take_while(|at| match before[*at].what {
-            What::Reload => false,
-            What::Look(View::Well) => !was_away(&before[..*at]),
-            _ => true,
-        });
-    let told: Vec<Counts> = known
-        .filter_map(|at| match before[at].what {
-            What::Count(counts) => Some(counts),
-            _ => None,
-        })
-        .collect();
+/// Whether the best counter that the card has told since it was last known to be reset fell; nothing
+/// where that one was not read.
+pub(super) fn fell(before: &[Entry], now: &Counts) -> Option<bool> {
+    let mut told: Vec<Counts> = Vec::new();
+    for (at, entry) in before.iter().enumerate().rev() {
+        match entry.what {
+            What::Reload => break,
+            What::Look(View::Well) if was_away(&before[..at]) => break,
+            What::Count(counts) => told.push(counts),
+            _ => {}
+        }
+        if entry.fell == Some(true) {
+            break;
+        }
+    }
     let last = |counter: fn(&Counts) -> Option<u64>| told.iter().find_map(counter);
     let (before, now) = match (last(|c| c.energy), last(|c| c.replays), last(|c| c.ecc)) {
         (Some(energy), ..) => (energy, now.energy),
         (None, Some(replays), _) => (replays, now.replays),
         (None, None, Some(ecc)) => (ecc, now.ecc),
-        (None, None, None) => return false,
+        (None, None, None) => {
+            let first = now.energy.or(now.replays).or(now.ecc);
+            return first.map(|_| false);
+        }
     };
-    now.is_some_and(|now| now < before)
+    now.map(|now| now < before)
 }
 
 /// Whether the device was away when it was last looked at.

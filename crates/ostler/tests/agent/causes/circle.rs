@@ -110,7 +110,11 @@ async fn a_card_with_an_xid() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
     let xid = async |node: &Node, card| node.xid(&card, 79).unwrap();
-    circle(&running, CauseKind::Event, xid, reset).await;
+    let counted_then_reset = async |node: &Node, card| {
+        running.rig.counted(VICTIM).await;
+        reset(node, card).await;
+    };
+    circle(&running, CauseKind::Event, xid, counted_then_reset).await;
 }
 
 #[tokio::test]
@@ -118,7 +122,11 @@ async fn a_card_with_a_memory_error_of_which_an_event_tells() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
     let error = async |node: &Node, card| node.ecc(&card, EccKind::Uncorrected).unwrap();
-    circle(&running, CauseKind::Ecc, error, reset).await;
+    let counted_then_reset = async |node: &Node, card| {
+        running.rig.counted(VICTIM).await;
+        reset(node, card).await;
+    };
+    circle(&running, CauseKind::Ecc, error, counted_then_reset).await;
 }
 
 /// Resets a card, which no look need see to be away.
