@@ -53,7 +53,7 @@ async fn registers_each_resource_on_a_root_only_socket_of_its_own() {
 }
 
 #[tokio::test]
-async fn ends_quickly_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
+async fn ends_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());
     let node = Node::start(Settings::new(dir.path()), 2);
@@ -74,7 +74,7 @@ async fn ends_quickly_and_leaves_no_socket_though_streams_and_silent_peers_are_o
 }
 
 #[tokio::test]
-async fn ends_quickly_while_the_kubelet_says_nothing() {
+async fn ends_while_the_kubelet_says_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let _deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
     let mut settings = Settings::new(dir.path());

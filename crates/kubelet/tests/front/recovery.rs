@@ -15,6 +15,9 @@ use crate::{
     registrar::{Registrar, next},
 };
 
+/// Longer than any test: what comes back in time has not waited for it.
+const NEVER: Duration = Duration::from_secs(60 * 60);
+
 /// A kubelet and a front end that found each other.
 struct Setting {
     kubelet: Kubelet,
@@ -30,11 +33,19 @@ fn sim(dir: &Path, era: Era) -> Sim {
     }
 }
 
+/// Settings with which nothing but the event itself, or with [`Events::Poll`] a look at the folder, tells
+/// that a registration was lost.
 fn settings(dir: &Path, events: Events) -> Settings {
+    let usual = Settings::new(dir.join("plugins"));
     Settings {
         pod_resources: Some(dir.join("pod-resources.sock")),
         events,
-        ..Settings::new(dir.join("plugins"))
+        check: NEVER,
+        poll: match events {
+            Events::Inotify => NEVER,
+            Events::Poll => usual.poll,
+        },
+        ..usual
     }
 }
 
@@ -202,7 +213,10 @@ async fn the_agent_may_start_before_the_kubelet(
     #[values(Events::Inotify, Events::Poll)] events: Events,
 ) {
     let dir = tempfile::tempdir().unwrap();
-    let node = Node::start(settings(dir.path(), events), 8);
+    let mut settings = settings(dir.path(), events);
+    // A folder that is not there cannot be watched: it is looked for.
+    settings.poll = Settings::new(dir.path()).poll;
+    let node = Node::start(settings, 8);
     node.shows("waiting", |row| row.message.contains("no folder"))
         .await;
     let kubelet = Kubelet::start(sim(dir.path(), Era::V1_36)).await.unwrap();
@@ -214,10 +228,7 @@ async fn a_kubelet_that_appears_is_registered_with_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let plugins = dir.path().join("plugins");
     fs_err::create_dir(&plugins).unwrap();
-    // With a look every hour, only an event can tell.
-    let mut settings = settings(dir.path(), Events::Inotify);
-    settings.poll = Duration::from_secs(60 * 60);
-    let node = Node::start(settings, 8);
+    let node = Node::start(settings(dir.path(), Events::Inotify), 8);
     node.shows("waiting", |row| row.message.contains("no kubelet.sock"))
         .await;
     let begun = Instant::now();
