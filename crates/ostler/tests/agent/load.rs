@@ -17,8 +17,8 @@ const USUAL: u32 = 3;
 const LONG: u32 = 30;
 /// How many calls of Allocate each of two resources gets in a second.
 const RATE: u32 = 330;
-/// The time between two configs.
-const PAUSE: Duration = Duration::from_millis(150);
+/// The time between two configs, which is longer than the agent waits for a file to settle.
+const PAUSE: Duration = Duration::from_millis(250);
 
 const SLICE: &str = "nvidia.com/slice";
 const WHOLE: &str = "nvidia.com/whole";

@@ -183,6 +183,8 @@ impl Agent {
         kill_process_group(raw(self.pid()), name).unwrap();
         let status = self.ended().await;
         assert!(status.success(), "the agent ended with {status}");
+        let log = self.log();
+        assert!(!log.contains("did not end in time"), "{log}");
     }
 }
 
