@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use model::CauseKind;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Period, Thresholds, Xids, period::PeriodOrOff};
+use crate::{Period, Thresholds, Xids, period::PeriodOrOff, source::Word};
 
 /// How verdicts are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct TierWeights {
 }
 
 /// What a finding does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
     /// It takes the device out.
@@ -90,7 +90,7 @@ pub enum Weight {
 }
 
 /// What becomes of the devices of a probe that does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MonitorLoss {
     /// They stay Unknown.
@@ -100,7 +100,7 @@ pub enum MonitorLoss {
 }
 
 /// What the kubelet is told of a device that cannot be judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownAs {
     /// Healthy.
@@ -222,21 +222,12 @@ impl TierWeights {
 
 // === impl Weight ===
 
-impl Weight {
-    pub(crate) const WORDS: [(&'static str, Self); 3] =
-        [("out", Self::Out), ("warn", Self::Warn), ("off", Self::Off)];
-}
+impl Word for Weight {}
 
 // === impl MonitorLoss ===
 
-impl MonitorLoss {
-    pub(crate) const WORDS: [(&'static str, Self); 2] =
-        [("keep", Self::Keep), ("drain", Self::Drain)];
-}
+impl Word for MonitorLoss {}
 
 // === impl UnknownAs ===
 
-impl UnknownAs {
-    pub(crate) const WORDS: [(&'static str, Self); 2] =
-        [("healthy", Self::Healthy), ("unhealthy", Self::Unhealthy)];
-}
+impl Word for UnknownAs {}

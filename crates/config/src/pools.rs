@@ -10,7 +10,7 @@ use std::fmt;
 
 use model::ResourceName;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::{
     handover::{Handover, IdStrategy, ListStrategy},
@@ -18,7 +18,7 @@ pub use self::{
     selector::{KindName, Selector},
     sharing::{Distinct, Method, Sharing},
 };
-use crate::{Needs, PreStart, PreStartMode, UnknownAs};
+use crate::{Needs, PreStart, PreStartMode, UnknownAs, source::Word};
 
 /// Every pool of the node, and what is kept out of all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Pool {
 }
 
 /// What becomes of cards in MIG mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mig {
     /// MIG is not looked at: every card is offered whole.
@@ -145,13 +145,7 @@ impl Pool {
 
 // === impl Mig ===
 
-impl Mig {
-    pub(crate) const WORDS: [(&'static str, Self); 3] = [
-        ("none", Self::None),
-        ("single", Self::Single),
-        ("mixed", Self::Mixed),
-    ];
-}
+impl Word for Mig {}
 
 // === impl Template ===
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::source::Word;
 
 /// What is done with a device before a container starts on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct PreStart {
 }
 
 /// What can be done with a device before a container starts on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PreStartMode {
     /// Nothing.
@@ -52,15 +54,9 @@ impl Default for PreStart {
 
 // === impl PreStartMode ===
 
-impl PreStartMode {
-    pub(crate) const WORDS: [(&'static str, Self); 5] = [
-        ("off", Self::Off),
-        ("check", Self::Check),
-        ("wait", Self::Wait),
-        ("reset", Self::Reset),
-        ("exec", Self::Exec),
-    ];
+impl Word for PreStartMode {}
 
+impl PreStartMode {
     /// Whether a command is run.
     pub fn runs(self) -> bool {
         matches!(self, Self::Reset | Self::Exec)

@@ -3,9 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{File, Health, Origins, Pools, Problem};
+use crate::{File, Health, Origins, Pools, Problem, source::Word};
 
 mod layers;
 
@@ -103,7 +103,7 @@ pub struct Probe {
 }
 
 /// How cards are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Discovery {
     /// As the machine is.
@@ -132,7 +132,7 @@ pub struct Cdi {
 }
 
 /// Whether kubelet and container runtime take CDI names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeSupport {
     /// By the runtime's own config file, where it can be read, and the kubelet's calls.
@@ -207,23 +207,11 @@ impl Default for Config {
 
 // === impl Discovery ===
 
-impl Discovery {
-    pub(crate) const WORDS: [(&'static str, Self); 3] = [
-        ("auto", Self::Auto),
-        ("nvml", Self::Nvml),
-        ("tegra", Self::Tegra),
-    ];
-}
+impl Word for Discovery {}
 
 // === impl RuntimeSupport ===
 
-impl RuntimeSupport {
-    pub(crate) const WORDS: [(&'static str, Self); 3] = [
-        ("auto", Self::Auto),
-        ("supported", Self::Supported),
-        ("unsupported", Self::Unsupported),
-    ];
-}
+impl Word for RuntimeSupport {}
 
 #[cfg(test)]
 mod tests;

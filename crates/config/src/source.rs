@@ -5,6 +5,7 @@ mod reader;
 mod suggest;
 pub(crate) mod take;
 mod tree;
+mod word;
 
 use std::{
     fmt, io,
@@ -18,6 +19,7 @@ pub(crate) use self::{
     reader::{Dialect, Fields, Item, Notes},
     suggest::{among, nearest, unlike},
     tree::{Entry, Node, Place, Value},
+    word::{Word, word, words},
 };
 use crate::{Error, Origin, problem::Snippet};
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::source::Word;
 
 /// What XIDs mean. `heed` beats `ignore`, which beats `actions`, which beat `base`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct Xids {
 }
 
 /// What XIDs mean where nothing else is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidBase {
     /// What our table says, which follows NVIDIA's catalogue.
@@ -31,7 +33,7 @@ pub enum XidBase {
 }
 
 /// What an XID means for its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidAction {
     /// Nothing.
@@ -71,22 +73,11 @@ impl Default for Xids {
 
 // === impl XidBase ===
 
-impl XidBase {
-    pub(crate) const WORDS: [(&'static str, Self); 2] =
-        [("catalogue", Self::Catalogue), ("nvidia", Self::Nvidia)];
-}
+impl Word for XidBase {}
 
 // === impl XidAction ===
 
-impl XidAction {
-    pub(crate) const WORDS: [(&'static str, Self); 5] = [
-        ("ignore", Self::Ignore),
-        ("application", Self::Application),
-        ("reset", Self::Reset),
-        ("drain", Self::Drain),
-        ("permanent", Self::Permanent),
-    ];
-}
+impl Word for XidAction {}
 
 // === impl XidSet ===
 

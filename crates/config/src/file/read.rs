@@ -5,7 +5,7 @@ mod pool;
 
 use super::{BackendsFile, CdiFile, File, HandoverFile, KubeletFile, NvidiaBackendFile, ProbeFile};
 use crate::{
-    Discovery, IdStrategy, ListStrategy, Mig, Period, RuntimeSupport,
+    ListStrategy, Period,
     source::{
         Fields, Item, Notes, Said,
         take::{boolean, choice, many, path, section, text, texts},
@@ -33,7 +33,7 @@ pub(super) fn file(notes: &mut Notes) -> File {
         health: section(at, notes, "health", health::health),
         cdi: section(at, notes, "cdi", cdi),
         imex_required: boolean(at, notes, "imexRequired"),
-        mig: choice(at, notes, "mig", &Mig::WORDS),
+        mig: choice(at, notes, "mig"),
         include: pool::selectors(at, notes, "include"),
         exclude: pool::selectors(at, notes, "exclude"),
         handover: section(at, notes, "handover", handover),
@@ -69,7 +69,7 @@ fn backends(at: &mut Fields<'_>, notes: &mut Notes) -> BackendsFile {
             nvml_library: path(at, notes, "nvmlLibrary"),
             dev_path: path(at, notes, "devPath"),
             mps_path: path(at, notes, "mpsPath"),
-            discovery: choice(at, notes, "discovery", &Discovery::WORDS),
+            discovery: choice(at, notes, "discovery"),
         }),
     }
 }
@@ -77,7 +77,7 @@ fn backends(at: &mut Fields<'_>, notes: &mut Notes) -> BackendsFile {
 fn cdi(at: &mut Fields<'_>, notes: &mut Notes) -> CdiFile {
     CdiFile {
         dir: path(at, notes, "dir"),
-        runtime: choice(at, notes, "runtime", &RuntimeSupport::WORDS),
+        runtime: choice(at, notes, "runtime"),
         driver_root: path(at, notes, "driverRoot"),
         hook_path: path(at, notes, "hookPath"),
         feature_flags: texts(at, notes, "featureFlags"),
@@ -88,7 +88,7 @@ fn cdi(at: &mut Fields<'_>, notes: &mut Notes) -> CdiFile {
 fn handover(at: &mut Fields<'_>, notes: &mut Notes) -> HandoverFile {
     HandoverFile {
         lists: lists(at, notes),
-        ids: choice(at, notes, "ids", &IdStrategy::WORDS),
+        ids: choice(at, notes, "ids"),
         device_nodes: boolean(at, notes, "deviceNodes"),
         dev_root: path(at, notes, "devRoot"),
         annotation_prefix: text(at, notes, "annotationPrefix"),
@@ -105,8 +105,7 @@ fn handover(at: &mut Fields<'_>, notes: &mut Notes) -> HandoverFile {
 
 fn lists(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<Vec<ListStrategy>>> {
     let lists = many(at, notes, "lists", |item, notes| {
-        item.choice(notes, &ListStrategy::WORDS)
-            .map(|said| said.value)
+        item.choice(notes).map(|said| said.value)
     })?;
     Some(lists.map(|mut lists| {
         lists.sort();

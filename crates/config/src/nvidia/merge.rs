@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Origin, Problem, Severity,
-    source::{Place, Said, unlike},
+    source::{Place, Said, Word, word},
 };
 
 /// A value, who said it, and whether anybody did.
@@ -106,14 +106,14 @@ impl Merge<'_> {
     }
 
     /// One of a few words; anything else is a problem.
-    pub(super) fn word<T: Copy>(&mut self, pick: &Pick<String>, words: &[(&str, T)]) -> Option<T> {
-        let found = words.iter().find(|(word, _)| *word == pick.value);
-        if found.is_none() {
-            let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            let (message, help) = unlike(&pick.value, &names);
-            self.error(pick, message, help);
+    pub(super) fn word<T: Word>(&mut self, pick: &Pick<String>) -> Option<T> {
+        match word(&pick.value) {
+            Ok(value) => Some(value),
+            Err((message, help)) => {
+                self.error(pick, message, help);
+                None
+            }
         }
-        found.map(|(_, value)| *value)
     }
 
     pub(super) fn error<T>(&mut self, pick: &Pick<T>, message: String, help: impl Into<String>) {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::{
     File, Flags,
     flags::Value,
@@ -11,7 +13,7 @@ use super::{
 };
 use crate::{
     Config, Discovery, Error, Handover, IdStrategy, Mig, Origin, Origins, Overrides, Policy, Pools,
-    Problem, Problems, Resolved, XidBase, XidSet,
+    Problem, Problems, Resolved, XidBase, XidSet, source::Word,
 };
 
 /// Where the MPS daemons' files are in the plugin's container.
@@ -68,6 +70,14 @@ struct Translation<'a> {
     merge: Merge<'a>,
     config: Config,
     origins: Origins,
+}
+
+/// Values of `--shared-devices-allocation-policy`.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SharedPolicy {
+    Distributed,
+    Packed,
 }
 
 // === impl Translation ===
@@ -147,7 +157,7 @@ impl Translation<'_> {
         if let Some(fail) = fail {
             self.config.fail_on_init_error = self.take("failOnInitError", fail);
         }
-        let way = self.merge.word(&discovery, &Discovery::WORDS);
+        let way = self.merge.word(&discovery);
         self.config.probe.discovery = way.unwrap_or(Discovery::Auto);
         self.origins
             .set("backends.nvidia.discovery", discovery.origin);
@@ -205,7 +215,7 @@ impl Translation<'_> {
         let pick = self
             .merge
             .text("mig-strategy", "flags.migStrategy", &file.mig_strategy);
-        let mig = self.merge.word(&pick, &Mig::WORDS).unwrap_or(Mig::None);
+        let mig = self.merge.word(&pick).unwrap_or(Mig::None);
         self.origins.set("mig", pick.origin.clone());
         (pick, mig)
     }
@@ -217,8 +227,10 @@ impl Translation<'_> {
             "flags.plugin.sharedDevicesAllocationPolicy",
         );
         let pick = self.merge.text(name, key, &file.allocation_policy);
-        let words = [("distributed", Policy::Spread), ("packed", Policy::Packed)];
-        let policy = self.merge.word(&pick, &words).unwrap_or(Policy::Spread);
+        let policy = match self.merge.word(&pick) {
+            Some(SharedPolicy::Packed) => Policy::Packed,
+            Some(SharedPolicy::Distributed) | None => Policy::Spread,
+        };
         (pick, policy)
     }
 
@@ -246,7 +258,7 @@ impl Translation<'_> {
         validate::prefix(&mut self.merge, &prefix);
         let lists = validate::lists(&mut self.merge);
         let imex = validate::imex(&mut self.merge);
-        let id = self.merge.word(&ids, &IdStrategy::WORDS);
+        let id = self.merge.word(&ids);
         let node_origin = nodes
             .as_ref()
             .map_or(Origin::Default, |pick| pick.origin.clone());
@@ -278,6 +290,10 @@ impl Translation<'_> {
         (handover, origins)
     }
 }
+
+// === impl SharedPolicy ===
+
+impl Word for SharedPolicy {}
 
 /// The XIDs of a health variable: numbers, or `all` or `xids`; the rest is left out.
 fn xids(text: &str) -> XidSet {

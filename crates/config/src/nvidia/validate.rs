@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use super::merge::{Merge, Pick};
-use crate::{Handover, ListStrategy, Mig, Origin, file::relative, source::unlike};
+use crate::{
+    Handover, ListStrategy, Mig, Origin,
+    file::relative,
+    source::{unlike, word, words},
+};
 
 /// The list strategies, sorted, each once.
 pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
@@ -12,15 +16,15 @@ pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
     let Some(pick) = merge.said("device-list-strategy", key, file) else {
         return (vec![ListStrategy::Envvar], Origin::Default);
     };
-    let mut words = ListStrategy::WORDS.to_vec();
-    words.retain(|(_, strategy)| *strategy != ListStrategy::Auto);
+    let ours = |word: &&&str| **word == "auto";
+    let words = words::<ListStrategy>().iter();
+    let words: Vec<&str> = words.filter(|word| !ours(word)).copied().collect();
     let mut found = Vec::new();
     for name in &pick.value {
-        match words.iter().find(|(word, _)| word == name) {
-            Some((_, strategy)) => found.push(*strategy),
-            None => {
-                let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let (message, mut help) = unlike(name, &names);
+        match word(name) {
+            Ok(strategy) if strategy != ListStrategy::Auto => found.push(strategy),
+            _ => {
+                let (message, mut help) = unlike(name, &words);
                 if name.contains(',') {
                     help = "in a file, write a list: [envvar, cdi-cri]".to_owned();
                 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::source::Word;
 
 /// What a container is given for its devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +36,9 @@ pub struct Handover {
 }
 
 /// How the container runtime is told which devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ListStrategy {
     /// The best that the runtime is known to support.
@@ -50,7 +54,7 @@ pub enum ListStrategy {
 }
 
 /// By which ids a container's devices are named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IdStrategy {
     /// UUIDs.
@@ -82,19 +86,8 @@ impl Default for Handover {
 
 // === impl ListStrategy ===
 
-impl ListStrategy {
-    pub(crate) const WORDS: [(&'static str, Self); 5] = [
-        ("auto", Self::Auto),
-        ("envvar", Self::Envvar),
-        ("volume-mounts", Self::VolumeMounts),
-        ("cdi-annotations", Self::CdiAnnotations),
-        ("cdi-cri", Self::CdiCri),
-    ];
-}
+impl Word for ListStrategy {}
 
 // === impl IdStrategy ===
 
-impl IdStrategy {
-    pub(crate) const WORDS: [(&'static str, Self); 2] =
-        [("uuid", Self::Uuid), ("index", Self::Index)];
-}
+impl Word for IdStrategy {}

@@ -1,7 +1,9 @@
 //! Which units are best together.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::source::Word;
 
 /// Which units are best together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,7 +16,7 @@ pub struct Placement {
 }
 
 /// How units are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// The best connected, with the rest left as well connected as can be.
@@ -63,14 +65,4 @@ impl Default for Placement {
 
 // === impl Policy ===
 
-impl Policy {
-    pub(crate) const WORDS: [(&'static str, Self); 7] = [
-        ("topology", Self::Topology),
-        ("packed", Self::Packed),
-        ("spread", Self::Spread),
-        ("first-fit", Self::FirstFit),
-        ("best-fit", Self::BestFit),
-        ("round-robin", Self::RoundRobin),
-        ("weighted", Self::Weighted),
-    ];
-}
+impl Word for Policy {}

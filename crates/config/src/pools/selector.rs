@@ -1,9 +1,9 @@
 //! Which devices a rule is about.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::Size;
+use crate::{Size, source::Word};
 
 /// Which devices. What is said must hold all together; what is not said holds for all. Texts are
 /// patterns: `*` stands for any text, the rest for itself, and all of the value must match.
@@ -49,7 +49,7 @@ pub struct Selector {
 }
 
 /// Whole card or partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindName {
     /// A whole card.
@@ -60,7 +60,4 @@ pub enum KindName {
 
 // === impl KindName ===
 
-impl KindName {
-    pub(crate) const WORDS: [(&'static str, Self); 2] =
-        [("card", Self::Card), ("partition", Self::Partition)];
-}
+impl Word for KindName {}

@@ -1,7 +1,9 @@
 //! How a device becomes several units.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::source::Word;
 
 /// How a device is shared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +20,7 @@ pub struct Sharing {
 }
 
 /// By which means a device is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Not at all.
@@ -32,7 +34,7 @@ pub enum Method {
 }
 
 /// Whether the units of one container must be on different cards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Distinct {
     /// They must; a request that cannot be met so is refused.
@@ -67,21 +69,8 @@ impl Default for Sharing {
 
 // === impl Method ===
 
-impl Method {
-    pub(crate) const WORDS: [(&'static str, Self); 4] = [
-        ("none", Self::None),
-        ("time-slicing", Self::TimeSlicing),
-        ("mps", Self::Mps),
-        ("auto", Self::Auto),
-    ];
-}
+impl Word for Method {}
 
 // === impl Distinct ===
 
-impl Distinct {
-    pub(crate) const WORDS: [(&'static str, Self); 3] = [
-        ("require", Self::Require),
-        ("prefer", Self::Prefer),
-        ("off", Self::Off),
-    ];
-}
+impl Word for Distinct {}

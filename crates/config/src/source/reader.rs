@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
-use super::{Entry, Node, Place, Said, Source, Value, among, tree, unlike};
+use super::{Entry, Node, Place, Said, Source, Value, Word, among, tree, word};
 use crate::{Problem, Severity};
 
 /// How strictly a file is read.
@@ -237,19 +237,14 @@ impl<'n> Item<'n> {
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(
-        &self,
-        notes: &mut Notes,
-        words: &[(&'static str, T)],
-    ) -> Option<Said<T>> {
-        let text = self.text(notes)?.value;
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return Some(self.said(*value));
+    pub(crate) fn choice<T: Word>(&self, notes: &mut Notes) -> Option<Said<T>> {
+        match word(&self.text(notes)?.value) {
+            Ok(value) => Some(self.said(value)),
+            Err((message, help)) => {
+                self.error(notes, message, help);
+                None
+            }
         }
-        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let (message, help) = unlike(&text, &names);
-        self.error(notes, message, help);
-        None
     }
 
     /// The items of a list.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Fields, Item, Notes, Said};
+use super::{Fields, Item, Notes, Said, Word};
 
 /// A list, or one value that stands for a list of one.
 pub(crate) fn many<T>(
@@ -57,13 +57,12 @@ pub(crate) fn boolean(
 }
 
 /// One of a few words.
-pub(crate) fn choice<T: Copy>(
+pub(crate) fn choice<T: Word>(
     at: &mut Fields<'_>,
     notes: &mut Notes,
     name: &'static str,
-    words: &[(&'static str, T)],
 ) -> Option<Said<T>> {
-    at.take(notes, name)?.choice(notes, words)
+    at.take(notes, name)?.choice(notes)
 }
 
 /// Reads a map that may be left out.

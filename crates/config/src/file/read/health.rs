@@ -6,10 +6,10 @@ use model::CauseKind;
 
 use super::{command, period};
 use crate::{
-    MonitorLoss, PeriodOrOff, TierWeights, UnknownAs, Weight, XidAction, XidBase, XidSet,
+    PeriodOrOff, TierWeights, XidSet,
     file::{HealthFile, ThresholdsFile, WeightsFile},
     source::{
-        Fields, Item, Notes, Said, among,
+        Fields, Item, Notes, Said, Word, among,
         take::{choice, path, section},
     },
 };
@@ -18,8 +18,8 @@ pub(super) fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
     HealthFile {
         unanswered_grace: period(at, notes, "unansweredGrace"),
         gone_grace: period(at, notes, "goneGrace"),
-        unknown: choice(at, notes, "unknown", &UnknownAs::WORDS),
-        on_monitor_loss: choice(at, notes, "onMonitorLoss", &MonitorLoss::WORDS),
+        unknown: choice(at, notes, "unknown"),
+        on_monitor_loss: choice(at, notes, "onMonitorLoss"),
         monitor_loss_grace: period(at, notes, "monitorLossGrace"),
         hold_down: period(at, notes, "holdDown"),
         hold_down_limit: period(at, notes, "holdDownLimit"),
@@ -36,9 +36,9 @@ pub(super) fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
         deep_limit: period(at, notes, "deepLimit"),
         weights: section(at, notes, "weights", weights),
         thresholds: section(at, notes, "thresholds", thresholds),
-        xid_base: choice(at, notes, "xidBase", &XidBase::WORDS),
-        xids: by_name(at, notes, "xids", xid, &XidAction::WORDS),
-        unknown_xids: choice(at, notes, "unknownXids", &XidAction::WORDS),
+        xid_base: choice(at, notes, "xidBase"),
+        xids: by_name(at, notes, "xids", xid),
+        unknown_xids: choice(at, notes, "unknownXids"),
         ignore_xids: some_xids(at, notes, "ignoreXids"),
         heed_xids: some_xids(at, notes, "heedXids"),
         state_file: path(at, notes, "stateFile"),
@@ -47,11 +47,11 @@ pub(super) fn health(at: &mut Fields<'_>, notes: &mut Notes) -> HealthFile {
 
 fn weights(at: &mut Fields<'_>, notes: &mut Notes) -> WeightsFile {
     WeightsFile {
-        working: choice(at, notes, "working", &Weight::WORDS),
-        performing: choice(at, notes, "performing", &Weight::WORDS),
-        trend: choice(at, notes, "trend", &Weight::WORDS),
-        deep: choice(at, notes, "deep", &Weight::WORDS),
-        causes: by_name(at, notes, "causes", cause, &Weight::WORDS),
+        working: choice(at, notes, "working"),
+        performing: choice(at, notes, "performing"),
+        trend: choice(at, notes, "trend"),
+        deep: choice(at, notes, "deep"),
+        causes: by_name(at, notes, "causes", cause),
     }
 }
 
@@ -88,12 +88,11 @@ fn every(at: &mut Fields<'_>, notes: &mut Notes, name: &'static str) -> Option<S
 
 /// A map from names that are not the same in every file. `name` reads one, or says what is wrong
 /// with it and what to do.
-fn by_name<K: Ord, T: Copy>(
+fn by_name<K: Ord, T: Word>(
     at: &mut Fields<'_>,
     notes: &mut Notes,
     key: &'static str,
     name: impl Fn(&str) -> Result<K, (String, String)>,
-    words: &[(&'static str, T)],
 ) -> Option<Said<BTreeMap<K, T>>> {
     let item = at.take(notes, key)?;
     let mut found = BTreeMap::new();
@@ -105,7 +104,7 @@ fn by_name<K: Ord, T: Copy>(
                 continue;
             }
         };
-        let Some(value) = item.choice(notes, words) else {
+        let Some(value) = item.choice::<T>(notes) else {
             continue;
         };
         if found.insert(name, value.value).is_some() {

@@ -2,7 +2,7 @@
 
 use super::{command, handover, period};
 use crate::{
-    Distinct, KindName, Method, Policy, PreStartMode, Selector, Sharing, Size, Template, Weights,
+    Selector, Sharing, Size, Template, Weights,
     file::{PlacementFile, PoolFile, SharingFile, check},
     source::{
         Fields, Item, Notes, Said,
@@ -32,7 +32,7 @@ fn pool(at: &mut Fields<'_>, notes: &mut Notes) -> Option<PoolFile> {
     let sharing = sharing(at, notes);
     let placement = placement(at, notes);
     let handover = section(at, notes, "handover", handover);
-    let pre_start = choice(at, notes, "preStart", &PreStartMode::WORDS);
+    let pre_start = choice(at, notes, "preStart");
     let pre_start_command = command(at, notes, "preStartCommand");
     let pre_start_limit = period(at, notes, "preStartLimit");
     Some(PoolFile {
@@ -79,17 +79,17 @@ fn sharing(at: &mut Fields<'_>, notes: &mut Notes) -> SharingFile {
     };
     if !item.is_map() {
         return SharingFile {
-            method: item.choice(notes, &Method::WORDS),
+            method: item.choice(notes),
             ..SharingFile::default()
         };
     }
     inside(&item, notes, |at, notes| SharingFile {
-        method: choice(at, notes, "method", &Method::WORDS),
+        method: choice(at, notes, "method"),
         replicas: at
             .take(notes, "replicas")
             .and_then(|item| item.number(notes, 1..=Sharing::MOST)),
         one_per_request: boolean(at, notes, "onePerRequest"),
-        distinct: choice(at, notes, "distinct", &Distinct::WORDS),
+        distinct: choice(at, notes, "distinct"),
     })
 }
 
@@ -99,12 +99,12 @@ fn placement(at: &mut Fields<'_>, notes: &mut Notes) -> PlacementFile {
     };
     if !item.is_map() {
         return PlacementFile {
-            policy: item.choice(notes, &Policy::WORDS),
+            policy: item.choice(notes),
             weights: None,
         };
     }
     inside(&item, notes, |at, notes| PlacementFile {
-        policy: choice(at, notes, "policy", &Policy::WORDS),
+        policy: choice(at, notes, "policy"),
         weights: at.take(notes, "weights").map(|item| {
             let weights = inside(&item, notes, weights);
             item.said(weights)
@@ -164,7 +164,7 @@ fn selector(at: &mut Fields<'_>, notes: &mut Notes) -> Selector {
         mig_profile,
         min_memory: memory("minMemory"),
         max_memory: memory("maxMemory"),
-        kind: choice(at, notes, "kind", &KindName::WORDS).map(|said| said.value),
+        kind: choice(at, notes, "kind").map(|said| said.value),
         display: boolean(at, notes, "display").map(|said| said.value),
     }
 }
