@@ -2,9 +2,9 @@
 //! `ostler.yaml`, whichever way the agent was started.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Config, Origin, Period, Policy, Pool, PreStartMode, Resolved};
+use crate::{Config, Origin, Resolved};
 
 /// One effective value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -91,75 +91,8 @@ impl Row {
 impl Config {
     /// The config in the shape of `ostler.yaml`.
     pub fn to_value(&self) -> Value {
-        let time = |length| Period::from(length).to_string();
-        let (probe, pools) = (&self.probe, &self.pools);
-        let pools_value: Vec<Value> = pools.pools.iter().map(pool).collect();
-        json!({
-            "failOnInitError": self.fail_on_init_error,
-            "hostRoot": probe.host_root,
-            "controlSocket": self.control_socket,
-            "kubelet": {
-                "dir": self.kubelet.dir,
-                "podResourcesSocket": self.kubelet.pod_resources_socket,
-                "register": self.kubelet.register,
-            },
-            "probe": {
-                "period": time(probe.period),
-                "callLimit": time(probe.call_limit),
-                "driverCallLimit": time(probe.driver_call_limit),
-                "retryPause": time(probe.retry_pause),
-            },
-            "backends": {
-                "nvidia": {
-                    "driverPath": probe.driver_path,
-                    "loaderFallback": probe.loader_fallback,
-                    "nvmlLibrary": probe.nvml_library,
-                    "devPath": probe.dev_path,
-                    "mpsPath": probe.mps_path,
-                    "discovery": probe.discovery,
-                },
-            },
-            "health": self.health.to_value(),
-            "cdi": {
-                "dir": self.cdi.dir,
-                "runtime": self.cdi.runtime,
-                "driverRoot": self.cdi.driver_root,
-                "hookPath": self.cdi.hook_path,
-                "featureFlags": self.cdi.feature_flags,
-                "disableHooks": self.cdi.disable_hooks,
-            },
-            "imexRequired": self.imex_required,
-            "mig": pools.mig,
-            "include": pools.include,
-            "exclude": pools.exclude,
-            "pools": pools_value,
-        })
+        serde_json::to_value(self).expect("every path of a config is a text, which is checked")
     }
-}
-
-fn pool(pool: &Pool) -> Value {
-    let mut placement = json!({"policy": pool.placement.policy});
-    if pool.placement.policy == Policy::Weighted {
-        placement["weights"] = json!(pool.placement.weights);
-    }
-    let mut value = json!({
-        "name": pool.name,
-        "select": pool.selectors,
-        "reserved": pool.reserved,
-        "limit": pool.limit,
-        "resource": pool.resource,
-        "sharing": pool.sharing,
-        "placement": placement,
-        "handover": pool.handover,
-        "preStart": pool.pre_start.mode,
-    });
-    if pool.pre_start.mode != PreStartMode::Off {
-        value["preStartLimit"] = json!(Period::from(pool.pre_start.limit).to_string());
-    }
-    if !pool.pre_start.command.is_empty() {
-        value["preStartCommand"] = json!(pool.pre_start.command);
-    }
-    value
 }
 
 /// What is shown on lines of its own: the keys of a map, the pools of the list of pools.

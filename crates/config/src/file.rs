@@ -33,10 +33,6 @@ pub struct File {
     pub kubelet: KubeletFile,
     /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: Option<Said<PathBuf>>,
-    /// The folder under which the driver's files are; the same as `backends.nvidia.driverPath`.
-    pub driver_path: Option<Said<PathBuf>>,
-    /// The driver library itself; the same as `backends.nvidia.nvmlLibrary`.
-    pub nvml_library: Option<Said<PathBuf>>,
     /// Where commands reach the agent.
     pub control_socket: Option<Said<PathBuf>>,
     /// How the hardware is looked at.

@@ -5,65 +5,85 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use model::CauseKind;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Period, Thresholds, Xids, period::PeriodOrOff, source::Word};
 
 /// How verdicts are made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Health {
     /// How long a card that does not answer is Unknown before it is Unhealthy.
+    #[serde(with = "Period")]
     pub unanswered_grace: Duration,
     /// How long a card that is gone stays listed as Unhealthy.
+    #[serde(with = "Period")]
     pub gone_grace: Duration,
     /// What the kubelet is told of a device that cannot be judged.
     pub unknown: UnknownAs,
     /// What becomes of the devices of a probe that does not run.
     pub on_monitor_loss: MonitorLoss,
     /// How long a probe may be down before [`MonitorLoss::Drain`] takes its devices out.
+    #[serde(with = "Period")]
     pub monitor_loss_grace: Duration,
     /// Over what time a check has to pass before its cause ends.
+    #[serde(with = "Period")]
     pub hold_down: Duration,
     /// The longest that a cause that keeps coming back is held.
+    #[serde(with = "Period")]
     pub hold_down_limit: Duration,
     /// Trouble that did not begin for this long is forgotten: the hold-down is the first again.
+    #[serde(with = "Period")]
     pub hold_down_memory: Duration,
     /// How often in a row a check has to pass before its cause ends.
     pub passes: u32,
     /// How long a device is withheld that was not clean when a container was about to start.
+    #[serde(with = "Period")]
     pub residue_hold: Duration,
     /// How often each tier is checked; `None` is never. The tier *present* is the probe's period.
+    #[serde(flatten)]
     pub periods: Periods,
+    /// The command of the tier *deep*, with its arguments; none at all: the tier is off.
+    pub deep_command: Vec<String>,
+    /// How long that command may take for a card.
+    #[serde(with = "Period")]
+    pub deep_limit: Duration,
     /// What a finding of each tier does.
     pub weights: TierWeights,
     /// Where a value becomes a finding.
     pub thresholds: Thresholds,
-    /// The command of the tier *deep*, with its arguments; none at all: the tier is off.
-    pub deep_command: Vec<String>,
-    /// How long that command may take for a card.
-    pub deep_limit: Duration,
     /// What XIDs mean.
+    #[serde(flatten)]
     pub xids: Xids,
     /// Where verdicts are kept over a restart; `None`: nowhere.
+    #[serde(with = "PathOrOff")]
     pub state_file: Option<PathBuf>,
 }
 
+/// A path, or `off`: a form for serde alone.
+struct PathOrOff;
+
 /// How often each tier is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Periods {
     /// Does it work.
+    #[serde(with = "PeriodOrOff")]
     pub working: Option<Duration>,
     /// Does it work as well as it could.
+    #[serde(with = "PeriodOrOff")]
     pub performing: Option<Duration>,
     /// Is it getting worse.
+    #[serde(with = "PeriodOrOff")]
     pub trend: Option<Duration>,
     /// What the user's command says.
+    #[serde(with = "PeriodOrOff")]
     pub deep: Option<Duration>,
 }
 
 /// What a finding of each tier does. One of the tier *present* always takes the device out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TierWeights {
     /// Of *working*.
     pub working: Weight,
@@ -115,39 +135,6 @@ pub enum UnknownAs {
 impl Health {
     /// The name of the state file in the kubelet's device plugin folder.
     pub const STATE_FILE: &str = "ostler-state.json";
-
-    /// In the shape of `ostler.yaml`.
-    pub(crate) fn to_value(&self) -> Value {
-        let time = |length| Period::from(length).to_string();
-        let every = |length| PeriodOrOff(length).to_string();
-        let state_file = self.state_file.clone().unwrap_or_else(|| "off".into());
-        json!({
-            "unansweredGrace": time(self.unanswered_grace),
-            "goneGrace": time(self.gone_grace),
-            "unknown": self.unknown,
-            "onMonitorLoss": self.on_monitor_loss,
-            "monitorLossGrace": time(self.monitor_loss_grace),
-            "holdDown": time(self.hold_down),
-            "holdDownLimit": time(self.hold_down_limit),
-            "holdDownMemory": time(self.hold_down_memory),
-            "passes": self.passes,
-            "residueHold": time(self.residue_hold),
-            "working": every(self.periods.working),
-            "performing": every(self.periods.performing),
-            "trend": every(self.periods.trend),
-            "deep": every(self.periods.deep),
-            "deepCommand": self.deep_command,
-            "deepLimit": time(self.deep_limit),
-            "weights": self.weights,
-            "thresholds": self.thresholds.to_value(),
-            "xidBase": self.xids.base,
-            "xids": self.xids.actions,
-            "unknownXids": self.xids.unknown,
-            "ignoreXids": self.xids.ignore,
-            "heedXids": self.xids.heed,
-            "stateFile": state_file,
-        })
-    }
 }
 
 impl Default for Health {
@@ -165,12 +152,23 @@ impl Default for Health {
             passes: 3,
             residue_hold: seconds(30),
             periods: Periods::default(),
-            weights: TierWeights::default(),
-            thresholds: Thresholds::default(),
             deep_command: Vec::new(),
             deep_limit: seconds(600),
+            weights: TierWeights::default(),
+            thresholds: Thresholds::default(),
             xids: Xids::default(),
             state_file: Some(PathBuf::from(crate::Config::KUBELET_DIR).join(Self::STATE_FILE)),
+        }
+    }
+}
+
+// === impl PathOrOff ===
+
+impl PathOrOff {
+    fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        match path {
+            Some(path) => path.serialize(serializer),
+            None => serializer.serialize_str("off"),
         }
     }
 }

@@ -2,16 +2,20 @@
 //! and variables win over the file, the file over the defaults. Everything that is wrong is told
 //! at once, with its place and a remedy; where each value came from is kept.
 
+mod backends;
+mod cdi;
 mod error;
 mod explain;
 mod file;
 mod health;
+mod kubelet;
 mod needs;
 pub mod nvidia;
 mod origin;
 mod period;
 mod pools;
 mod pre_start;
+mod probe;
 mod problem;
 mod resolve;
 mod size;
@@ -20,6 +24,8 @@ mod thresholds;
 mod xids;
 
 pub use self::{
+    backends::{Backends, Discovery, NvidiaBackend},
+    cdi::{Cdi, RuntimeSupport},
     error::Error,
     explain::Row,
     file::{
@@ -28,6 +34,7 @@ pub use self::{
         schema,
     },
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
+    kubelet::Kubelet,
     needs::Needs,
     origin::Origins,
     period::{Period, PeriodOrOff},
@@ -36,10 +43,9 @@ pub use self::{
         Pool, Pools, Selector, Sharing, Template, Weights,
     },
     pre_start::{PreStart, PreStartMode},
+    probe::Probe,
     problem::{Origin, Problem, Problems, Severity, Snippet},
-    resolve::{
-        Cdi, Config, Discovery, Kubelet, Overrides, Probe, Resolved, RuntimeSupport, native,
-    },
+    resolve::{Config, Overrides, Resolved, native},
     size::Size,
     source::Said,
     thresholds::{NumberOrOff, Thresholds},

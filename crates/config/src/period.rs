@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::SignedDuration;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// The shortest and the longest time that makes sense anywhere in the config.
 const LEAST: Duration = Duration::from_millis(1);
@@ -34,6 +34,16 @@ impl FromStr for PeriodOrOff {
     }
 }
 
+impl PeriodOrOff {
+    /// Writes a length of time, or `off`: for `#[serde(with = "PeriodOrOff")]`.
+    pub(crate) fn serialize<S: Serializer>(
+        length: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Self(*length))
+    }
+}
+
 impl fmt::Display for PeriodOrOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -49,6 +59,14 @@ impl Period {
     /// The length.
     pub fn get(self) -> Duration {
         self.0
+    }
+
+    /// Writes a length of time: for `#[serde(with = "Period")]`.
+    pub(crate) fn serialize<S: Serializer>(
+        length: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Self::from(*length))
     }
 }
 

@@ -21,7 +21,8 @@ pub use self::{
 use crate::{Needs, PreStart, PreStartMode, UnknownAs, source::Word};
 
 /// Every pool of the node, and what is kept out of all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pools {
     /// What becomes of cards in MIG mode.
     pub mig: Mig,
@@ -32,17 +33,21 @@ pub struct Pools {
     /// In the order of the config: the first whose selector matches takes the device.
     pub pools: Vec<Pool>,
     /// What must be there before units are handed out.
+    #[serde(skip)]
     pub needs: Needs,
     /// What the kubelet is told of a device that cannot be judged.
+    #[serde(skip)]
     pub unknown: UnknownAs,
 }
 
 /// Devices under one resource name, or under one name for each shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pool {
     /// What people call it; unique.
     pub name: String,
     /// Which devices it takes. A device that any of them matches is in; none at all takes all.
+    #[serde(rename = "select")]
     pub selectors: Vec<Selector>,
     /// Of the devices it takes, those that are never offered.
     pub reserved: Vec<Selector>,
@@ -58,6 +63,7 @@ pub struct Pool {
     /// What a container is given.
     pub handover: Handover,
     /// What is done with a device before a container starts on it.
+    #[serde(flatten)]
     pub pre_start: PreStart,
 }
 

@@ -5,16 +5,19 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::Word;
+use crate::{Period, source::Word};
 
 /// What is done with a device before a container starts on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreStart {
     /// What.
+    #[serde(rename = "preStart")]
     pub mode: PreStartMode,
     /// The command to run, with its arguments. None with `reset`: NVIDIA's.
+    #[serde(rename = "preStartCommand", skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// How long it may take in all; the kubelet waits for 30 s.
+    #[serde(rename = "preStartLimit", with = "Period")]
     pub limit: Duration,
 }
 

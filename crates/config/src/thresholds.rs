@@ -3,16 +3,18 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use schemars::JsonSchema;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 
 use crate::Period;
 
 /// Where a value becomes a finding. `None` switches a check off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Thresholds {
     /// Memory errors that were not repaired and are tolerated.
     pub ecc_uncorrected: u32,
     /// How long a device may take to join its fabric.
+    #[serde(with = "Period")]
     pub fabric_join: Duration,
     /// How close to where the hardware slows down a temperature may come, in degrees.
     pub temperature_margin: u32,
@@ -21,14 +23,19 @@ pub struct Thresholds {
     /// NVLink errors between two check-ups that are tolerated.
     pub nvlink_errors: u32,
     /// Repaired memory errors in an hour that are tolerated.
+    #[serde(with = "NumberOrOff")]
     pub ecc_corrected_per_hour: Option<u32>,
     /// Rows remapped in an hour that are tolerated.
+    #[serde(with = "NumberOrOff")]
     pub remapped_rows_per_hour: Option<u32>,
     /// PCIe replays in an hour that are tolerated.
+    #[serde(with = "NumberOrOff")]
     pub pcie_replays_per_hour: Option<u32>,
     /// Mean power in watts that is tolerated.
+    #[serde(with = "NumberOrOff")]
     pub mean_watts: Option<u32>,
     /// The shortest time over which a mean power counts.
+    #[serde(with = "Period")]
     pub mean_time: Duration,
 }
 
@@ -37,25 +44,6 @@ pub struct Thresholds {
 pub struct NumberOrOff(pub Option<u32>);
 
 // === impl Thresholds ===
-
-impl Thresholds {
-    /// In the shape of `ostler.yaml`.
-    pub(crate) fn to_value(self) -> Value {
-        let limit = |limit: Option<u32>| limit.map_or_else(|| json!("off"), |limit| json!(limit));
-        json!({
-            "eccUncorrected": self.ecc_uncorrected,
-            "fabricJoin": Period::from(self.fabric_join).to_string(),
-            "temperatureMargin": self.temperature_margin,
-            "busyPercent": self.busy_percent,
-            "nvlinkErrors": self.nvlink_errors,
-            "eccCorrectedPerHour": limit(self.ecc_corrected_per_hour),
-            "remappedRowsPerHour": limit(self.remapped_rows_per_hour),
-            "pcieReplaysPerHour": limit(self.pcie_replays_per_hour),
-            "meanWatts": limit(self.mean_watts),
-            "meanTime": Period::from(self.mean_time).to_string(),
-        })
-    }
-}
 
 impl Default for Thresholds {
     fn default() -> Self {
@@ -87,6 +75,19 @@ impl FromStr for NumberOrOff {
                 Some(number) => Ok(Self(Some(number))),
                 None => Err(format!("`{text}` is neither a whole number nor off")),
             },
+        }
+    }
+}
+
+impl NumberOrOff {
+    /// Writes a number, or `off`: for `#[serde(with = "NumberOrOff")]`.
+    pub(crate) fn serialize<S: Serializer>(
+        number: &Option<u32>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match number {
+            Some(number) => serializer.serialize_u32(*number),
+            None => serializer.serialize_str("off"),
         }
     }
 }

@@ -8,17 +8,22 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::source::Word;
 
 /// What XIDs mean. `heed` beats `ignore`, which beats `actions`, which beat `base`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Xids {
     /// What they mean where nothing else is said.
+    #[serde(rename = "xidBase")]
     pub base: XidBase,
     /// What single ones mean.
+    #[serde(rename = "xids")]
     pub actions: BTreeMap<u32, XidAction>,
     /// What one means that the table does not have; not with [`XidBase::Nvidia`].
+    #[serde(rename = "unknownXids")]
     pub unknown: XidAction,
     /// These say nothing about a device's health.
+    #[serde(rename = "ignoreXids")]
     pub ignore: XidSet,
     /// These take a device out, even if they are among the others.
+    #[serde(rename = "heedXids")]
     pub heed: XidSet,
 }
 

@@ -1,6 +1,7 @@
 //! The effective config, and that it is a config itself.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::{Origin, Overrides, file::tests::EVERY_KEY, parse};

@@ -96,12 +96,7 @@ fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
     "limit of 107",
     "at most 66 bytes"
 )]
-#[case(
-    "driverPath: /a\nbackends:\n  nvidia:\n    driverPath: «/b\n",
-    "backends.nvidia.driverPath",
-    "line 1 already",
-    "remove one"
-)]
+#[case("«driverPath: /a\n", "driverPath", "unknown key", "the keys here are")]
 #[case("a: [1\nb«: 2\n", "", "not valid YAML", "brackets")]
 #[case(
     "hostRoot: /a\n«---\nhostRoot: /b\n",

@@ -11,7 +11,7 @@ use model::{PciAddress, ResourceName};
 use super::{File, PoolFile};
 use crate::{
     Handover, KindName, Method, Policy, Selector, Sharing,
-    source::{Fields, Notes, Said, among},
+    source::{Fields, Notes, among},
 };
 
 /// The most clients that one MPS daemon takes.
@@ -37,14 +37,6 @@ type Words = (String, String);
 
 /// Checks the whole file.
 pub(super) fn file(file: &File, notes: &mut Notes) {
-    let nvidia = &file.backends.nvidia;
-    twice(&file.driver_path, &nvidia.driver_path, "driverPath", notes);
-    twice(
-        &file.nvml_library,
-        &nvidia.nvml_library,
-        "nvmlLibrary",
-        notes,
-    );
     if let Some(dir) = &file.kubelet.dir
         && let Some((message, help)) = kubelet_dir(&dir.value)
     {
@@ -177,14 +169,6 @@ pub(super) fn selector(selector: &Selector, at: &Fields<'_>, notes: &mut Notes) 
                 "write a value, or a pattern such as `NVIDIA A100*`",
             );
         }
-    }
-}
-
-fn twice<T>(top: &Option<Said<T>>, inner: &Option<Said<T>>, name: &'static str, notes: &mut Notes) {
-    if let (Some(top), Some(inner)) = (top, inner) {
-        let message = format!("said in line {} already, as `{name}`", top.place.line);
-        let key = format!("backends.nvidia.{name}");
-        notes.error(inner.place, &key, message, "remove one of them");
     }
 }
 

@@ -25,8 +25,6 @@ pub(super) fn file(notes: &mut Notes) -> File {
         fail_on_init_error: boolean(at, notes, "failOnInitError"),
         kubelet: section(at, notes, "kubelet", kubelet),
         host_root: path(at, notes, "hostRoot"),
-        driver_path: path(at, notes, "driverPath"),
-        nvml_library: path(at, notes, "nvmlLibrary"),
         control_socket: path(at, notes, "controlSocket"),
         probe: section(at, notes, "probe", probe),
         backends: section(at, notes, "backends", backends),

@@ -24,12 +24,11 @@ pub(crate) const EVERY_KEY: &str = "
 failOnInitError: true
 kubelet: {dir: /a, podResourcesSocket: /b, register: false}
 hostRoot: /c
-driverPath: /d
-nvmlLibrary: /e
 controlSocket: /f
 probe: {period: 3s, callLimit: 4s, driverCallLimit: 5s, retryPause: 6s}
 backends:
-  nvidia: {loaderFallback: true, devPath: /g, mpsPath: /h, discovery: tegra}
+  nvidia:
+    {driverPath: /d, nvmlLibrary: /e, loaderFallback: true, devPath: /g, mpsPath: /h, discovery: tegra}
 health:
   unansweredGrace: 7s
   goneGrace: 8s

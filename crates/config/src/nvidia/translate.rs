@@ -158,7 +158,7 @@ impl Translation<'_> {
             self.config.fail_on_init_error = self.take("failOnInitError", fail);
         }
         let way = self.merge.word(&discovery);
-        self.config.probe.discovery = way.unwrap_or(Discovery::Auto);
+        self.config.backends.nvidia.discovery = way.unwrap_or(Discovery::Auto);
         self.origins
             .set("backends.nvidia.discovery", discovery.origin);
         self.config.cdi.driver_root = self.take("cdi.driverRoot", root).into();
@@ -166,17 +166,17 @@ impl Translation<'_> {
         self.config.cdi.feature_flags = self.names("cdi-feature-flags", "cdi.featureFlags");
         self.config.cdi.disable_hooks = self.names("cdi-disable-hooks", "cdi.disableHooks");
         self.config.imex_required = self.take("imexRequired", required);
-        let probe = &mut self.config.probe;
+        let nvidia = &mut self.config.backends.nvidia;
         if !matches!(inner.value.as_str(), "" | "/") {
             let path = PathBuf::from(&inner.value);
-            probe.driver_path = Some(path.clone());
-            probe.dev_path = Some(path);
+            nvidia.driver_path = Some(path.clone());
+            nvidia.dev_path = Some(path);
             self.origins
                 .set("backends.nvidia.driverPath", inner.origin.clone());
             self.origins.set("backends.nvidia.devPath", inner.origin);
         }
-        probe.loader_fallback = true;
-        probe.mps_path = Some(MPS_PATH.into());
+        nvidia.loader_fallback = true;
+        nvidia.mps_path = Some(MPS_PATH.into());
     }
 
     /// A list of names; empty ones do not count.

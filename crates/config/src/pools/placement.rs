@@ -12,6 +12,7 @@ pub struct Placement {
     /// The rule.
     pub policy: Policy,
     /// For [`Policy::Weighted`]: what counts how much.
+    #[serde(skip_serializing_if = "Weights::is_zero")]
     pub weights: Weights,
 }
 
@@ -60,6 +61,15 @@ impl Default for Placement {
             policy: Policy::Topology,
             weights: Weights::default(),
         }
+    }
+}
+
+// === impl Weights ===
+
+impl Weights {
+    /// Returns true if nothing counts: weights that nobody gave.
+    pub(crate) fn is_zero(&self) -> bool {
+        *self == Self::default()
     }
 }
 

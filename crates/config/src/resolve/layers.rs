@@ -105,15 +105,15 @@ impl Resolved {
 impl Config {
     /// The paths that a flag can say, by their keys.
     fn flag_paths(&self) -> [(&'static str, Option<&PathBuf>); 8] {
-        let (kubelet, probe) = (&self.kubelet, &self.probe);
+        let (kubelet, nvidia) = (&self.kubelet, &self.backends.nvidia);
         let socket = &kubelet.pod_resources_socket;
         [
             ("kubelet.dir", Some(&kubelet.dir)),
             ("kubelet.podResourcesSocket", Some(socket)),
-            ("hostRoot", Some(&probe.host_root)),
-            ("backends.nvidia.driverPath", probe.driver_path.as_ref()),
-            ("backends.nvidia.nvmlLibrary", probe.nvml_library.as_ref()),
-            ("backends.nvidia.mpsPath", probe.mps_path.as_ref()),
+            ("hostRoot", Some(&self.host_root)),
+            ("backends.nvidia.driverPath", nvidia.driver_path.as_ref()),
+            ("backends.nvidia.nvmlLibrary", nvidia.nvml_library.as_ref()),
+            ("backends.nvidia.mpsPath", nvidia.mps_path.as_ref()),
             ("controlSocket", Some(&self.control_socket)),
             ("cdi.dir", Some(&self.cdi.dir)),
         ]
@@ -131,7 +131,7 @@ impl Layers<'_> {
             }
             value
         };
-        let (kubelet, probe) = (&mut config.kubelet, &mut config.probe);
+        let (kubelet, nvidia) = (&mut config.kubelet, &mut config.backends.nvidia);
         if let Some(dir) = flag("kubelet.dir", "kubelet-dir", flags.kubelet_dir) {
             kubelet.dir = dir;
         }
@@ -140,19 +140,19 @@ impl Layers<'_> {
             kubelet.pod_resources_socket = socket;
         }
         if let Some(root) = flag("hostRoot", "host-root", flags.host_root) {
-            probe.host_root = root;
+            config.host_root = root;
         }
         let key = "backends.nvidia.driverPath";
         if let Some(path) = flag(key, "driver-path", flags.driver_path) {
-            probe.driver_path = Some(path);
+            nvidia.driver_path = Some(path);
         }
         let key = "backends.nvidia.nvmlLibrary";
         if let Some(library) = flag(key, "nvml-library", flags.nvml_library) {
-            probe.nvml_library = Some(library);
+            nvidia.nvml_library = Some(library);
         }
         let key = "backends.nvidia.mpsPath";
         if let Some(path) = flag(key, "mps-path", flags.mps_path) {
-            probe.mps_path = Some(path);
+            nvidia.mps_path = Some(path);
         }
         if let Some(socket) = flag("controlSocket", "control-socket", flags.control_socket) {
             config.control_socket = socket;
@@ -170,7 +170,7 @@ impl Layers<'_> {
             &mut config.fail_on_init_error,
             &file.fail_on_init_error,
         );
-        self.set("hostRoot", &mut config.probe.host_root, &file.host_root);
+        self.set("hostRoot", &mut config.host_root, &file.host_root);
         self.set(
             "controlSocket",
             &mut config.control_socket,
@@ -227,23 +227,21 @@ impl Layers<'_> {
     }
 
     fn backend(&mut self, config: &mut Config, file: &File) {
-        let (nvidia, probe) = (&file.backends.nvidia, &mut config.probe);
-        let path = file.driver_path.as_ref().or(nvidia.driver_path.as_ref());
-        let library = file.nvml_library.as_ref().or(nvidia.nvml_library.as_ref());
+        let (said, nvidia) = (&file.backends.nvidia, &mut config.backends.nvidia);
         let paths = [
-            ("driverPath", &mut probe.driver_path, path),
-            ("nvmlLibrary", &mut probe.nvml_library, library),
-            ("devPath", &mut probe.dev_path, nvidia.dev_path.as_ref()),
-            ("mpsPath", &mut probe.mps_path, nvidia.mps_path.as_ref()),
+            ("driverPath", &mut nvidia.driver_path, &said.driver_path),
+            ("nvmlLibrary", &mut nvidia.nvml_library, &said.nvml_library),
+            ("devPath", &mut nvidia.dev_path, &said.dev_path),
+            ("mpsPath", &mut nvidia.mps_path, &said.mps_path),
         ];
         for (key, value, said) in paths {
-            let said = said.cloned().map(|said| said.map(Some));
+            let said = said.clone().map(|said| said.map(Some));
             self.set(&format!("backends.nvidia.{key}"), value, &said);
         }
         let key = "backends.nvidia.loaderFallback";
-        self.set(key, &mut probe.loader_fallback, &nvidia.loader_fallback);
+        self.set(key, &mut nvidia.loader_fallback, &said.loader_fallback);
         let key = "backends.nvidia.discovery";
-        self.set(key, &mut probe.discovery, &nvidia.discovery);
+        self.set(key, &mut nvidia.discovery, &said.discovery);
     }
 
     fn times(&mut self, config: &mut Config, file: &File) {

@@ -21,9 +21,15 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         host_root: Some("/flag".into()),
         ..Overrides::default()
     };
-    let found = resolved(overrides, "hostRoot: /file\ndriverPath: /file\n");
-    assert_eq!(found.config.probe.host_root, PathBuf::from("/flag"));
-    assert_eq!(found.config.probe.driver_path, Some("/file".into()));
+    let found = resolved(
+        overrides,
+        "hostRoot: /file\nbackends: {nvidia: {driverPath: /file}}\n",
+    );
+    assert_eq!(found.config.host_root, PathBuf::from("/flag"));
+    assert_eq!(
+        found.config.backends.nvidia.driver_path,
+        Some("/file".into())
+    );
     assert_eq!(
         found.config.control_socket,
         PathBuf::from(Config::CONTROL_SOCKET)
@@ -52,11 +58,11 @@ fn every_flag_reaches_its_value() {
     let values = [
         Some(config.kubelet.dir.clone()),
         Some(config.kubelet.pod_resources_socket.clone()),
-        Some(config.probe.host_root.clone()),
-        config.probe.driver_path.clone(),
-        config.probe.nvml_library.clone(),
+        Some(config.host_root.clone()),
+        config.backends.nvidia.driver_path.clone(),
+        config.backends.nvidia.nvml_library.clone(),
         Some(config.control_socket.clone()),
-        config.probe.mps_path.clone(),
+        config.backends.nvidia.mps_path.clone(),
         Some(config.cdi.dir.clone()),
     ];
     let expected: Vec<_> = (1..=8)

@@ -141,7 +141,7 @@ impl Parts {
             changed.push(Part::Probe);
         }
         if old.cdi != self.config.cdi
-            || old.probe.host_root != self.config.probe.host_root
+            || old.host_root != self.config.host_root
             || old.kubelet.dir != self.config.kubelet.dir
         {
             changed.push(Part::Cdi);

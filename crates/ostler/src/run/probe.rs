@@ -7,28 +7,28 @@ use probe::supervisor::{Children, Limits, Orders, Program, Settings};
 
 /// The NVIDIA probe of this program, with a place where its processes are written down.
 pub(crate) fn own_probe(whole: &Config, children: Children, orders: Orders) -> Settings {
-    let config = &whole.probe;
+    let (config, nvidia) = (&whole.probe, &whole.backends.nvidia);
     let mut args: Vec<String> = ["probe", "nvidia", "--child"].map(str::to_owned).into();
     let mut flag = |name: &str, path: &std::path::Path| {
         args.extend([name.to_owned(), path.display().to_string()]);
     };
-    flag("--host-root", &config.host_root);
-    if let Some(path) = &config.driver_path {
+    flag("--host-root", &whole.host_root);
+    if let Some(path) = &nvidia.driver_path {
         flag("--driver-path", path);
     }
-    if let Some(path) = &config.nvml_library {
+    if let Some(path) = &nvidia.nvml_library {
         flag("--nvml-library", path);
     }
-    if let Some(path) = &config.dev_path {
+    if let Some(path) = &nvidia.dev_path {
         flag("--dev-path", path);
     }
-    if let Some(path) = &config.mps_path {
+    if let Some(path) = &nvidia.mps_path {
         flag("--mps-path", path);
     }
-    if config.loader_fallback {
+    if nvidia.loader_fallback {
         args.push("--loader-fallback".to_owned());
     }
-    let discovery = match config.discovery {
+    let discovery = match nvidia.discovery {
         Discovery::Auto => "auto",
         Discovery::Nvml => "nvml",
         Discovery::Tegra => "tegra",
@@ -56,7 +56,10 @@ pub(crate) fn own_probe(whole: &Config, children: Children, orders: Orders) -> S
 
 /// Whether the probe has to be another process with the second config.
 pub(super) fn is_other(one: &Config, other: &Config) -> bool {
-    one.probe != other.probe || checks(one) != checks(other)
+    one.host_root != other.host_root
+        || one.probe != other.probe
+        || one.backends != other.backends
+        || checks(one) != checks(other)
 }
 
 /// The arguments that say what is checked, and how often.

@@ -112,7 +112,7 @@ impl Wires {
                 let _ = stop.run_until_cancelled(work).await;
             }),
             Part::Cdi => {
-                let root = config.probe.host_root;
+                let root = config.host_root;
                 let settings = kubelet::cdi::Settings::new(config.cdi, root, config.kubelet.dir);
                 let wires = kubelet::cdi::Wires {
                     snapshots: wires.readers.snapshots,
@@ -177,7 +177,7 @@ impl Wires {
                 updates: &mut updates,
                 requests: &mut requests,
                 orders: self.orders,
-                boot_id: boot_id(config.probe.host_root),
+                boot_id: boot_id(config.host_root),
             };
             let work = inventory::run(inputs, self.published);
             let _ = stop.run_until_cancelled(work).await;

@@ -38,7 +38,10 @@ pub(super) fn pool(pool: &PoolFile, key: &str, notes: &mut Notes) {
         let message = "the kubelet waits for 30 s and no longer";
         let help = "write at most 25s";
         notes.error(limit.place, &key_of("preStartLimit"), message, help);
-    } else if let Some(limit) = pool.pre_start_limit.as_ref().filter(|_| off) {
+    } else if let Some(limit) = &pool.pre_start_limit
+        && off
+        && prepare.limit != PreStart::default().limit
+    {
         let message = "nothing is done that it could limit";
         let help = "write `preStart: wait`, or remove it";
         notes.error(limit.place, &key_of("preStartLimit"), message, help);

@@ -109,7 +109,7 @@ impl Args {
     fn no_hook(&self, config: &Config) -> Option<String> {
         let path = self.hook_path.as_ref().unwrap_or(&config.cdi.hook_path);
         let is_usual = path == Path::new(Config::HOOK_PATH) || path == Path::new("");
-        let root = &config.probe.host_root;
+        let root = &config.host_root;
         let missing = !is_usual && !host::Root::new(root).has(path);
         missing.then(|| {
             format!(

@@ -1,0 +1,38 @@
+//! The section `probe`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::Period;
+
+/// Times of every probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    /// The time between two reports.
+    #[serde(with = "Period")]
+    pub period: Duration,
+    /// The longest time that a driver call for one card may take.
+    #[serde(with = "Period")]
+    pub call_limit: Duration,
+    /// The longest time that a call for the whole driver may take.
+    #[serde(with = "Period")]
+    pub driver_call_limit: Duration,
+    /// The pause before a stuck card is tried again; it doubles with each try.
+    #[serde(with = "Period")]
+    pub retry_pause: Duration,
+}
+
+// === impl Probe ===
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self {
+            period: Duration::from_secs(10),
+            call_limit: Duration::from_secs(10),
+            driver_call_limit: Duration::from_secs(60),
+            retry_pause: Duration::from_secs(5),
+        }
+    }
+}
