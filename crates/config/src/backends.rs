@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::Word;
+use crate::source::{At, Section, Word};
 
 /// Settings of each vendor's probe.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Backends {
     /// NVIDIA's cards.
     pub nvidia: NvidiaBackend,
 }
 
 /// Settings of the probe of NVIDIA's cards. Paths are as the agent sees them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NvidiaBackend {
     /// The folder under which the driver's files are.
     pub driver_path: Option<PathBuf>,
@@ -45,7 +45,26 @@ pub enum Discovery {
     Tegra,
 }
 
+// === impl Backends ===
+
+impl Section for Backends {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.section("nvidia", &mut self.nvidia);
+    }
+}
+
 // === impl NvidiaBackend ===
+
+impl Section for NvidiaBackend {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("driverPath", &mut self.driver_path);
+        at.set("loaderFallback", &mut self.loader_fallback);
+        at.set("nvmlLibrary", &mut self.nvml_library);
+        at.set("devPath", &mut self.dev_path);
+        at.set("mpsPath", &mut self.mps_path);
+        at.set("discovery", &mut self.discovery);
+    }
+}
 
 impl Default for NvidiaBackend {
     fn default() -> Self {

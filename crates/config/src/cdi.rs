@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, source::Word};
+use crate::{
+    Config,
+    file::OneOrMany,
+    source::{At, Section, Word},
+};
 
 /// Settings of CDI specs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cdi {
     /// The folder of the specs, as the agent sees it.
     pub dir: PathBuf,
@@ -20,8 +24,10 @@ pub struct Cdi {
     /// The program on the host that the hooks call.
     pub hook_path: PathBuf,
     /// Switches for how specs are made.
+    #[schemars(with = "OneOrMany<String>")]
     pub feature_flags: Vec<String>,
     /// Hooks that are left out, or `all`.
+    #[schemars(with = "OneOrMany<String>")]
     pub disable_hooks: Vec<String>,
 }
 
@@ -38,6 +44,17 @@ pub enum RuntimeSupport {
 }
 
 // === impl Cdi ===
+
+impl Section for Cdi {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("dir", &mut self.dir);
+        at.set("runtime", &mut self.runtime);
+        at.set("driverRoot", &mut self.driver_root);
+        at.set("hookPath", &mut self.hook_path);
+        at.set("featureFlags", &mut self.feature_flags);
+        at.set("disableHooks", &mut self.disable_hooks);
+    }
+}
 
 impl Default for Cdi {
     fn default() -> Self {

@@ -10,16 +10,13 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 
-pub(crate) use self::check::{KUBELET_DIR_LIMIT, kubelet_dir, prefix, relative};
+pub(crate) use self::check::{prefix, relative};
 pub use self::{
     pools::{HandoverFile, PlacementFile, PoolFile, SharingFile},
-    sections::{
-        BackendsFile, CdiFile, HealthFile, KubeletFile, NvidiaBackendFile, ProbeFile,
-        ThresholdsFile, WeightsFile,
-    },
+    sections::{HealthFile, ThresholdsFile, WeightsFile},
 };
 use crate::{
-    Error, Mig, Problem, Problems, Selector,
+    Backends, Cdi, Error, Kubelet, Mig, Origins, Probe, Problem, Problems, Selector,
     source::{Dialect, Notes, Said, Source},
 };
 
@@ -30,19 +27,19 @@ pub struct File {
     /// Whether the agent exits when the driver does not start, instead of waiting.
     pub fail_on_init_error: Option<Said<bool>>,
     /// Where the kubelet is.
-    pub kubelet: KubeletFile,
+    pub kubelet: Kubelet,
     /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: Option<Said<PathBuf>>,
     /// Where commands reach the agent.
     pub control_socket: Option<Said<PathBuf>>,
     /// How the hardware is looked at.
-    pub probe: ProbeFile,
+    pub probe: Probe,
     /// What each vendor's probe needs to know.
-    pub backends: BackendsFile,
+    pub backends: Backends,
     /// How verdicts are made.
     pub health: HealthFile,
     /// What CDI specs are made of.
-    pub cdi: CdiFile,
+    pub cdi: Cdi,
     /// Whether a missing IMEX channel is an error.
     pub imex_required: Option<Said<bool>>,
     /// What becomes of cards in MIG mode.
@@ -62,6 +59,8 @@ pub struct File {
     pub warnings: Vec<Problem>,
     #[schemars(skip)]
     pub(crate) source: Source,
+    #[schemars(skip)]
+    pub(crate) origins: Origins,
 }
 
 /// One value, or a list of them: a form for the schema alone.
@@ -114,6 +113,7 @@ fn read_source(source: Source) -> Result<File, Error> {
         return Err(Error::Invalid(Problems(problems)));
     }
     file.warnings = problems;
+    file.origins = notes.origins();
     file.source = notes.source;
     Ok(file)
 }

@@ -29,9 +29,8 @@ pub use self::{
     error::Error,
     explain::Row,
     file::{
-        BackendsFile, CdiFile, File, HandoverFile, HealthFile, KubeletFile, NvidiaBackendFile,
-        PlacementFile, PoolFile, ProbeFile, SharingFile, ThresholdsFile, WeightsFile, load, parse,
-        schema,
+        File, HandoverFile, HealthFile, PlacementFile, PoolFile, SharingFile, ThresholdsFile,
+        WeightsFile, load, parse, schema,
     },
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
     kubelet::Kubelet,

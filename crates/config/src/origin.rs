@@ -29,3 +29,9 @@ impl Origins {
         self.0.insert(key.into(), origin);
     }
 }
+
+impl FromIterator<(String, Origin)> for Origins {
+    fn from_iter<I: IntoIterator<Item = (String, Origin)>>(origins: I) -> Self {
+        Self(origins.into_iter().collect())
+    }
+}

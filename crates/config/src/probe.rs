@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Period;
+use crate::{
+    Period,
+    source::{At, Section},
+};
 
 /// Times of every probe.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probe {
     /// The time between two reports.
     #[serde(with = "Period")]
@@ -25,6 +29,15 @@ pub struct Probe {
 }
 
 // === impl Probe ===
+
+impl Section for Probe {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("period", &mut self.period);
+        at.set("callLimit", &mut self.call_limit);
+        at.set("driverCallLimit", &mut self.driver_call_limit);
+        at.set("retryPause", &mut self.retry_pause);
+    }
+}
 
 impl Default for Probe {
     fn default() -> Self {

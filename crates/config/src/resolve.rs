@@ -75,7 +75,7 @@ impl Config {
     /// The kubelet's device plugin folder.
     pub const KUBELET_DIR: &str = "/var/lib/kubelet/device-plugins";
     /// The longest path of the device plugin folder in which every socket fits.
-    pub const KUBELET_DIR_LIMIT: usize = crate::file::KUBELET_DIR_LIMIT;
+    pub const KUBELET_DIR_LIMIT: usize = Kubelet::DIR_LIMIT;
     /// Where the kubelet serves the pod resources API.
     pub const POD_RESOURCES_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
     /// Where commands reach the agent.

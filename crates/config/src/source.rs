@@ -1,6 +1,8 @@
 //! A config text: where it came from, its tree with the place of every value, and the reader that
 //! goes through it and notes everything that is wrong, not only the first.
 
+mod at;
+mod from_node;
 mod reader;
 mod suggest;
 pub(crate) mod take;
@@ -16,6 +18,8 @@ use std::{
 use host::small;
 
 pub(crate) use self::{
+    at::{At, Section, read_section},
+    from_node::{FromNode, command},
     reader::{Dialect, Fields, Item, Notes},
     suggest::{among, nearest, unlike},
     tree::{Entry, Node, Place, Value},

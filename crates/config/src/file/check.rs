@@ -3,9 +3,6 @@
 mod handover;
 mod prepare;
 
-use std::path::Path;
-
-use host::socket::PATH_LIMIT;
 use model::{PciAddress, ResourceName};
 
 use super::{File, PoolFile};
@@ -16,11 +13,6 @@ use crate::{
 
 /// The most clients that one MPS daemon takes.
 const MOST_MPS: u32 = Sharing::MOST_MPS;
-/// The shortest name that our sockets have: prefix, hash of the resource, nonce, a number of up
-/// to ten digits, for which one registration a second would take 300 years.
-const SHORTEST_SOCKET: usize = "/ostler-xxxxxxxx-xxxxxxxx-nnnnnnnnnn.sock".len();
-/// The longest path of the kubelet's folder in which every socket of ours fits.
-pub(crate) const KUBELET_DIR_LIMIT: usize = PATH_LIMIT - SHORTEST_SOCKET;
 /// What can be filled into a resource name, with an example of each.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
@@ -37,11 +29,6 @@ type Words = (String, String);
 
 /// Checks the whole file.
 pub(super) fn file(file: &File, notes: &mut Notes) {
-    if let Some(dir) = &file.kubelet.dir
-        && let Some((message, help)) = kubelet_dir(&dir.value)
-    {
-        notes.error(dir.place, "kubelet.dir", message, help);
-    }
     if let Some(exclude) = &file.exclude
         && exclude.value.contains(&Selector::default())
     {
@@ -67,20 +54,6 @@ pub(super) fn file(file: &File, notes: &mut Notes) {
         handover::check(&pool.handover, &format!("{key}.handover"), notes);
         against(pool, &pools[..n], &base, (&key, notes));
     }
-}
-
-/// Whether our sockets fit into the kubelet's folder, whatever the resources are called.
-pub(crate) fn kubelet_dir(dir: &Path) -> Option<Words> {
-    let room = KUBELET_DIR_LIMIT;
-    let length = dir.as_os_str().len();
-    (length > room).then(|| {
-        let message = format!(
-            "the path has {length} bytes; with a socket's name it would not fit the system's \
-             limit of {PATH_LIMIT}"
-        );
-        let help = format!("mount the kubelet's folder at a path of at most {room} bytes");
-        (message, help)
-    })
 }
 
 /// Whether a text makes resource names.

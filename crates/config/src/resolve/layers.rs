@@ -41,7 +41,7 @@ impl Resolved {
     pub fn new(overrides: Overrides, file: File, from: &dyn Fn(&str) -> Origin) -> Self {
         let mut layers = Layers {
             source: file.source.clone(),
-            origins: Origins::default(),
+            origins: file.origins.clone(),
             from,
         };
         let mut config = Config::default();
@@ -83,7 +83,7 @@ impl Resolved {
                 snippet: None,
             });
         };
-        if let Some(words) = crate::file::kubelet_dir(&self.config.kubelet.dir) {
+        if let Some(words) = self.config.kubelet.lacks_room() {
             wrong("kubelet.dir", words);
         }
         for (key, path) in self.config.flag_paths() {
@@ -164,7 +164,6 @@ impl Layers<'_> {
 
     /// What the file says.
     fn values(&mut self, config: &mut Config, file: &File) {
-        let kubelet = &mut config.kubelet;
         self.set(
             "failOnInitError",
             &mut config.fail_on_init_error,
@@ -181,38 +180,11 @@ impl Layers<'_> {
             &mut config.imex_required,
             &file.imex_required,
         );
-        self.set("kubelet.dir", &mut kubelet.dir, &file.kubelet.dir);
-        self.set(
-            "kubelet.register",
-            &mut kubelet.register,
-            &file.kubelet.register,
-        );
-        let (key, socket) = (
-            "kubelet.podResourcesSocket",
-            &mut kubelet.pod_resources_socket,
-        );
-        self.set(key, socket, &file.kubelet.pod_resources_socket);
-        let cdi = &mut config.cdi;
-        self.set("cdi.dir", &mut cdi.dir, &file.cdi.dir);
-        self.set("cdi.runtime", &mut cdi.runtime, &file.cdi.runtime);
-        self.set(
-            "cdi.driverRoot",
-            &mut cdi.driver_root,
-            &file.cdi.driver_root,
-        );
-        self.set("cdi.hookPath", &mut cdi.hook_path, &file.cdi.hook_path);
-        self.set(
-            "cdi.featureFlags",
-            &mut cdi.feature_flags,
-            &file.cdi.feature_flags,
-        );
-        self.set(
-            "cdi.disableHooks",
-            &mut cdi.disable_hooks,
-            &file.cdi.disable_hooks,
-        );
+        config.kubelet.clone_from(&file.kubelet);
+        config.probe.clone_from(&file.probe);
+        config.backends.clone_from(&file.backends);
+        config.cdi.clone_from(&file.cdi);
         self.health(config, &file.health);
-        self.backend(config, file);
         self.times(config, file);
     }
 
@@ -226,36 +198,9 @@ impl Layers<'_> {
         config.pools.unknown = health.unknown;
     }
 
-    fn backend(&mut self, config: &mut Config, file: &File) {
-        let (said, nvidia) = (&file.backends.nvidia, &mut config.backends.nvidia);
-        let paths = [
-            ("driverPath", &mut nvidia.driver_path, &said.driver_path),
-            ("nvmlLibrary", &mut nvidia.nvml_library, &said.nvml_library),
-            ("devPath", &mut nvidia.dev_path, &said.dev_path),
-            ("mpsPath", &mut nvidia.mps_path, &said.mps_path),
-        ];
-        for (key, value, said) in paths {
-            let said = said.clone().map(|said| said.map(Some));
-            self.set(&format!("backends.nvidia.{key}"), value, &said);
-        }
-        let key = "backends.nvidia.loaderFallback";
-        self.set(key, &mut nvidia.loader_fallback, &said.loader_fallback);
-        let key = "backends.nvidia.discovery";
-        self.set(key, &mut nvidia.discovery, &said.discovery);
-    }
-
     fn times(&mut self, config: &mut Config, file: &File) {
-        let (probe, health) = (&mut config.probe, &mut config.health);
-        let (p, h) = (&file.probe, &file.health);
+        let (health, h) = (&mut config.health, &file.health);
         let times = [
-            ("probe.period", &mut probe.period, &p.period),
-            ("probe.callLimit", &mut probe.call_limit, &p.call_limit),
-            (
-                "probe.driverCallLimit",
-                &mut probe.driver_call_limit,
-                &p.driver_call_limit,
-            ),
-            ("probe.retryPause", &mut probe.retry_pause, &p.retry_pause),
             (
                 "health.unansweredGrace",
                 &mut health.unanswered_grace,

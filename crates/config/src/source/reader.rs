@@ -1,9 +1,9 @@
 //! Goes through a tree, key by key, and notes everything that is wrong.
 
-use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
+use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
 use super::{Entry, Node, Place, Said, Source, Value, Word, among, tree, word};
-use crate::{Problem, Severity};
+use crate::{Origins, Problem, Severity};
 
 /// How strictly a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(crate) struct Notes {
     pub(crate) source: Source,
     pub(crate) dialect: Dialect,
     pub(crate) problems: Vec<Problem>,
+    /// Places of the values that were taken, by key.
+    places: BTreeMap<String, Place>,
 }
 
 /// A value with its full key.
@@ -47,6 +49,7 @@ impl Notes {
             source,
             dialect,
             problems: Vec::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -99,6 +102,22 @@ impl Notes {
             help: words.1,
             snippet: self.source.snippet(place),
         });
+    }
+
+    /// Keeps the place of a value that was taken.
+    pub(crate) fn keep(&mut self, key: String, place: Place) {
+        self.places.insert(key, place);
+    }
+
+    /// The place of a value that was taken.
+    pub(crate) fn place(&self, key: &str) -> Option<Place> {
+        self.places.get(key).copied()
+    }
+
+    /// The origin of every value that was taken.
+    pub(crate) fn origins(&self) -> Origins {
+        let origin = |(key, place): (&String, &Place)| (key.clone(), self.source.origin(*place));
+        self.places.iter().map(origin).collect()
     }
 
     /// Whether the file cannot be used.

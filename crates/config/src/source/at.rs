@@ -1,0 +1,79 @@
+//! Reads a map of a file over the defaults. One call for an option takes its key, parses its
+//! value, notes what is wrong with it, and keeps its place, from which its origin follows.
+
+use super::{Fields, FromNode, Item, Notes, Place};
+
+/// A map of the config: its fields are the options, their values before `read` the defaults.
+pub(crate) trait Section {
+    /// Reads every option that the file has over its default, and checks them together.
+    fn read(&mut self, at: &mut At<'_>);
+}
+
+/// A map of the file that is being read.
+pub(crate) struct At<'a> {
+    fields: Fields<'a>,
+    notes: &'a mut Notes,
+}
+
+/// Reads a map, and notes the keys that nobody took. Returns false for what is no map.
+pub(crate) fn read_section(item: &Item<'_>, notes: &mut Notes, section: &mut impl Section) -> bool {
+    let Some(fields) = item.fields(notes) else {
+        return false;
+    };
+    let mut at = At { fields, notes };
+    section.read(&mut at);
+    at.fields.finish(at.notes);
+    true
+}
+
+// === impl At ===
+
+impl<'a> At<'a> {
+    /// Reads an option by the rule of its type.
+    pub(crate) fn set<T: FromNode>(&mut self, name: &'static str, value: &mut T) {
+        self.set_by(name, value, T::from_node);
+    }
+
+    /// Reads an option by a rule of its own.
+    pub(crate) fn set_by<T>(
+        &mut self,
+        name: &'static str,
+        value: &mut T,
+        read: impl FnOnce(&Item<'_>, &mut Notes) -> Option<T>,
+    ) {
+        if let Some(item) = self.take(name)
+            && let Some(found) = read(&item, self.notes)
+        {
+            *value = found;
+            self.notes.keep(item.key.clone(), item.place());
+        }
+    }
+
+    /// Reads a map inside this one.
+    pub(crate) fn section(&mut self, name: &'static str, section: &mut impl Section) {
+        if let Some(item) = self.take(name) {
+            read_section(&item, self.notes, section);
+        }
+    }
+
+    /// The place of a value that the file has and that could be read.
+    pub(crate) fn place(&self, name: &str) -> Option<Place> {
+        self.notes.place(&self.fields.key(name))
+    }
+
+    /// Notes an error at the value of an option.
+    pub(crate) fn error(
+        &mut self,
+        name: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let place = self.place(name).unwrap_or(self.fields.place);
+        let key = self.fields.key(name);
+        self.notes.error(place, &key, message, help);
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Item<'a>> {
+        self.fields.take(self.notes, name)
+    }
+}

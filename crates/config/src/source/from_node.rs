@@ -1,0 +1,89 @@
+//! The rules by which values of each type are read.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{Item, Notes, Said, Word};
+use crate::Period;
+
+/// A type with one way of being written.
+pub(crate) trait FromNode: Sized {
+    /// Reads a value, or notes what is wrong with it.
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self>;
+}
+
+/// A command: a text is for the shell, a list is a program and its arguments.
+pub(crate) fn command(item: &Item<'_>, notes: &mut Notes) -> Option<Vec<String>> {
+    let words: Vec<String> = if item.is_list() {
+        let words = item.list(notes)?;
+        let words = words.iter().map(|word| String::from_node(word, notes));
+        words.collect::<Option<_>>()?
+    } else {
+        let text = String::from_node(item, notes)?;
+        ["/bin/sh", "-c", &text].map(str::to_owned).into()
+    };
+    let text_is_empty = !item.is_list() && words.last().is_some_and(|text| text.trim().is_empty());
+    if text_is_empty || words.first().is_some_and(String::is_empty) {
+        let help = "write a text for `/bin/sh -c`, or a list: a program and its arguments";
+        item.error(notes, "the command is empty", help);
+        return None;
+    }
+    Some(words)
+}
+
+fn value<T>(said: Option<Said<T>>) -> Option<T> {
+    said.map(|said| said.value)
+}
+
+// === impl FromNode ===
+
+impl<T: Word> FromNode for T {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.choice(notes))
+    }
+}
+
+impl FromNode for bool {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.boolean(notes))
+    }
+}
+
+impl FromNode for u32 {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.number(notes, 0..=Self::MAX))
+    }
+}
+
+impl FromNode for String {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.text(notes))
+    }
+}
+
+impl FromNode for PathBuf {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.path(notes))
+    }
+}
+
+impl FromNode for Duration {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        let help = "write a number and a unit, e.g. 500ms, 10s, 5m";
+        value(item.parsed(notes, help)).map(Period::get)
+    }
+}
+
+impl<T: FromNode> FromNode for Option<T> {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        T::from_node(item, notes).map(Some)
+    }
+}
+
+impl<T: FromNode> FromNode for Vec<T> {
+    /// A list; one value stands for a list of one.
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        let items = item.one_or_many();
+        let values = items.iter().filter_map(|item| T::from_node(item, notes));
+        Some(values.collect())
+    }
+}
