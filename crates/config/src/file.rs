@@ -4,19 +4,15 @@
 mod check;
 mod pools;
 mod read;
-mod sections;
 
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 
 pub(crate) use self::check::{prefix, relative};
-pub use self::{
-    pools::{HandoverFile, PlacementFile, PoolFile, SharingFile},
-    sections::{HealthFile, ThresholdsFile, WeightsFile},
-};
+pub use self::pools::{HandoverFile, PlacementFile, PoolFile, SharingFile};
 use crate::{
-    Backends, Cdi, Error, Kubelet, Mig, Origins, Probe, Problem, Problems, Selector,
+    Backends, Cdi, Error, Health, Kubelet, Mig, Origins, Probe, Problem, Problems, Selector,
     source::{Dialect, Notes, Said, Source},
 };
 
@@ -37,7 +33,7 @@ pub struct File {
     /// What each vendor's probe needs to know.
     pub backends: Backends,
     /// How verdicts are made.
-    pub health: HealthFile,
+    pub health: Health,
     /// What CDI specs are made of.
     pub cdi: Cdi,
     /// Whether a missing IMEX channel is an error.

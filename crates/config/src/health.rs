@@ -1,32 +1,38 @@
-//! How verdicts are made: what is checked how often, what weighs how much, and how a device comes
-//! back.
+//! The section `health`: rules by which verdicts are made.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+mod weights;
 
-use model::CauseKind;
+use std::{path::PathBuf, time::Duration};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Period, Thresholds, Xids, period::PeriodOrOff, source::Word};
+pub use self::weights::{TierWeights, Weight};
+use crate::{
+    Period, Thresholds, Xids,
+    file::OneOrMany,
+    period::PeriodOrOff,
+    source::{At, FromNode, Item, Notes, Section, Word, command, number},
+};
 
-/// How verdicts are made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Rules by which verdicts are made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Health {
-    /// How long a card that does not answer is Unknown before it is Unhealthy.
+    /// The time for which a card that does not answer is Unknown before it is Unhealthy.
     #[serde(with = "Period")]
     pub unanswered_grace: Duration,
-    /// How long a card that is gone stays listed as Unhealthy.
+    /// The time for which a card that is gone stays listed as Unhealthy.
     #[serde(with = "Period")]
     pub gone_grace: Duration,
-    /// What the kubelet is told of a device that cannot be judged.
+    /// The state that the kubelet is told of a device that cannot be judged.
     pub unknown: UnknownAs,
-    /// What becomes of the devices of a probe that does not run.
+    /// The fate of the devices of a probe that does not run.
     pub on_monitor_loss: MonitorLoss,
-    /// How long a probe may be down before [`MonitorLoss::Drain`] takes its devices out.
+    /// The time for which a probe may be down before `drain` takes its devices out.
     #[serde(with = "Period")]
     pub monitor_loss_grace: Duration,
-    /// Over what time a check has to pass before its cause ends.
+    /// The time over which a check has to pass before its cause ends.
     #[serde(with = "Period")]
     pub hold_down: Duration,
     /// The longest that a cause that keeps coming back is held.
@@ -35,81 +41,60 @@ pub struct Health {
     /// Trouble that did not begin for this long is forgotten: the hold-down is the first again.
     #[serde(with = "Period")]
     pub hold_down_memory: Duration,
-    /// How often in a row a check has to pass before its cause ends.
+    /// The number of times in a row that a check has to pass before its cause ends.
+    #[schemars(range(min = 1, max = 100))]
     pub passes: u32,
-    /// How long a device is withheld that was not clean when a container was about to start.
+    /// The time for which a device is withheld that was not clean when a container was about to
+    /// start.
     #[serde(with = "Period")]
     pub residue_hold: Duration,
-    /// How often each tier is checked; `None` is never. The tier *present* is the probe's period.
+    /// Times between two checks of each tier. The tier *present* has the probe's period.
     #[serde(flatten)]
     pub periods: Periods,
-    /// The command of the tier *deep*, with its arguments; none at all: the tier is off.
+    /// The command of the tier *deep*: a text for `/bin/sh -c`, or a program and its arguments. An
+    /// empty list switches the tier off.
+    #[schemars(with = "OneOrMany<String>")]
     pub deep_command: Vec<String>,
-    /// How long that command may take for a card.
+    /// The longest time that this command may take for a card.
     #[serde(with = "Period")]
     pub deep_limit: Duration,
-    /// What a finding of each tier does.
+    /// The effect of a finding, by its tier.
     pub weights: TierWeights,
-    /// Where a value becomes a finding.
+    /// Limits from which on a value is a finding.
     pub thresholds: Thresholds,
-    /// What XIDs mean.
+    /// The meaning of XIDs.
     #[serde(flatten)]
     pub xids: Xids,
-    /// Where verdicts are kept over a restart; `None`: nowhere.
+    /// The file in which verdicts are kept over a restart of the agent, or `off`. Beside the
+    /// kubelet's socket unless it is said.
     #[serde(with = "PathOrOff")]
     pub state_file: Option<PathBuf>,
 }
 
-/// A path, or `off`: a form for serde alone.
+/// A path, or `off`: a form for reader, writer and schema.
+#[derive(JsonSchema)]
+#[schemars(with = "String")]
 struct PathOrOff;
 
-/// How often each tier is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Times between two checks of each tier; `None`, written `off`, is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Periods {
-    /// Does it work.
+    /// The time between two checks of the tier *working* (does it work), or `off`.
     #[serde(with = "PeriodOrOff")]
     pub working: Option<Duration>,
-    /// Does it work as well as it could.
+    /// The time between two checks of the tier *performing* (as well as it could), or `off`.
     #[serde(with = "PeriodOrOff")]
     pub performing: Option<Duration>,
-    /// Is it getting worse.
+    /// The time between two checks of the tier *trend* (is it getting worse), or `off`.
     #[serde(with = "PeriodOrOff")]
     pub trend: Option<Duration>,
-    /// What the user's command says.
+    /// The time between two runs of `deepCommand`, or `off`.
     #[serde(with = "PeriodOrOff")]
     pub deep: Option<Duration>,
 }
 
-/// What a finding of each tier does. One of the tier *present* always takes the device out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TierWeights {
-    /// Of *working*.
-    pub working: Weight,
-    /// Of *performing*.
-    pub performing: Weight,
-    /// Of *trend*.
-    pub trend: Weight,
-    /// Of *deep*.
-    pub deep: Weight,
-    /// What single causes do, where that is not what their tier says.
-    pub causes: BTreeMap<CauseKind, Weight>,
-}
-
-/// What a finding does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Weight {
-    /// It takes the device out.
-    Out,
-    /// It is told.
-    Warn,
-    /// It is left out of account.
-    Off,
-}
-
-/// What becomes of the devices of a probe that does not run.
+/// The fate of the devices of a probe that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MonitorLoss {
@@ -119,7 +104,7 @@ pub enum MonitorLoss {
     Drain,
 }
 
-/// What the kubelet is told of a device that cannot be judged.
+/// The state that the kubelet is told of a device that cannot be judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownAs {
@@ -132,9 +117,50 @@ pub enum UnknownAs {
 
 // === impl Health ===
 
+impl Section for Health {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("unansweredGrace", &mut self.unanswered_grace);
+        at.set("goneGrace", &mut self.gone_grace);
+        at.set("unknown", &mut self.unknown);
+        at.set("onMonitorLoss", &mut self.on_monitor_loss);
+        at.set("monitorLossGrace", &mut self.monitor_loss_grace);
+        at.set("holdDown", &mut self.hold_down);
+        at.set("holdDownLimit", &mut self.hold_down_limit);
+        at.set("holdDownMemory", &mut self.hold_down_memory);
+        at.set_by("passes", &mut self.passes, number(1..=100));
+        at.set("residueHold", &mut self.residue_hold);
+        self.periods.read(at);
+        at.set_by("deepCommand", &mut self.deep_command, command);
+        at.set("deepLimit", &mut self.deep_limit);
+        at.section("weights", &mut self.weights);
+        at.section("thresholds", &mut self.thresholds);
+        self.xids.read(at);
+        at.set_by("stateFile", &mut self.state_file, PathOrOff::read);
+        self.check(at);
+    }
+}
+
 impl Health {
     /// The name of the state file in the kubelet's device plugin folder.
     pub const STATE_FILE: &str = "ostler-state.json";
+
+    fn check(&self, at: &mut At<'_>) {
+        let least = Period::from(self.hold_down);
+        if at.place("holdDownLimit").is_some() && least.get() > self.hold_down_limit {
+            let message =
+                format!("it is shorter than `holdDown`, which it limits and which is {least}");
+            let help = "write a longer time, or a shorter `holdDown`";
+            at.error("holdDownLimit", message, help);
+        }
+        let runs = self.periods.deep.is_some();
+        for (key, counts) in [("deep", runs), ("deepLimit", true)] {
+            if counts && at.place(key).is_some() && at.place("deepCommand").is_none() {
+                let message = "the tier runs a command of yours, and none is named";
+                let help = "write `deepCommand: [PROGRAM, ARGUMENT]`, or remove this";
+                at.error(key, message, help);
+            }
+        }
+    }
 }
 
 impl Default for Health {
@@ -165,6 +191,11 @@ impl Default for Health {
 // === impl PathOrOff ===
 
 impl PathOrOff {
+    fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<PathBuf>> {
+        let path = PathBuf::from_node(item, notes)?;
+        Some((path.as_os_str() != "off").then_some(path))
+    }
+
     fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         match path {
             Some(path) => path.serialize(serializer),
@@ -174,6 +205,15 @@ impl PathOrOff {
 }
 
 // === impl Periods ===
+
+impl Section for Periods {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set_by("working", &mut self.working, PeriodOrOff::read);
+        at.set_by("performing", &mut self.performing, PeriodOrOff::read);
+        at.set_by("trend", &mut self.trend, PeriodOrOff::read);
+        at.set_by("deep", &mut self.deep, PeriodOrOff::read);
+    }
+}
 
 impl Default for Periods {
     fn default() -> Self {
@@ -186,41 +226,6 @@ impl Default for Periods {
         }
     }
 }
-
-// === impl TierWeights ===
-
-impl Default for TierWeights {
-    fn default() -> Self {
-        Self {
-            working: Weight::Out,
-            performing: Weight::Warn,
-            trend: Weight::Warn,
-            deep: Weight::Warn,
-            causes: BTreeMap::new(),
-        }
-    }
-}
-
-impl TierWeights {
-    /// The causes that can have a weight of their own: those of the tiers that have one.
-    pub const CAUSES: [CauseKind; 11] = [
-        CauseKind::Ecc,
-        CauseKind::RowRemap,
-        CauseKind::PageRetirement,
-        CauseKind::Fabric,
-        CauseKind::RecoveryAction,
-        CauseKind::Throttled,
-        CauseKind::Pcie,
-        CauseKind::NvLink,
-        CauseKind::Temperature,
-        CauseKind::Trend,
-        CauseKind::Deep,
-    ];
-}
-
-// === impl Weight ===
-
-impl Word for Weight {}
 
 // === impl MonitorLoss ===
 

@@ -28,10 +28,7 @@ pub use self::{
     cdi::{Cdi, RuntimeSupport},
     error::Error,
     explain::Row,
-    file::{
-        File, HandoverFile, HealthFile, PlacementFile, PoolFile, SharingFile, ThresholdsFile,
-        WeightsFile, load, parse, schema,
-    },
+    file::{File, HandoverFile, PlacementFile, PoolFile, SharingFile, load, parse, schema},
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
     kubelet::Kubelet,
     needs::Needs,

@@ -6,6 +6,8 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::source::{Item, Notes, parsed};
+
 /// The shortest and the longest time that makes sense anywhere in the config.
 const LEAST: Duration = Duration::from_millis(1);
 const MOST: Duration = Duration::from_hours(24);
@@ -35,6 +37,12 @@ impl FromStr for PeriodOrOff {
 }
 
 impl PeriodOrOff {
+    /// Reads a length of time, or `off`.
+    pub(crate) fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Duration>> {
+        let help = "write a number and a unit, e.g. 60s, 5m, or off";
+        parsed(help)(item, notes).map(|Self(length)| length)
+    }
+
     /// Writes a length of time, or `off`: for `#[serde(with = "PeriodOrOff")]`.
     pub(crate) fn serialize<S: Serializer>(
         length: &Option<Duration>,

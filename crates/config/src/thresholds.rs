@@ -1,24 +1,29 @@
-//! Where a value that a check-up read becomes a finding.
+//! The section `health.thresholds`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::Period;
+use crate::{
+    Period,
+    source::{At, Item, Notes, Section, number, parsed},
+};
 
-/// Where a value becomes a finding. `None` switches a check off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Limits from which on a value is a finding; `off` switches a check off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Thresholds {
     /// Memory errors that were not repaired and are tolerated.
     pub ecc_uncorrected: u32,
-    /// How long a device may take to join its fabric.
+    /// The longest time that a device may take to join its fabric.
     #[serde(with = "Period")]
     pub fabric_join: Duration,
-    /// How close to where the hardware slows down a temperature may come, in degrees.
+    /// The smallest distance, in degrees, to the temperature at which the hardware slows down.
+    #[schemars(range(max = 100))]
     pub temperature_margin: u32,
-    /// From which utilization on a low PCIe generation counts.
+    /// The utilization, in percent, from which on a low PCIe generation counts.
+    #[schemars(range(max = 100))]
     pub busy_percent: u32,
     /// NVLink errors between two check-ups that are tolerated.
     pub nvlink_errors: u32,
@@ -44,6 +49,38 @@ pub struct Thresholds {
 pub struct NumberOrOff(pub Option<u32>);
 
 // === impl Thresholds ===
+
+impl Section for Thresholds {
+    fn read(&mut self, at: &mut At<'_>) {
+        let or_off = NumberOrOff::read;
+        at.set("eccUncorrected", &mut self.ecc_uncorrected);
+        at.set("fabricJoin", &mut self.fabric_join);
+        at.set_by(
+            "temperatureMargin",
+            &mut self.temperature_margin,
+            number(0..=100),
+        );
+        at.set_by("busyPercent", &mut self.busy_percent, number(0..=100));
+        at.set("nvlinkErrors", &mut self.nvlink_errors);
+        at.set_by(
+            "eccCorrectedPerHour",
+            &mut self.ecc_corrected_per_hour,
+            or_off,
+        );
+        at.set_by(
+            "remappedRowsPerHour",
+            &mut self.remapped_rows_per_hour,
+            or_off,
+        );
+        at.set_by(
+            "pcieReplaysPerHour",
+            &mut self.pcie_replays_per_hour,
+            or_off,
+        );
+        at.set_by("meanWatts", &mut self.mean_watts, or_off);
+        at.set("meanTime", &mut self.mean_time);
+    }
+}
 
 impl Default for Thresholds {
     fn default() -> Self {
@@ -80,6 +117,11 @@ impl FromStr for NumberOrOff {
 }
 
 impl NumberOrOff {
+    /// Reads a number, or `off`.
+    fn read(item: &Item<'_>, notes: &mut Notes) -> Option<Option<u32>> {
+        parsed("write a whole number, or off")(item, notes).map(|Self(number)| number)
+    }
+
     /// Writes a number, or `off`: for `#[serde(with = "NumberOrOff")]`.
     pub(crate) fn serialize<S: Serializer>(
         number: &Option<u32>,

@@ -1,33 +1,36 @@
-//! What NVIDIA's driver errors (XIDs) mean, where the config says so.
+//! The keys of `health` about NVIDIA's driver errors (XIDs).
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::source::Word;
+use crate::source::{At, FromNode, Item, Notes, Section, Word, map_by};
 
-/// What XIDs mean. `heed` beats `ignore`, which beats `actions`, which beat `base`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The meaning of XIDs. `heed` beats `ignore`, which beats `actions`, which beat `base`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
 pub struct Xids {
-    /// What they mean where nothing else is said.
+    /// The meaning of XIDs that no other option names: that of our table, or of NVIDIA's device
+    /// plugin.
     #[serde(rename = "xidBase")]
     pub base: XidBase,
-    /// What single ones mean.
+    /// The meaning of single XIDs: a map from numbers.
     #[serde(rename = "xids")]
+    #[schemars(with = "BTreeMap<String, XidAction>")]
     pub actions: BTreeMap<u32, XidAction>,
-    /// What one means that the table does not have; not with [`XidBase::Nvidia`].
+    /// The meaning of an XID that the table does not have; not with `xidBase: nvidia`.
     #[serde(rename = "unknownXids")]
     pub unknown: XidAction,
-    /// These say nothing about a device's health.
+    /// XIDs that say nothing about a card's health: `all`, or numbers.
     #[serde(rename = "ignoreXids")]
     pub ignore: XidSet,
-    /// These take a device out, even if they are among the others.
+    /// XIDs that count although they usually do not: `all`, or numbers. They win.
     #[serde(rename = "heedXids")]
     pub heed: XidSet,
 }
 
-/// What XIDs mean where nothing else is said.
+/// The meaning of XIDs that no other option names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidBase {
@@ -37,7 +40,7 @@ pub enum XidBase {
     Nvidia,
 }
 
-/// What an XID means for its device.
+/// The meaning of an XID for its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidAction {
@@ -63,6 +66,16 @@ pub enum XidSet {
 }
 
 // === impl Xids ===
+
+impl Section for Xids {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("xidBase", &mut self.base);
+        at.set_by("xids", &mut self.actions, map_by(xid));
+        at.set("unknownXids", &mut self.unknown);
+        at.set("ignoreXids", &mut self.ignore);
+        at.set("heedXids", &mut self.heed);
+    }
+}
 
 impl Default for Xids {
     fn default() -> Self {
@@ -93,6 +106,15 @@ impl Default for XidSet {
     }
 }
 
+impl FromNode for XidSet {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        match item.scalar() {
+            Some(("all", true)) => Some(Self::All),
+            _ => Vec::from_node(item, notes).map(Self::Some),
+        }
+    }
+}
+
 impl Serialize for XidSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -117,4 +139,10 @@ impl JsonSchema for XidSet {
             ]
         })
     }
+}
+
+fn xid(name: &str) -> Result<u32, (String, String)> {
+    let help = "write a map from numbers, e.g. `xids: {94: reset}`";
+    let message = || format!("`{name}` is not the number of an XID");
+    name.parse().map_err(|_| (message(), help.to_owned()))
 }

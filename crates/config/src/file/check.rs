@@ -40,7 +40,6 @@ pub(super) fn file(file: &File, notes: &mut Notes) {
             help,
         );
     }
-    prepare::health(&file.health, notes);
     handover::check(&file.handover, "handover", notes);
     let Some(pools) = &file.pools else { return };
     let base = file.handover.over(&Handover::default());

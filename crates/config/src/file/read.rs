@@ -1,6 +1,5 @@
 //! A tree → [`File`]. Everything that is wrong is noted; what is right is taken.
 
-mod health;
 mod pool;
 
 use super::{File, HandoverFile};
@@ -28,7 +27,7 @@ pub(super) fn file(notes: &mut Notes) -> File {
         control_socket: path(at, notes, "controlSocket"),
         probe: known(at, notes, "probe"),
         backends: known(at, notes, "backends"),
-        health: section(at, notes, "health", health::health),
+        health: known(at, notes, "health"),
         cdi: known(at, notes, "cdi"),
         imex_required: boolean(at, notes, "imexRequired"),
         mig: choice(at, notes, "mig"),

@@ -1,12 +1,10 @@
 //! Flags and variables over the file, the file over the defaults; and who said what.
 
-mod health;
-
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Config, Error, File, Handover, Health, Needs, Origin, Origins, Overrides, Period, Pool, Pools,
-    Problem, Problems, Resolved, Severity,
+    Config, Error, File, Handover, Health, Needs, Origin, Origins, Overrides, Pool, Pools, Problem,
+    Problems, Resolved, Severity,
     file::{HandoverFile, PoolFile},
     source::{Place, Said, Source},
 };
@@ -184,8 +182,7 @@ impl Layers<'_> {
         config.probe.clone_from(&file.probe);
         config.backends.clone_from(&file.backends);
         config.cdi.clone_from(&file.cdi);
-        self.health(config, &file.health);
-        self.times(config, file);
+        config.health.clone_from(&file.health);
     }
 
     /// Fills in what follows from other values.
@@ -196,53 +193,6 @@ impl Layers<'_> {
         }
         health.hold_down_limit = health.hold_down_limit.max(health.hold_down);
         config.pools.unknown = health.unknown;
-    }
-
-    fn times(&mut self, config: &mut Config, file: &File) {
-        let (health, h) = (&mut config.health, &file.health);
-        let times = [
-            (
-                "health.unansweredGrace",
-                &mut health.unanswered_grace,
-                &h.unanswered_grace,
-            ),
-            ("health.goneGrace", &mut health.gone_grace, &h.gone_grace),
-            (
-                "health.monitorLossGrace",
-                &mut health.monitor_loss_grace,
-                &h.monitor_loss_grace,
-            ),
-            ("health.holdDown", &mut health.hold_down, &h.hold_down),
-            (
-                "health.holdDownLimit",
-                &mut health.hold_down_limit,
-                &h.hold_down_limit,
-            ),
-            (
-                "health.holdDownMemory",
-                &mut health.hold_down_memory,
-                &h.hold_down_memory,
-            ),
-            ("health.deepLimit", &mut health.deep_limit, &h.deep_limit),
-            (
-                "health.thresholds.fabricJoin",
-                &mut health.thresholds.fabric_join,
-                &h.thresholds.fabric_join,
-            ),
-            (
-                "health.thresholds.meanTime",
-                &mut health.thresholds.mean_time,
-                &h.thresholds.mean_time,
-            ),
-            (
-                "health.residueHold",
-                &mut health.residue_hold,
-                &h.residue_hold,
-            ),
-        ];
-        for (key, value, said) in times {
-            self.set(key, value, &said.clone().map(|said| said.map(Period::get)));
-        }
     }
 
     fn pools(&mut self, file: &File) -> Pools {

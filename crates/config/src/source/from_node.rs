@@ -1,6 +1,9 @@
 //! The rules by which values of each type are read.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr,
+    time::Duration,
+};
 
 use super::{Item, Notes, Said, Word};
 use crate::Period;
@@ -9,6 +12,11 @@ use crate::Period;
 pub(crate) trait FromNode: Sized {
     /// Reads a value, or notes what is wrong with it.
     fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self>;
+}
+
+/// A whole number in a range.
+pub(crate) fn number(range: RangeInclusive<u32>) -> impl Fn(&Item<'_>, &mut Notes) -> Option<u32> {
+    move |item, notes| value(item.number(notes, range.clone()))
 }
 
 /// A command: a text is for the shell, a list is a program and its arguments.
@@ -28,6 +36,40 @@ pub(crate) fn command(item: &Item<'_>, notes: &mut Notes) -> Option<Vec<String>>
         return None;
     }
     Some(words)
+}
+
+/// A map from names that are not the same in every file. `name` reads one of them; its error is a
+/// message and a remedy.
+pub(crate) fn map_by<K: Ord, T: FromNode>(
+    name: impl Fn(&str) -> Result<K, (String, String)>,
+) -> impl Fn(&Item<'_>, &mut Notes) -> Option<BTreeMap<K, T>> {
+    move |item, notes| {
+        let mut found = BTreeMap::new();
+        for (text, place, item) in item.fields(notes)?.items() {
+            let name = match name(text) {
+                Ok(name) => name,
+                Err((message, help)) => {
+                    notes.error(place, &item.key, message, help);
+                    continue;
+                }
+            };
+            let Some(value) = T::from_node(&item, notes) else {
+                continue;
+            };
+            if found.insert(name, value).is_some() {
+                notes.error(place, &item.key, "said twice", "remove one of them");
+            }
+        }
+        Some(found)
+    }
+}
+
+/// A value that is written as a text, with the remedy for a text that is none.
+pub(crate) fn parsed<T>(help: &str) -> impl Fn(&Item<'_>, &mut Notes) -> Option<T>
+where
+    T: FromStr<Err: Display>,
+{
+    move |item, notes| value(item.parsed(notes, help))
 }
 
 fn value<T>(said: Option<Said<T>>) -> Option<T> {

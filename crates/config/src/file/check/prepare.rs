@@ -1,9 +1,6 @@
-//! What `preStart` and `health` say, taken together with the rest.
+//! What `preStart` says, taken together with the rest.
 
-use crate::{
-    Health, HealthFile, Method, PoolFile, PreStart, PreStartMode,
-    source::{Notes, Place},
-};
+use crate::{Method, PoolFile, PreStart, PreStartMode, source::Notes};
 
 /// Checks what is done before a container starts.
 pub(super) fn pool(pool: &PoolFile, key: &str, notes: &mut Notes) {
@@ -45,37 +42,5 @@ pub(super) fn pool(pool: &PoolFile, key: &str, notes: &mut Notes) {
         let message = "nothing is done that it could limit";
         let help = "write `preStart: wait`, or remove it";
         notes.error(limit.place, &key_of("preStartLimit"), message, help);
-    }
-}
-
-/// Checks how verdicts are made.
-pub(super) fn health(health: &HealthFile, notes: &mut Notes) {
-    let mut wrong = |place: Place, key: &str, message: &str, help: &str| {
-        notes.error(place, &format!("health.{key}"), message, help);
-    };
-    let least = health.hold_down.as_ref().map(|said| said.value);
-    let least = least.unwrap_or(Health::default().hold_down.into());
-    if let Some(most) = &health.hold_down_limit
-        && least > most.value
-    {
-        let message =
-            format!("it is shorter than `holdDown`, which it limits and which is {least}");
-        let help = "write a longer time, or a shorter `holdDown`";
-        wrong(most.place, "holdDownLimit", &message, help);
-    }
-    let deep = health.deep.as_ref().filter(|said| said.value.0.is_some());
-    let said = [
-        ("deep", deep.map(|said| said.place)),
-        (
-            "deepLimit",
-            health.deep_limit.as_ref().map(|said| said.place),
-        ),
-    ];
-    for (key, place) in said {
-        if let (Some(place), None) = (place, &health.deep_command) {
-            let message = "the tier runs a command of yours, and none is named";
-            let help = "write `deepCommand: [PROGRAM, ARGUMENT]`, or remove this";
-            wrong(place, key, message, help);
-        }
     }
 }
