@@ -5,18 +5,25 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Period, source::Word};
+use crate::{
+    Period,
+    file::OneOrMany,
+    source::{At, Section, Word, command},
+};
 
 /// What is done with a device before a container starts on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(default)]
 pub struct PreStart {
-    /// What.
+    /// The action before a container starts on a device.
     #[serde(rename = "preStart")]
     pub mode: PreStartMode,
-    /// The command to run, with its arguments. None with `reset`: NVIDIA's.
+    /// The command for `reset` and `exec`: a text for `/bin/sh -c`, or a program and its arguments.
+    /// Without one, `reset` runs `nvidia-smi --gpu-reset`.
+    #[schemars(with = "OneOrMany<String>")]
     #[serde(rename = "preStartCommand", skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// How long it may take in all; the kubelet waits for 30 s.
+    /// The longest time for all of it, at most 25 s: the kubelet waits for 30 s.
     #[serde(rename = "preStartLimit", with = "Period")]
     pub limit: Duration,
 }
@@ -40,9 +47,42 @@ pub enum PreStartMode {
 
 // === impl PreStart ===
 
+impl Section for PreStart {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("preStart", &mut self.mode);
+        at.set_by("preStartCommand", &mut self.command, command);
+        at.set("preStartLimit", &mut self.limit);
+        self.check_command(at);
+        self.check_limit(at);
+    }
+}
+
 impl PreStart {
     /// The longest limit: the kubelet gives up after 30 s.
     pub const MOST: Duration = Duration::from_secs(25);
+
+    fn check_command(&self, at: &mut At<'_>) {
+        if self.mode == PreStartMode::Exec && self.command.is_empty() {
+            let message = "`preStartCommand` is missing: this runs a command of yours";
+            let help = "write it, e.g. `preStartCommand: prepare-gpu $OSTLER_DEVICE_PCI`";
+            at.error("preStart", message, help);
+        } else if !self.mode.runs() && at.place("preStartCommand").is_some() {
+            let message = "no command is run with this `preStart`";
+            let help = "write `preStart: exec`, or remove the command";
+            at.error("preStartCommand", message, help);
+        }
+    }
+
+    fn check_limit(&self, at: &mut At<'_>) {
+        if self.limit > Self::MOST {
+            let message = "the kubelet waits for 30 s and no longer";
+            at.error("preStartLimit", message, "write at most 25s");
+        } else if self.mode == PreStartMode::Off && self.limit != Self::MOST {
+            let message = "nothing is done that it could limit";
+            let help = "write `preStart: wait`, or remove it";
+            at.error("preStartLimit", message, help);
+        }
+    }
 }
 
 impl Default for PreStart {

@@ -19,7 +19,7 @@ use host::small;
 
 pub(crate) use self::{
     at::{At, Section, read_section},
-    from_node::{FromNode, command, map_by, number, parsed},
+    from_node::{FromNode, command, many, map_by, number, parsed},
     reader::{Dialect, Fields, Item, Notes},
     suggest::{among, nearest, unlike},
     tree::{Entry, Node, Place, Value},

@@ -1,11 +1,15 @@
-//! Which devices a rule is about.
+//! Selectors: the devices that a rule is about.
 
+use model::PciAddress;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Size, source::Word};
+use crate::{
+    Size,
+    source::{At, FromNode, Item, Notes, Section, Word, parsed, read_section},
+};
 
-/// Which devices. What is said must hold all together; what is not said holds for all. Texts are
+/// The devices that a rule is about. What is said must hold all together; what is not said holds for all. Texts are
 /// patterns: `*` stands for any text, the rest for itself, and all of the value must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -43,7 +47,7 @@ pub struct Selector {
     /// Whole cards (`card`) or partitions (`partition`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KindName>,
-    /// Whether a display is attached.
+    /// Cards with (`true`) or without (`false`) a display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<bool>,
 }
@@ -58,6 +62,83 @@ pub enum KindName {
     Partition,
 }
 
+// === impl Selector ===
+
+impl FromNode for Selector {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        let mut selector = Self::default();
+        read_section(item, notes, &mut selector).then_some(selector)
+    }
+}
+
+impl Section for Selector {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("vendor", &mut self.vendor);
+        at.set("model", &mut self.model);
+        at.set("uuid", &mut self.uuid);
+        at.set("index", &mut self.index);
+        at.set("pci", &mut self.pci);
+        at.set_by("minMemory", &mut self.min_memory, size);
+        at.set_by("maxMemory", &mut self.max_memory, size);
+        at.set("migProfile", &mut self.mig_profile);
+        at.set("kind", &mut self.kind);
+        at.set("display", &mut self.display);
+        self.check(at);
+        self.check_texts(at);
+    }
+}
+
+impl Selector {
+    fn check(&self, at: &mut At<'_>) {
+        if let (Some(least), Some(most)) = (self.min_memory, self.max_memory)
+            && least > most
+        {
+            let message = format!("no device has at least {least} and at most {most}");
+            at.error_at_key("minMemory", message, "exchange the two, or remove one");
+        }
+        if self.kind == Some(KindName::Card) && !self.mig_profile.is_empty() {
+            let message = "whole cards have no MIG profile: this never matches";
+            let help = "write `kind: partition`, or remove one of the two";
+            at.error_at_key("migProfile", message, help);
+        }
+    }
+
+    fn check_texts(&self, at: &mut At<'_>) {
+        for pci in &self.pci {
+            if !pci.contains('*') && pci.parse::<PciAddress>().is_err() {
+                let message = format!("`{pci}` is not a PCI address");
+                let help = "write it as `0000:3b:00.0`, or a pattern such as `*:3b:00.*`";
+                at.error_at_key("pci", message, help);
+            }
+        }
+        for index in &self.index {
+            let digits = |c: char| c.is_ascii_digit() || c == '*';
+            let part = |part: &str| !part.is_empty() && part.chars().all(digits);
+            if index.split(':').count() > 2 || !index.split(':').all(part) {
+                let message = format!("`{index}` is not an index");
+                let help = "write `3` for a card, `3:0` for one of its MIG devices";
+                at.error_at_key("index", message, help);
+            }
+        }
+        let texts = [
+            ("vendor", &self.vendor),
+            ("model", &self.model),
+            ("uuid", &self.uuid),
+            ("migProfile", &self.mig_profile),
+        ];
+        for (name, texts) in texts {
+            if texts.iter().any(String::is_empty) {
+                let help = "write a value, or a pattern such as `NVIDIA A100*`";
+                at.error_at_key(name, "an empty text matches nothing", help);
+            }
+        }
+    }
+}
+
 // === impl KindName ===
 
 impl Word for KindName {}
+
+fn size(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Size>> {
+    parsed("write a whole number with Gi, G, Mi or M")(item, notes).map(Some)
+}

@@ -3,19 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::source::Word;
+use crate::source::{At, Section, Word, number};
 
 /// How a device is shared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Sharing {
-    /// By which means.
+    /// The means; `time-slicing` where only `replicas` is said.
     pub method: Method,
-    /// How many units a device becomes; 1 where it is not shared.
+    /// The number of units that a device becomes; 1 where it is not shared.
+    #[schemars(range(min = 1, max = Sharing::MOST))]
     pub replicas: u32,
-    /// Whether a container may have only one of them.
+    /// Gives a container at most one of them.
     pub one_per_request: bool,
-    /// Whether the units of one container must be on different cards.
+    /// Puts the units of one container on different cards.
     pub distinct: Distinct,
 }
 
@@ -47,6 +48,18 @@ pub enum Distinct {
 }
 
 // === impl Sharing ===
+
+impl Section for Sharing {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("method", &mut self.method);
+        at.set_by("replicas", &mut self.replicas, number(1..=Self::MOST));
+        at.set("onePerRequest", &mut self.one_per_request);
+        at.set("distinct", &mut self.distinct);
+        if at.place("method").is_none() && self.replicas > 1 {
+            self.method = Method::TimeSlicing;
+        }
+    }
+}
 
 impl Sharing {
     /// The most units a device can become. A list with many more is too long for the kubelet.

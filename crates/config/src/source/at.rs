@@ -49,11 +49,14 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Reads a map inside this one.
-    pub(crate) fn section(&mut self, name: &'static str, section: &mut impl Section) {
-        if let Some(item) = self.take(name) {
-            read_section(&item, self.notes, section);
-        }
+    /// Reads a map inside this one, and returns its place.
+    pub(crate) fn section(
+        &mut self,
+        name: &'static str,
+        section: &mut impl Section,
+    ) -> Option<Place> {
+        let item = self.take(name)?;
+        read_section(&item, self.notes, section).then(|| item.place())
     }
 
     /// The place of a value that the file has and that could be read.
@@ -69,8 +72,29 @@ impl<'a> At<'a> {
         help: impl Into<String>,
     ) {
         let place = self.place(name).unwrap_or(self.fields.place);
-        let key = self.fields.key(name);
-        self.notes.error(place, &key, message, help);
+        self.error_at(place, name, message, help);
+    }
+
+    /// Notes an error of an option at a given place.
+    pub(crate) fn error_at(
+        &mut self,
+        place: Place,
+        name: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.notes
+            .error(place, &self.fields.key(name), message, help);
+    }
+
+    /// Notes an error of an option at its key.
+    pub(crate) fn error_at_key(
+        &mut self,
+        name: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.error_at(self.fields.key_place(name), name, message, help);
     }
 
     fn take(&mut self, name: &'static str) -> Option<Item<'a>> {

@@ -19,6 +19,16 @@ pub(crate) fn number(range: RangeInclusive<u32>) -> impl Fn(&Item<'_>, &mut Note
     move |item, notes| value(item.number(notes, range.clone()))
 }
 
+/// A list, or one value for a list of one, whose items are read by `read`.
+pub(crate) fn many<T>(
+    read: impl Fn(&Item<'_>, &mut Notes) -> Option<T>,
+) -> impl Fn(&Item<'_>, &mut Notes) -> Option<Vec<T>> {
+    move |item, notes| {
+        let items = item.one_or_many();
+        Some(items.iter().filter_map(|item| read(item, notes)).collect())
+    }
+}
+
 /// A command: a text is for the shell, a list is a program and its arguments.
 pub(crate) fn command(item: &Item<'_>, notes: &mut Notes) -> Option<Vec<String>> {
     let words: Vec<String> = if item.is_list() {
@@ -124,8 +134,6 @@ impl<T: FromNode> FromNode for Option<T> {
 impl<T: FromNode> FromNode for Vec<T> {
     /// A list; one value stands for a list of one.
     fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        let items = item.one_or_many();
-        let values = items.iter().filter_map(|item| T::from_node(item, notes));
-        Some(values.collect())
+        many(T::from_node)(item, notes)
     }
 }
