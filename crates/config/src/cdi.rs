@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config,
-    file::OneOrMany,
+    schema::OneOrMany,
     source::{At, Section, Word},
 };
 

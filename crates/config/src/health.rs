@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use self::weights::{TierWeights, Weight};
 use crate::{
     Period, Thresholds, Xids,
-    file::OneOrMany,
     period::PeriodOrOff,
+    schema::OneOrMany,
     source::{At, FromNode, Item, Notes, Section, Word, command, number},
 };
 

@@ -18,6 +18,7 @@ mod pre_start;
 mod probe;
 mod problem;
 mod resolve;
+mod schema;
 mod size;
 mod source;
 mod thresholds;
@@ -28,7 +29,7 @@ pub use self::{
     cdi::{Cdi, RuntimeSupport},
     error::Error,
     explain::Row,
-    file::{File, HandoverFile, PlacementFile, PoolFile, SharingFile, load, parse, schema},
+    file::{load, parse},
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
     kubelet::Kubelet,
     needs::Needs,
@@ -42,6 +43,7 @@ pub use self::{
     probe::Probe,
     problem::{Origin, Problem, Problems, Severity, Snippet},
     resolve::{Config, Overrides, Resolved, native},
+    schema::schema,
     size::Size,
     source::Said,
     thresholds::{NumberOrOff, Thresholds},

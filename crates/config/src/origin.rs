@@ -25,6 +25,18 @@ impl Origins {
         }
     }
 
+    /// Gives every key below `to` that has no origin that of the same key below `from`.
+    pub(crate) fn inherit(&mut self, from: &str, to: &str) {
+        let below = |(key, origin): (&String, &Origin)| {
+            let rest = key.strip_prefix(from)?.strip_prefix('.')?;
+            Some((format!("{to}.{rest}"), origin.clone()))
+        };
+        let inherited: Vec<(String, Origin)> = self.0.iter().filter_map(below).collect();
+        for (key, origin) in inherited {
+            self.0.entry(key).or_insert(origin);
+        }
+    }
+
     pub(crate) fn set(&mut self, key: impl Into<String>, origin: Origin) {
         self.0.insert(key.into(), origin);
     }

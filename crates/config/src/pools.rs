@@ -1,6 +1,7 @@
-//! What is offered, under which name, shared how, and how it is handed over: the resolved pools.
+//! The pools: devices that are offered, under which name, shared how, and how they are handed over.
 //! The native file and NVIDIA's v1 file both end here; below, there is one path.
 
+mod check;
 mod handover;
 mod placement;
 mod selector;
@@ -12,25 +13,32 @@ use model::ResourceName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::handover::{prefix, relative};
 pub use self::{
     handover::{Handover, IdStrategy, ListStrategy},
     placement::{Placement, Policy, Weights},
     selector::{KindName, Selector},
     sharing::{Distinct, Method, Sharing},
 };
-use crate::{Needs, PreStart, PreStartMode, UnknownAs, source::Word};
+use crate::{
+    Needs, PreStart, PreStartMode, UnknownAs,
+    schema::{OneOrMany, WordOr},
+    source::{At, Section, Word, number},
+};
 
 /// Every pool of the node, and what is kept out of all of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Pools {
-    /// What becomes of cards in MIG mode.
+    /// The way in which cards in MIG mode are offered.
     pub mig: Mig,
     /// If there are any, only devices that one of them matches are offered.
+    #[schemars(with = "OneOrMany<Selector>")]
     pub include: Vec<Selector>,
     /// Devices that one of them matches are not offered.
+    #[schemars(with = "OneOrMany<Selector>")]
     pub exclude: Vec<Selector>,
-    /// In the order of the config: the first whose selector matches takes the device.
+    /// The pools, in the order of the config: the first whose selector matches takes the device.
     pub pools: Vec<Pool>,
     /// What must be there before units are handed out.
     #[serde(skip)]
@@ -41,33 +49,43 @@ pub struct Pools {
 }
 
 /// Devices under one resource name, or under one name for each shape.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pool {
-    /// What people call it; unique.
+    /// The name that people call it by; unique.
     pub name: String,
-    /// Which devices it takes. A device that any of them matches is in; none at all takes all.
-    #[serde(rename = "select")]
+    /// Selectors of the devices that it takes: any that one of these matches. Without one, it takes
+    /// all.
+    #[serde(rename = "select", default)]
+    #[schemars(with = "OneOrMany<Selector>")]
     pub selectors: Vec<Selector>,
-    /// Of the devices it takes, those that are never offered.
+    /// Of the devices that it takes, those that are never offered.
+    #[serde(default)]
+    #[schemars(with = "OneOrMany<Selector>")]
     pub reserved: Vec<Selector>,
-    /// How many devices it takes at most, the first in the order of the driver's indices; the
-    /// others are left to the pools after it.
+    /// The largest number of devices that it takes, the first by the driver's index; the others are
+    /// left to the pools after it.
+    #[schemars(range(min = 1))]
     pub limit: Option<u32>,
     /// The resource name, or how it is made.
     pub resource: Template,
-    /// How a device is shared.
+    /// The sharing of a device: a method, or a map.
+    #[serde(default)]
+    #[schemars(with = "WordOr<Method, Sharing>")]
     pub sharing: Sharing,
-    /// Which units are best together.
+    /// The rule by which units are chosen: a policy, or a map.
+    #[serde(default)]
+    #[schemars(with = "WordOr<Policy, Placement>")]
     pub placement: Placement,
-    /// What a container is given.
+    /// The parts that a container is given, where they differ from `handover` of the whole file.
+    #[serde(default)]
     pub handover: Handover,
-    /// What is done with a device before a container starts on it.
+    /// The action before a container starts on a device.
     #[serde(flatten)]
     pub pre_start: PreStart,
 }
 
-/// What becomes of cards in MIG mode.
+/// The way in which cards in MIG mode are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mig {
@@ -123,6 +141,30 @@ impl Pools {
         }
     }
 
+    /// Reads the pools, each over the handover of the whole file.
+    pub(crate) fn read(&mut self, handover: &Handover, at: &mut At<'_>) {
+        at.set("mig", &mut self.mig);
+        at.set("include", &mut self.include);
+        at.set("exclude", &mut self.exclude);
+        if self.exclude.contains(&Selector::default()) {
+            let help = "say which devices, or write `pools: []` to offer nothing";
+            at.error("exclude", "an empty selector excludes every device", help);
+        }
+        let defaults = Pool {
+            handover: handover.clone(),
+            ..Pool::all("", "")
+        };
+        if let Some(pools) = at.sections("pools", &defaults) {
+            self.pools = pools;
+            check::pools(&self.pools, at);
+            return;
+        }
+        self.pools = Self::of(self.mig).pools;
+        for pool in &mut self.pools {
+            pool.handover.clone_from(handover);
+        }
+    }
+
     /// Whether some pool asks who uses a device before a container starts on it.
     pub fn asks_who(&self) -> bool {
         let asks = |pool: &Pool| pool.pre_start.mode != PreStartMode::Off;
@@ -131,6 +173,32 @@ impl Pools {
 }
 
 // === impl Pool ===
+
+impl Section for Pool {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.require("name", &mut self.name, "every pool needs a name of its own");
+        at.set("select", &mut self.selectors);
+        at.set("reserved", &mut self.reserved);
+        at.set_by("limit", &mut self.limit, |item, notes| {
+            number(1..=u32::MAX)(item, notes).map(Some)
+        });
+        let help = "name the resource, e.g. `resource: nvidia.com/gpu`";
+        at.require("resource", &mut self.resource, help);
+        at.section_or("sharing", &mut self.sharing, "method", |sharing| {
+            &mut sharing.method
+        });
+        let word = at.section_or("placement", &mut self.placement, "policy", |placement| {
+            &mut placement.policy
+        });
+        if word && self.placement.policy == Policy::Weighted {
+            let (message, help) = (Placement::LACKS_WEIGHTS, Placement::ADD_WEIGHTS);
+            at.error("placement.policy", message, help);
+        }
+        at.section("handover", &mut self.handover);
+        self.pre_start.read(at);
+        check::pool(self, at);
+    }
+}
 
 impl Pool {
     /// A pool that takes all devices, with every default.
@@ -154,6 +222,12 @@ impl Pool {
 impl Word for Mig {}
 
 // === impl Template ===
+
+impl From<String> for Template {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
 
 impl Template {
     /// The name itself, where there is nothing to fill in.

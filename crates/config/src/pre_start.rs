@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Period,
-    file::OneOrMany,
+    schema::OneOrMany,
     source::{At, Section, Word, command},
 };
 

@@ -1,16 +1,18 @@
-//! The config that the agent runs with.
+//! The config that the agent runs with: flags and variables over the file, the file over the
+//! defaults.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Backends, Cdi, File, Health, Kubelet, Origins, Pools, Probe, Problem};
+use crate::{
+    Backends, Cdi, Error, Handover, Health, Kubelet, Needs, Origin, Origins, Pools, Probe, Problem,
+    Problems, Severity,
+    source::{At, Section},
+};
 
-mod layers;
-
-pub use self::layers::native;
-
-/// What flags and variables say. Everything may be left out.
+/// Values of flags and variables, which win over the file. Everything may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The device plugin folder.
@@ -25,26 +27,26 @@ pub struct Overrides {
     pub nvml_library: Option<PathBuf>,
     /// The folder of the MPS daemons, as the agent sees it.
     pub mps_path: Option<PathBuf>,
-    /// Where commands reach the agent.
+    /// The socket on which commands reach the agent.
     pub control_socket: Option<PathBuf>,
     /// The folder of the CDI specs.
     pub cdi_dir: Option<PathBuf>,
 }
 
-/// A config, where each of its values came from, and what is probably not meant so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A config, the origin of each value, and warnings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The config.
     pub config: Config,
-    /// Where its values came from.
+    /// The origins of its values.
     pub origins: Origins,
-    /// What is probably not meant so.
+    /// Warnings: what is probably not meant so.
     pub warnings: Vec<Problem>,
 }
 
 /// Everything the agent needs to know, with every default filled in, in the shape of `ostler.yaml`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
     /// Exits when the driver does not start, instead of waiting.
     pub fail_on_init_error: bool,
@@ -64,12 +66,134 @@ pub struct Config {
     pub cdi: Cdi,
     /// Makes a missing IMEX channel an error.
     pub imex_required: bool,
+    /// The parts that a container is given, for every pool that does not say otherwise.
+    pub handover: Handover,
     /// The devices that are offered, and how.
     #[serde(flatten)]
     pub pools: Pools,
 }
 
+/// Reads the config file, if there is one, and lays flags and variables over it. `from` tells
+/// for a flag's name whether the flag or its variable said it.
+pub fn native(
+    path: Option<&Path>,
+    overrides: Overrides,
+    from: &dyn Fn(&str) -> Origin,
+) -> Result<Resolved, Error> {
+    let mut resolved = match path {
+        Some(path) => crate::load(path)?,
+        None => Resolved::default(),
+    };
+    resolved.lay_over(overrides, from)?;
+    Ok(resolved)
+}
+
+// === impl Overrides ===
+
+impl Overrides {
+    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    fn apply(self, config: &mut Config, mut said: impl FnMut(&str, &str, &Path)) {
+        fn put<T: From<PathBuf>>(
+            (key, flag): (&str, &str),
+            value: Option<PathBuf>,
+            target: &mut T,
+            said: &mut impl FnMut(&str, &str, &Path),
+        ) {
+            if let Some(value) = value {
+                said(key, flag, &value);
+                *target = value.into();
+            }
+        }
+        let (kubelet, nvidia) = (&mut config.kubelet, &mut config.backends.nvidia);
+        let said = &mut said;
+        let names = ("kubelet.dir", "kubelet-dir");
+        put(names, self.kubelet_dir, &mut kubelet.dir, said);
+        let names = ("kubelet.podResourcesSocket", "pod-resources-socket");
+        let target = &mut kubelet.pod_resources_socket;
+        put(names, self.pod_resources_socket, target, said);
+        let names = ("hostRoot", "host-root");
+        put(names, self.host_root, &mut config.host_root, said);
+        let names = ("backends.nvidia.driverPath", "driver-path");
+        put(names, self.driver_path, &mut nvidia.driver_path, said);
+        let names = ("backends.nvidia.nvmlLibrary", "nvml-library");
+        put(names, self.nvml_library, &mut nvidia.nvml_library, said);
+        let names = ("backends.nvidia.mpsPath", "mps-path");
+        put(names, self.mps_path, &mut nvidia.mps_path, said);
+        let names = ("controlSocket", "control-socket");
+        put(names, self.control_socket, &mut config.control_socket, said);
+        let names = ("cdi.dir", "cdi-dir");
+        put(names, self.cdi_dir, &mut config.cdi.dir, said);
+    }
+}
+
+// === impl Resolved ===
+
+impl Resolved {
+    /// Lays flags and variables over the config, and checks them. The error names each flag or
+    /// variable that is wrong.
+    pub fn lay_over(
+        &mut self,
+        overrides: Overrides,
+        from: &dyn Fn(&str) -> Origin,
+    ) -> Result<(), Error> {
+        let mut problems = Vec::new();
+        let mut wrong = |at, key: &str, (message, help): (String, String)| {
+            problems.push(Problem {
+                severity: Severity::Error,
+                at,
+                key: key.to_owned(),
+                message,
+                help,
+                snippet: None,
+            });
+        };
+        overrides.apply(&mut self.config, |key, flag, path| {
+            self.origins.set(key, from(flag));
+            if path.to_str().is_none() {
+                let message = "the path is not a text in UTF-8".to_owned();
+                let help = "use a path that is: it is handed on and shown as a text".to_owned();
+                wrong(from(flag), key, (message, help));
+            }
+        });
+        if let Some(words) = self.config.kubelet.lacks_room() {
+            wrong(self.origins.of("kubelet.dir"), "kubelet.dir", words);
+        }
+        self.settle();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Invalid(Problems(problems))),
+        }
+    }
+
+    /// Fills in what follows from other values.
+    pub(crate) fn settle(&mut self) {
+        let health = &mut self.config.health;
+        if self.origins.of("health.stateFile") == Origin::Default {
+            health.state_file = Some(self.config.kubelet.dir.join(Health::STATE_FILE));
+        }
+        health.hold_down_limit = health.hold_down_limit.max(health.hold_down);
+        self.config.pools.unknown = health.unknown;
+        self.config.pools.needs = Needs::of(&self.config);
+    }
+}
+
 // === impl Config ===
+
+impl Section for Config {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("failOnInitError", &mut self.fail_on_init_error);
+        at.set("hostRoot", &mut self.host_root);
+        at.set("controlSocket", &mut self.control_socket);
+        at.section("kubelet", &mut self.kubelet);
+        at.section("probe", &mut self.probe);
+        at.section("backends", &mut self.backends);
+        at.section("health", &mut self.health);
+        at.section("cdi", &mut self.cdi);
+        at.set("imexRequired", &mut self.imex_required);
+        at.section("handover", &mut self.handover);
+        self.pools.read(&self.handover, at);
+    }
+}
 
 impl Config {
     /// The kubelet's device plugin folder.
@@ -84,11 +208,6 @@ impl Config {
     pub const CDI_DIR: &str = "/var/run/cdi";
     /// What the hooks of CDI specs call.
     pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
-
-    /// Lays flags and variables over the file, and the file over the defaults.
-    pub fn resolve(overrides: Overrides, file: File) -> Self {
-        Resolved::new(overrides, file, &crate::Origin::flag).config
-    }
 }
 
 impl Default for Config {
@@ -103,6 +222,7 @@ impl Default for Config {
             health: Health::default(),
             cdi: Cdi::default(),
             imex_required: false,
+            handover: Handover::default(),
             pools: Pools::default(),
         }
     }

@@ -182,8 +182,7 @@ mod tests {
     #[test]
     fn the_weight_of_a_cause_reaches_the_policy() {
         let text = "health: {weights: {causes: {Temperature: out, NvLink: off}}}";
-        let file = config::parse("ostler.yaml", text).unwrap();
-        let config = Config::resolve(config::Overrides::default(), file);
+        let config = config::parse("ostler.yaml", text).unwrap().config;
         let expected = [
             (CauseKind::NvLink, health::Weight::Off),
             (CauseKind::Temperature, health::Weight::Out),

@@ -31,7 +31,9 @@ fn explained(text: &str) -> Resolved {
         "driver-path" => Origin::variable("OSTLER_DRIVER_PATH"),
         flag => Origin::flag(flag),
     };
-    Resolved::new(overrides, parse("ostler.yaml", text).unwrap(), &from)
+    let mut resolved = parse("ostler.yaml", text).unwrap();
+    resolved.lay_over(overrides, &from).unwrap();
+    resolved
 }
 
 #[test]
@@ -47,12 +49,10 @@ fn every_value_is_shown_with_where_it_came_from() {
 #[test]
 fn the_effective_config_is_a_config_that_says_the_same() {
     for text in ["", FILE, EVERY_KEY] {
-        let file = parse("ostler.yaml", text).unwrap();
-        let resolved = Resolved::new(Overrides::default(), file, &Origin::flag);
+        let resolved = parse("ostler.yaml", text).unwrap();
         let yaml = resolved.to_yaml();
         let again = parse("again.yaml", &yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
-        let again = Config::resolve(Overrides::default(), again);
-        assert_eq!(again, resolved.config, "{yaml}");
+        assert_eq!(again.config, resolved.config, "{yaml}");
     }
 }
 
@@ -73,12 +73,11 @@ proptest! {
     fn so_is_that_of_any_part_of_a_config(keep in prop::collection::vec(prop::bool::weighted(0.8), 200)) {
         let mut value = explained(EVERY_KEY).config.to_value();
         thin(&mut value, &mut keep.into_iter());
-        if let Ok(file) = parse("part.yaml", &value.to_string()) {
-            let resolved = Resolved::new(Overrides::default(), file, &Origin::flag);
+        if let Ok(resolved) = parse("part.yaml", &value.to_string()) {
             let yaml = resolved.to_yaml();
             let again = parse("again.yaml", &yaml);
             let again = again.unwrap_or_else(|error| panic!("{error}\n{yaml}"));
-            prop_assert_eq!(Config::resolve(Overrides::default(), again), resolved.config);
+            prop_assert_eq!(again.config, resolved.config);
         }
     }
 }
@@ -107,11 +106,8 @@ fn odd_texts_survive_being_shown() {
     ] {
         let shown = inline(&json!(text));
         let yaml = format!("handover: {{capabilities: {shown}}}");
-        let file = parse("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(
-            file.handover.capabilities.map(|said| said.value).as_deref(),
-            Some(text),
-            "{shown}"
-        );
+        let read = parse("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
+        let capabilities = read.config.handover.capabilities;
+        assert_eq!(capabilities.as_deref(), Some(text), "{shown}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn the_problem(
 }
 
 fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
-    crate::load(path).map(|file| file.warnings)
+    crate::load(path).map(|resolved| resolved.warnings)
 }
 
 #[rstest]

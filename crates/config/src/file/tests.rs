@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Config, Distinct, Method, Overrides, Policy};
+use crate::{Config, Distinct, Method, Policy, schema};
 
 fn config(text: &str) -> Config {
-    Config::resolve(Overrides::default(), parse("ostler.yaml", text).unwrap())
+    parse("ostler.yaml", text).unwrap().config
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn what_is_no_plain_file_no_text_or_too_large_is_refused() {
     fs_err::write(&path, [b'a', 0xff]).unwrap();
     let error = load(&path).unwrap_err().to_string();
     assert!(error.contains("ostler.yaml is not a text"), "{error}");
-    assert_eq!(load(Path::new("/dev/null")).unwrap().pools, None);
+    assert_eq!(load(Path::new("/dev/null")).unwrap(), Resolved::default());
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn the_schema_has_exactly_the_keys_that_are_read() {
         ("TierWeights", "health/weights"),
         ("Thresholds", "health/thresholds"),
         ("Cdi", "cdi"),
-        ("HandoverFile", "handover"),
-        ("PoolFile", "pools[]"),
-        ("SharingFile", "pools[]/sharing"),
-        ("PlacementFile", "pools[]/placement"),
+        ("Handover", "handover"),
+        ("Pool", "pools[]"),
+        ("Sharing", "pools[]/sharing"),
+        ("Placement", "pools[]/placement"),
         ("Weights", "pools[]/placement/weights"),
         ("Selector", "include[]"),
     ] {

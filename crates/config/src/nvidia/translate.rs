@@ -61,8 +61,7 @@ pub fn resolve(
         origins: translation.origins,
         warnings: known.chain(problems).collect(),
     };
-    resolved.lay_over(overrides, from);
-    resolved.check()?;
+    resolved.lay_over(overrides, from)?;
     Ok(resolved)
 }
 
@@ -97,15 +96,17 @@ impl Translation<'_> {
         };
         validate::sharing(&mut self.merge, &mig, &wishes.handover);
         let built = pools::build(&mut self.merge, &wishes);
+        for (key, origin) in handover.1 {
+            self.origins.set(format!("handover.{key}"), origin);
+        }
         for (n, pool) in built.iter().enumerate() {
-            for (key, origin) in &handover.1 {
-                self.origins
-                    .set(format!("pools[{n}].handover.{key}"), origin.clone());
-            }
+            let key = format!("pools[{n}].handover");
+            self.origins.inherit("handover", &key);
             for (key, origin) in pool.origins(&policy.0.origin) {
                 self.origins.set(format!("pools[{n}].{key}"), origin);
             }
         }
+        self.config.handover = wishes.handover;
         self.config.pools = Pools {
             mig: wishes.mig,
             include: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::merge::{Merge, Pick};
 use crate::{
     Handover, ListStrategy, Mig, Origin,
-    file::relative,
+    pools::relative,
     source::{unlike, word, words},
 };
 
@@ -69,7 +69,7 @@ pub(super) fn roots(merge: &mut Merge<'_>, dev: &Pick<String>, mps: &Pick<String
 
 /// The beginning of the CDI annotation's key. NVIDIA's plugin takes any text.
 pub(super) fn prefix(merge: &mut Merge<'_>, pick: &Pick<String>) {
-    if let Some((message, help)) = crate::file::prefix(&pick.value) {
+    if let Some((message, help)) = crate::pools::prefix(&pick.value) {
         merge.warn(pick, message, help);
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    file::OneOrMany,
+    schema::OneOrMany,
     source::{At, Section, Word, many, number},
 };
 

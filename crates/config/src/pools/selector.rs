@@ -16,23 +16,23 @@ use crate::{
 pub struct Selector {
     /// The vendor, e.g. `nvidia`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<String>")]
+    #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub vendor: Vec<String>,
     /// The product name, e.g. `NVIDIA A100-*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<String>")]
+    #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub model: Vec<String>,
     /// The device's id, or its card's: `GPU-…`, `MIG-…`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<String>")]
+    #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub uuid: Vec<String>,
     /// The driver's index, `3` (the card and its partitions) or `3:0` (one partition).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<crate::file::Index>")]
+    #[schemars(with = "crate::schema::OneOrMany<crate::schema::Index>")]
     pub index: Vec<String>,
     /// The PCI address, e.g. `0000:3b:00.0`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<String>")]
+    #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub pci: Vec<String>,
     /// Memory, in bytes: at least.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Selector {
     pub max_memory: Option<Size>,
     /// The MIG profile, e.g. `1g.5gb`, `3g.*`; whole cards have none and never match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "crate::file::OneOrMany<String>")]
+    #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub mig_profile: Vec<String>,
     /// Whole cards (`card`) or partitions (`partition`).
     #[serde(skip_serializing_if = "Option::is_none")]

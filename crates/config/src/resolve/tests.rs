@@ -4,13 +4,14 @@ use super::*;
 use crate::Origin;
 
 fn resolved(overrides: Overrides, text: &str) -> Resolved {
-    let file = crate::parse("ostler.yaml", text).unwrap();
-    Resolved::new(overrides, file, &Origin::flag)
+    let mut resolved = crate::parse("ostler.yaml", text).unwrap();
+    resolved.lay_over(overrides, &Origin::flag).unwrap();
+    resolved
 }
 
 #[test]
 fn nothing_said_is_all_defaults() {
-    let config = Config::resolve(Overrides::default(), File::default());
+    let config = resolved(Overrides::default(), "").config;
     assert_eq!(config, Config::default());
     insta::assert_debug_snapshot!(config);
 }
@@ -106,8 +107,7 @@ fn a_path_of_a_flag_that_is_no_text_is_refused() {
 #[test]
 fn what_must_be_there_follows_from_flags_and_file_together() {
     let text = "imexRequired: true\nbackends: {nvidia: {mpsPath: /file}}\n";
-    let file = crate::parse("ostler.yaml", text).unwrap();
-    let needs = |overrides| Config::resolve(overrides, file.clone()).pools.needs;
+    let needs = |overrides| resolved(overrides, text).config.pools.needs;
     let said = needs(Overrides::default());
     assert_eq!(
         said.mps_path.as_deref(),

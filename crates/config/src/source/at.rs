@@ -59,6 +59,68 @@ impl<'a> At<'a> {
         read_section(&item, self.notes, section).then(|| item.place())
     }
 
+    /// Reads a map inside this one that may be written as one word: the value of its option `short`,
+    /// which `value` finds. Returns true for the word.
+    pub(crate) fn section_or<S: Section, T: FromNode>(
+        &mut self,
+        name: &'static str,
+        section: &mut S,
+        short: &'static str,
+        value: impl FnOnce(&mut S) -> &mut T,
+    ) -> bool {
+        let Some(item) = self.take(name) else {
+            return false;
+        };
+        if item.is_map() {
+            read_section(&item, self.notes, section);
+            return false;
+        }
+        if let Some(found) = T::from_node(&item, self.notes) {
+            *value(section) = found;
+            self.notes
+                .keep(format!("{}.{short}", item.key), item.place());
+        }
+        true
+    }
+
+    /// Reads a list of maps, each over the same defaults; `None` where the file has no such list.
+    pub(crate) fn sections<S: Section + Clone>(
+        &mut self,
+        name: &'static str,
+        defaults: &S,
+    ) -> Option<Vec<S>> {
+        let items = self.take(name)?.list(self.notes)?;
+        let read = |item: &Item<'_>| {
+            let mut section = defaults.clone();
+            read_section(item, self.notes, &mut section);
+            section
+        };
+        Some(items.iter().map(read).collect())
+    }
+
+    /// Reads a text that must be there; `help` says what to write.
+    pub(crate) fn require<T: From<String>>(
+        &mut self,
+        name: &'static str,
+        value: &mut T,
+        help: &str,
+    ) {
+        let Some(item) = self.take(name) else {
+            self.error(name, format!("`{name}` is missing"), help);
+            return;
+        };
+        match String::from_node(&item, self.notes) {
+            Some(text) if text.is_empty() => {
+                item.error(self.notes, format!("`{name}` is empty"), help);
+            }
+            Some(text) => {
+                *value = text.into();
+                self.notes.keep(item.key.clone(), item.place());
+            }
+            None => {}
+        }
+    }
+
     /// The place of a value that the file has and that could be read.
     pub(crate) fn place(&self, name: &str) -> Option<Place> {
         self.notes.place(&self.fields.key(name))
@@ -95,6 +157,18 @@ impl<'a> At<'a> {
         help: impl Into<String>,
     ) {
         self.error_at(self.fields.key_place(name), name, message, help);
+    }
+
+    /// Notes a warning about an option at a given place.
+    pub(crate) fn warn_at(
+        &mut self,
+        place: Place,
+        name: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.notes
+            .warn(place, &self.fields.key(name), message, help);
     }
 
     fn take(&mut self, name: &'static str) -> Option<Item<'a>> {

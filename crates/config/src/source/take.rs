@@ -1,9 +1,7 @@
 //! Takes a key out of a map and reads its value; `None` where the key is not there, or says
 //! nothing, or something wrong, which is then noted.
 
-use std::path::PathBuf;
-
-use super::{Fields, Item, Notes, Said, Word};
+use super::{Fields, Item, Notes, Said};
 
 /// A list, or one value that stands for a list of one.
 pub(crate) fn many<T>(
@@ -38,15 +36,6 @@ pub(crate) fn text(
     at.take(notes, name)?.text(notes)
 }
 
-/// A path.
-pub(crate) fn path(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-) -> Option<Said<PathBuf>> {
-    at.take(notes, name)?.path(notes)
-}
-
 /// True or false.
 pub(crate) fn boolean(
     at: &mut Fields<'_>,
@@ -54,15 +43,6 @@ pub(crate) fn boolean(
     name: &'static str,
 ) -> Option<Said<bool>> {
     at.take(notes, name)?.boolean(notes)
-}
-
-/// One of a few words.
-pub(crate) fn choice<T: Word>(
-    at: &mut Fields<'_>,
-    notes: &mut Notes,
-    name: &'static str,
-) -> Option<Said<T>> {
-    at.take(notes, name)?.choice(notes)
 }
 
 /// Reads a map that may be left out.

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::Context;
 use api::{Devices, ListedDevice};
 use comfy_table::Table;
-use config::{Config, File};
+use config::Config;
 use inventory::{Inputs, Published, Readers, Requests, Rules};
 use model::{Kind, Phase};
 use probe::{
@@ -84,8 +84,9 @@ impl Sight {
             Ok(body) => serde_json::from_slice(&body).context("the agent's answer cannot be read"),
             Err(error @ Error::Absent { .. }) => {
                 anstream::eprintln!("{error}; looking at the hardware without it");
-                let config = Config::resolve(self.place.overrides(), File::default());
-                look(config, &[]).await
+                let overrides = self.place.overrides();
+                let resolved = config::native(None, overrides, &config::Origin::flag)?;
+                look(resolved.config, &[]).await
             }
             Err(error) => Err(error.into()),
         }

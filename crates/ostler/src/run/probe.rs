@@ -93,10 +93,7 @@ mod tests {
     /// Weights are the agent's alone, what the command may take is the probe's.
     #[test]
     fn another_limit_for_the_command_is_another_process_and_another_weight_is_not() {
-        let config = |text| {
-            let file = config::parse("ostler.yaml", text).unwrap();
-            Config::resolve(config::Overrides::default(), file)
-        };
+        let config = |text| config::parse("ostler.yaml", text).unwrap().config;
         let one = config("health: {deepCommand: check, deepLimit: 90s}");
         assert!(checks(&one).contains(&"--deep-limit=90000ms".to_owned()));
         let other = config("health: {deepCommand: check, deepLimit: 91s}");

@@ -1,0 +1,185 @@
+//! Checks of pools whose options are right one by one.
+
+use model::ResourceName;
+
+use crate::{
+    KindName, Method, Pool, PreStartMode, Selector, Sharing,
+    source::{At, among},
+};
+
+/// What can be filled into a resource name, with an example of each.
+const PLACEHOLDERS: [(&str, &str); 5] = [
+    ("profile", "1g.5gb"),
+    ("model", "nvidia-l4"),
+    ("memory", "40gb"),
+    ("vendor", "nvidia"),
+    ("index", "0"),
+];
+
+/// A message and its remedy.
+type Words = (String, String);
+
+/// Checks a pool.
+pub(super) fn pool(pool: &Pool, at: &mut At<'_>) {
+    name(pool, at);
+    sharing(pool, at);
+    if pool.reserved.contains(&Selector::default()) {
+        let message = "an empty selector reserves every device of the pool";
+        let help = "say which devices, e.g. `reserved: {index: 0}`";
+        at.error("reserved", message, help);
+    }
+    let shared = pool.sharing.method != Method::None;
+    if shared && pool.pre_start.mode != PreStartMode::Off {
+        let message = "the devices of this pool are shared: before a container starts, others may \
+                       well be at work on them";
+        at.error("preStart", message, "remove `preStart`, or `sharing`");
+    }
+}
+
+/// Checks each pool against those before it.
+pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
+    for (n, pool) in pools.iter().enumerate() {
+        let before = || pools[..n].iter().enumerate();
+        unique(n, pool, before(), at);
+        alike(n, pool, before(), at);
+        let all = |other: &&Pool| {
+            let every = |selectors: &[Selector]| {
+                selectors.is_empty() || selectors.contains(&Selector::default())
+            };
+            other.limit.is_none() && every(&other.selectors)
+        };
+        if let (Some(all), Some(place)) = (
+            pools[..n].iter().find(all),
+            at.place(&format!("pools[{n}].name")),
+        ) {
+            let message = format!(
+                "nothing is left for it: pool `{}` takes every device",
+                all.name
+            );
+            let help = "put the pool that takes all devices last";
+            at.warn_at(place, &format!("pools[{n}]"), message, help);
+        }
+    }
+}
+
+/// Checks that no pool before this one has its name.
+fn unique<'p>(
+    n: usize,
+    pool: &Pool,
+    mut before: impl Iterator<Item = (usize, &'p Pool)>,
+    at: &mut At<'_>,
+) {
+    let key = format!("pools[{n}].name");
+    let same = before.find(|(_, other)| other.name == pool.name);
+    let same = same.and_then(|(n, _)| at.place(&format!("pools[{n}].name")));
+    if let (Some(same), Some(_)) = (same, at.place(&key)) {
+        let message = format!("`{}` is the pool of line {} too", pool.name, same.line);
+        at.error(&key, message, "give each pool a name of its own");
+    }
+}
+
+/// Checks that pools with one resource name are shared, placed and handed over alike.
+fn alike<'p>(
+    n: usize,
+    pool: &Pool,
+    mut before: impl Iterator<Item = (usize, &'p Pool)>,
+    at: &mut At<'_>,
+) {
+    let key = format!("pools[{n}].resource");
+    let Some((_, same)) = before.find(|(_, other)| other.resource == pool.resource) else {
+        return;
+    };
+    let differs = same.sharing != pool.sharing
+        || same.placement != pool.placement
+        || same.pre_start != pool.pre_start
+        || same.handover != pool.handover;
+    if differs && at.place(&key).is_some() {
+        let message = format!(
+            "pool `{}` has the same resource name, but is shared, placed or handed over in \
+             another way",
+            same.name
+        );
+        let help = "a pod cannot tell them apart: give one of them another name";
+        at.error(&key, message, help);
+    }
+}
+
+/// Checks that a text makes resource names.
+fn template(template: &str) -> Result<(), Words> {
+    let mut name = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((placeholder, after)) = after.split_once('}') else {
+            let help = "close it, as in `nvidia.com/{model}`".to_owned();
+            return Err(("`{` is not closed".to_owned(), help));
+        };
+        let known = PLACEHOLDERS.iter().find(|(known, _)| *known == placeholder);
+        let Some((_, example)) = known else {
+            let names = PLACEHOLDERS.map(|(name, _)| name);
+            let help = among(placeholder, "what can be filled in", &names);
+            return Err((format!("`{{{placeholder}}}` cannot be filled in"), help));
+        };
+        name.push_str(before);
+        name.push_str(example);
+        rest = after;
+    }
+    name.push_str(rest);
+    match name.parse::<ResourceName>() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let help = "write a domain and a name of at most 63 letters, digits, `-`, `_` and \
+                        `.`, e.g. `nvidia.com/gpu`";
+            Err((error.to_string(), help.to_owned()))
+        }
+    }
+}
+
+fn name(pool: &Pool, at: &mut At<'_>) {
+    if at.place("resource").is_none() {
+        return;
+    }
+    let resource = &pool.resource.0;
+    if let Err((message, help)) = template(resource) {
+        at.error("resource", message, help);
+    }
+    let cards = |selector: &Selector| selector.kind == Some(KindName::Card);
+    let only_cards = !pool.selectors.is_empty() && pool.selectors.iter().all(cards);
+    if resource.contains("{profile}") && only_cards {
+        let help = "use `{model}` or `{memory}`, or select `kind: partition`";
+        at.error("resource", "whole cards have no `{profile}`", help);
+    }
+}
+
+fn sharing(pool: &Pool, at: &mut At<'_>) {
+    let (method, replicas) = ("sharing.method", "sharing.replicas");
+    let Some(any) = at.place(method).or(at.place(replicas)) else {
+        return;
+    };
+    let Sharing {
+        method: means,
+        replicas: units,
+        ..
+    } = pool.sharing;
+    let place = at.place(replicas).unwrap_or(any);
+    if means == Method::None && units > 1 {
+        let help = "choose time-slicing, mps or auto, or remove `replicas`";
+        at.error(replicas, "with method none a device is not shared", help);
+    }
+    if means != Method::None && units < 2 {
+        let message = "to share a device, it must become at least 2 units";
+        at.error_at(place, replicas, message, "write `replicas:` with 2 or more");
+    }
+    if means != Method::Mps {
+        return;
+    }
+    let most = Sharing::MOST_MPS;
+    if units > most {
+        let message = format!("an MPS daemon takes at most {most} clients");
+        let help = format!("write at most {most}, or use time-slicing");
+        at.error_at(place, replicas, message, help);
+    }
+    if pool.handover.mps_root.is_none() {
+        let help = "name the daemon's folder on the host: `handover: {mpsRoot: /run/nvidia/mps}`";
+        at.error_at(any, method, "MPS needs `handover.mpsRoot`", help);
+    }
+}
