@@ -46,7 +46,7 @@ pub enum XidBase {
 pub enum XidAction {
     /// Nothing.
     Ignore,
-    /// A program failed; the device is fine.
+    /// A program failed and must be started again; the device is fine. It is a warning for a while.
     Application,
     /// The device is out until it was reset.
     Reset,
@@ -97,12 +97,29 @@ impl Word for XidBase {}
 
 impl Word for XidAction {}
 
+impl XidAction {
+    /// Returns true if the device is out.
+    pub fn takes_out(self) -> bool {
+        matches!(self, Self::Reset | Self::Drain | Self::Permanent)
+    }
+}
+
 // === impl XidSet ===
 
 impl Default for XidSet {
     /// None of them.
     fn default() -> Self {
         Self::Some(Vec::new())
+    }
+}
+
+impl XidSet {
+    /// Returns true if it has this XID.
+    pub fn has(&self, xid: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(xids) => xids.iter().any(|one| u64::from(*one) == xid),
+        }
     }
 }
 

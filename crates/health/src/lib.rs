@@ -12,9 +12,8 @@ pub mod xid;
 pub use self::{
     check::Check,
     history::{History, compare},
-    policy::{HoldDown, MonitorLoss, OnLoss, Policy, Thresholds, Weight, Weights},
+    policy::Policy,
     record::Record,
     saved::{Continuity, Saved, SavedFile, prune},
     sight::{Event, Now, Sight},
-    xid::{Action, XidPolicy},
 };

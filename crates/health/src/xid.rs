@@ -5,23 +5,14 @@ mod policy;
 
 use std::sync::LazyLock;
 
-pub use self::policy::{Base, Numbers, XidPolicy};
-
-/// What is to be done about an XID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Nothing.
-    Ignore,
-    /// The program that met it must be started again; the card is fine. It is a warning for a
-    /// while.
-    Application,
-    /// The card must be reset before it can be trusted.
-    Reset,
-    /// No new work; the card must be reset once the old work has ended.
-    Drain,
-    /// The card wants a person: it is out until an operator says otherwise, or it was replaced.
-    Permanent,
-}
+pub(crate) use self::policy::WARN_FOR;
+pub use self::policy::action;
+/// The meaning of an XID for its card.
+pub use config::XidAction as Action;
+use serde::{
+    Deserialize,
+    de::value::{Error, StrDeserializer},
+};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,35 +42,6 @@ pub fn describe(number: u64) -> String {
     }
 }
 
-// === impl Action ===
-
-impl Action {
-    /// Every action.
-    const ALL: [Self; 5] = [
-        Self::Ignore,
-        Self::Application,
-        Self::Reset,
-        Self::Drain,
-        Self::Permanent,
-    ];
-
-    /// Whether it takes the card out.
-    pub fn takes_out(self) -> bool {
-        matches!(self, Self::Reset | Self::Drain | Self::Permanent)
-    }
-
-    /// Its name in the table.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ignore => "ignore",
-            Self::Application => "application",
-            Self::Reset => "reset",
-            Self::Drain => "drain",
-            Self::Permanent => "permanent",
-        }
-    }
-}
-
 /// The lines of the table that are no comments.
 fn lines() -> impl Iterator<Item = &'static str> {
     let text = |line: &&str| !line.is_empty() && !line.starts_with('#');
@@ -90,8 +52,8 @@ fn lines() -> impl Iterator<Item = &'static str> {
 fn parse(line: &'static str) -> Option<Row> {
     let mut fields = line.split('|').map(str::trim);
     let number = fields.next()?.parse().ok()?;
-    let action = fields.next()?;
-    let action = Action::ALL.into_iter().find(|a| a.name() == action)?;
+    let action = StrDeserializer::<Error>::new(fields.next()?);
+    let action = Action::deserialize(action).ok()?;
     let (name, meaning) = (fields.next()?, fields.next()?);
     let whole = fields.next().is_none() && !name.is_empty() && !meaning.is_empty();
     whole.then_some(Row {

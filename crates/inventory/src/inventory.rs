@@ -7,7 +7,6 @@ mod restore;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use health::{Event, History, Now, Policy, compare};
@@ -20,7 +19,7 @@ use probe::{
 
 pub(super) use self::restore::ALL;
 use self::restore::Waiting;
-use crate::{Change, Details, Rules, known::Known, sight::sight, tell};
+use crate::{Change, Details, known::Known, sight::sight, tell};
 
 /// The most events that wait for their device.
 const EARLY: usize = 64;
@@ -29,7 +28,6 @@ const EARLY: usize = 64;
 #[derive(Debug)]
 pub(super) struct Inventory {
     policy: Policy,
-    gone_grace: Duration,
     known: BTreeMap<DeviceId, Known>,
     backends: BTreeMap<String, Backend>,
     /// The newest picture of each backend.
@@ -54,10 +52,9 @@ pub(super) struct Inventory {
 
 impl Inventory {
     /// An inventory that has seen nothing, on a node of this boot.
-    pub(super) fn new(rules: &Rules, boot_id: String) -> Self {
+    pub(super) fn new(policy: &Policy, boot_id: String) -> Self {
         Self {
-            policy: rules.policy(),
-            gone_grace: rules.health.gone_grace,
+            policy: policy.clone(),
             known: BTreeMap::new(),
             backends: BTreeMap::new(),
             pictures: BTreeMap::new(),
@@ -74,9 +71,8 @@ impl Inventory {
     }
 
     /// Takes over a config. What was seen is kept.
-    pub(super) fn configure(&mut self, rules: &Rules) {
-        self.policy = rules.policy();
-        self.gone_grace = rules.health.gone_grace;
+    pub(super) fn configure(&mut self, policy: &Policy) {
+        self.policy.clone_from(policy);
     }
 
     /// Takes in one update.

@@ -9,7 +9,6 @@ mod known;
 mod publish;
 pub mod release;
 mod request;
-mod rules;
 mod sight;
 mod state;
 mod task;
@@ -18,7 +17,6 @@ mod tell;
 pub use self::{
     publish::{Published, Readers},
     request::{Change, Details, Request, Requests},
-    rules::Rules,
     state::{Draft, Keeping, State, keep},
     task::{Inputs, run},
 };

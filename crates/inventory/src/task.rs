@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use health::Now;
+use health::{Now, Policy};
 use jiff::Timestamp;
 use probe::{
     Update,
@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    Draft, Keeping, Published, Request, Rules, State,
+    Draft, Keeping, Published, Request, State,
     inventory::{ALL, Inventory},
     state::{Loaded, Reader},
 };
@@ -25,8 +25,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Inputs of the inventory.
 #[derive(Debug)]
 pub struct Inputs<'a> {
-    /// The config's rules, renewed by a reload.
-    pub rules: watch::Receiver<Rules>,
+    /// Rules by which verdicts are made, renewed by a reload.
+    pub policy: watch::Receiver<Policy>,
     /// Reports, samples, check-ups and events of the probes.
     pub updates: &'a mut mpsc::Receiver<Update>,
     /// Changes that others ask for.
@@ -41,20 +41,20 @@ pub struct Inputs<'a> {
 /// moment it is there, for everything that was seen before too.
 pub async fn run(inputs: Inputs<'_>, published: Published) {
     let Inputs {
-        mut rules,
+        mut policy,
         updates,
         requests,
         orders,
         boot_id,
     } = inputs;
     let started = Instant::now();
-    let mut inventory = Inventory::new(&rules.borrow_and_update(), boot_id);
+    let mut inventory = Inventory::new(&policy.borrow_and_update(), boot_id);
     let now = || Now {
         wall: Timestamp::now(),
         uptime: started.elapsed(),
     };
     let mut reader = Reader::default();
-    published.turn_to(&mut reader, &rules.borrow());
+    published.turn_to(&mut reader, &policy.borrow());
     let loaded = reader.attempt().await;
     published.take_over(&mut inventory, loaded, &orders, now());
     published.restored.send_replace(true);
@@ -72,14 +72,14 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
                 inventory.obey(&request.change, now());
                 done.push(request.done);
             }
-            Ok(()) = rules.changed() => {
-                published.configure(&mut inventory, &mut reader, &rules.borrow_and_update());
+            Ok(()) = policy.changed() => {
+                published.configure(&mut inventory, &mut reader, &policy.borrow_and_update());
             }
             loaded = reader.attempt(), if reader.is_pending() => {
                 published.take_over(&mut inventory, loaded, &orders, now());
             }
             _ = tick.tick() => {
-                let spacing = rules.borrow().spacing();
+                let spacing = spacing(&policy.borrow());
                 if inventory.wants_look(now()) && looked.elapsed() >= spacing {
                     looked = Instant::now();
                     orders.refresh();
@@ -102,17 +102,17 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
 
 impl Published {
     /// Has a new config count.
-    fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, rules: &Rules) {
-        inventory.configure(rules);
-        if reader.file() != rules.health.state_file.as_ref() {
+    fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, policy: &Policy) {
+        inventory.configure(policy);
+        if reader.file() != policy.state_file.as_ref() {
             inventory.move_out();
-            self.turn_to(reader, rules);
+            self.turn_to(reader, policy);
         }
     }
 
     /// Has another file used; nothing is written until what is in it is known.
-    fn turn_to(&self, reader: &mut Reader, rules: &Rules) {
-        let file = rules.health.state_file.clone();
+    fn turn_to(&self, reader: &mut Reader, policy: &Policy) {
+        let file = policy.state_file.clone();
         self.drafts.send_modify(Draft::clear);
         let mut keeping = Keeping::new(file.clone());
         reader.turn_to(file);
@@ -193,14 +193,10 @@ impl Published {
     }
 }
 
-// === impl Rules ===
-
-impl Rules {
-    /// The time between two looks at a device that comes back.
-    fn spacing(&self) -> Duration {
-        let share = self.health.hold_down / self.health.passes.max(1);
-        share.max(TICK)
-    }
+/// Returns the time between two looks at a device that comes back.
+fn spacing(policy: &Policy) -> Duration {
+    let share = policy.hold_down / policy.passes.max(1);
+    share.max(TICK)
 }
 
 /// Releases again what an operator had released when the last agent ended.

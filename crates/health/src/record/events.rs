@@ -1,11 +1,12 @@
 //! What the driver told of a device by itself, and what ends it.
 
+use config::Weight;
 use jiff::Timestamp;
 use model::{Cause, CauseKind};
 
 use super::{Moment, Record};
 use crate::{
-    Check, Event, Now, Policy, Weight,
+    Check, Event, Now, Policy, policy,
     xid::{self, Action},
 };
 
@@ -101,7 +102,7 @@ impl Record {
                 kind: kind(*event),
                 evidence: evidence(*event),
                 since: happened.since,
-                ends_when: ends_when(action, policy),
+                ends_when: ends_when(action),
             };
             told.push((weight, cause));
         }
@@ -112,20 +113,20 @@ impl Record {
 /// What is to be done about an event.
 pub(super) fn action(event: Event, policy: &Policy) -> Action {
     match event {
-        Event::Xid(number) => policy.xid.action(number),
+        Event::Xid(number) => xid::action(&policy.xids, number),
         Event::EccUncorrected => Action::Reset,
         Event::EccCorrected => Action::Ignore,
     }
 }
 
 fn is_over(event: Event, happened: &Happened, policy: &Policy, now: Now) -> bool {
-    action(event, policy) == Action::Application && happened.last.ago(now) >= policy.xid.warn_for
+    action(event, policy) == Action::Application && happened.last.ago(now) >= xid::WARN_FOR
 }
 
 /// What an event does: an XID what its action says, a memory error what the check of them does.
 fn weight(event: Event, action: Action, policy: &Policy) -> Weight {
     match event {
-        Event::EccUncorrected | Event::EccCorrected => policy.weights.of(Check::Ecc),
+        Event::EccUncorrected | Event::EccCorrected => policy::weight(policy, Check::Ecc),
         Event::Xid(_) if action.takes_out() => Weight::Out,
         Event::Xid(_) => Weight::Warn,
     }
@@ -146,10 +147,10 @@ fn evidence(event: Event) -> String {
     }
 }
 
-fn ends_when(action: Action, policy: &Policy) -> String {
+fn ends_when(action: Action) -> String {
     let ends = match action {
         Action::Ignore | Action::Application => {
-            let seconds = policy.xid.warn_for.as_secs();
+            let seconds = xid::WARN_FOR.as_secs();
             return format!("it is not told again for {seconds} s");
         }
         Action::Reset => {

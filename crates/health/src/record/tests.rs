@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost};
 
 use super::*;
-use crate::{Continuity, Saved, Weight, XidPolicy, xid::Action};
+use crate::{Continuity, Saved, xid::Action};
 
 const SAME: Continuity = Continuity {
     same_boot: true,
@@ -28,7 +28,10 @@ impl Bench {
     fn new() -> Self {
         Self {
             record: Record::default(),
-            policy: Policy::default(),
+            policy: Policy {
+                deep_command: vec!["check".to_owned()],
+                ..Policy::default()
+            },
             second: 0,
         }
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use config::{MonitorLoss, Weight};
 use model::{Cause, CauseKind, State, Tier, Verdict};
 
 use super::{Flap, Record, standing::Standing};
-use crate::{Check, Now, OnLoss, Policy, Weight};
+use crate::{Check, Now, Policy, policy};
 
 // === impl Record ===
 
@@ -46,7 +47,7 @@ impl Record {
 
     fn residue_hold(&self, policy: &Policy) -> Duration {
         let times = self.times(Flap::Residue);
-        policy.hold_down.doubled(policy.residue, times)
+        policy::doubled(policy, policy.residue_hold, times)
     }
 
     /// What an operator, or the agent itself, does with the device, and the state that follows.
@@ -143,16 +144,18 @@ impl Record {
 /// What trouble does now: nothing yet, a warning, or a state.
 fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
     let lasted = standing.began.ago(now);
-    let loss = policy.monitor_loss;
     match check {
-        Check::MonitorDown if loss.then == OnLoss::Drain && lasted >= loss.after => {
+        Check::MonitorDown
+            if policy.on_monitor_loss == MonitorLoss::Drain
+                && lasted >= policy.monitor_loss_grace =>
+        {
             Some(Some(State::Unhealthy))
         }
         Check::MonitorDown => Some(Some(State::Unknown)),
-        Check::NotAnswering if lasted < policy.unanswered => Some(Some(State::Unknown)),
+        Check::NotAnswering if lasted < policy.unanswered_grace => Some(Some(State::Unknown)),
         Check::FabricJoining if lasted < policy.thresholds.fabric_join => None,
-        _ if policy.off.contains(&check.tier()) => None,
-        _ => match policy.weights.of(check) {
+        _ if policy::is_off(policy, check.tier()) => None,
+        _ => match policy::weight(policy, check) {
             Weight::Out => Some(Some(State::Unhealthy)),
             Weight::Warn => Some(None),
             Weight::Off => None,

@@ -1,109 +1,37 @@
 //! What a config says of XIDs, laid over the table.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
+
+use config::{XidBase, Xids};
 
 use super::{Action, row};
 
 /// The XIDs that NVIDIA's device plugin leaves out unless it is told otherwise.
 const UPSTREAM_IGNORES: [u64; 6] = [13, 31, 43, 45, 68, 109];
 
-/// What is done about each XID. `heed` beats `ignore`, which beats `overrides`, which beat `base`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct XidPolicy {
-    /// Where the actions come from.
-    pub base: Base,
-    /// Actions for single XIDs.
-    pub overrides: BTreeMap<u64, Action>,
-    /// XIDs that are left out.
-    pub ignore: Numbers,
-    /// XIDs that take a card out, whatever else is said of them.
-    pub heed: Numbers,
-    /// What is done about an XID that the table does not have.
-    pub unknown: Action,
-    /// For how long an XID that is a program's fault is shown as a warning.
-    pub warn_for: Duration,
-}
+/// The time for which an XID that is a program's fault is shown as a warning.
+pub(crate) const WARN_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// Where the actions come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
-    /// The table, which follows NVIDIA's catalogue.
-    #[default]
-    Catalogue,
-    /// NVIDIA's device plugin: six XIDs are left out, every other one takes the card out.
-    Upstream,
-}
-
-/// A set of XIDs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Numbers {
-    /// Every one.
-    All,
-    /// These.
-    Some(BTreeSet<u64>),
-}
-
-// === impl XidPolicy ===
-
-impl Default for XidPolicy {
-    fn default() -> Self {
-        Self {
-            base: Base::Catalogue,
-            overrides: BTreeMap::new(),
-            ignore: Numbers::none(),
-            heed: Numbers::none(),
-            unknown: Action::Reset,
-            warn_for: Duration::from_secs(5 * 60),
-        }
+/// Returns what is done about an XID. `heed` beats `ignore`, which beats `actions`, which beat
+/// `base`.
+pub fn action(xids: &Xids, number: u64) -> Action {
+    let said = u32::try_from(number).ok();
+    let said = said.and_then(|number| xids.actions.get(&number).copied());
+    if xids.heed.has(number) {
+        let known = said.or(row(number).map(|row| row.action));
+        return known.filter(|a| a.takes_out()).unwrap_or(Action::Reset);
     }
+    if xids.ignore.has(number) {
+        return Action::Ignore;
+    }
+    said.unwrap_or_else(|| base(xids, number))
 }
 
-impl XidPolicy {
-    /// What is done about an XID.
-    pub fn action(&self, number: u64) -> Action {
-        let overridden = self.overrides.get(&number).copied();
-        if self.heed.has(number) {
-            let known = overridden.or(row(number).map(|row| row.action));
-            return known.filter(|a| a.takes_out()).unwrap_or(Action::Reset);
-        }
-        if self.ignore.has(number) {
-            return Action::Ignore;
-        }
-        overridden.unwrap_or_else(|| self.base(number))
-    }
-
-    fn base(&self, number: u64) -> Action {
-        let known = row(number).map(|row| row.action);
-        match self.base {
-            Base::Catalogue => known.unwrap_or(self.unknown),
-            Base::Upstream if UPSTREAM_IGNORES.contains(&number) => Action::Ignore,
-            Base::Upstream => known.filter(|a| a.takes_out()).unwrap_or(Action::Reset),
-        }
-    }
-}
-
-// === impl Numbers ===
-
-impl Numbers {
-    /// No XID.
-    pub fn none() -> Self {
-        Self::Some(BTreeSet::new())
-    }
-
-    /// Whether it has this XID.
-    pub fn has(&self, number: u64) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(numbers) => numbers.contains(&number),
-        }
-    }
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Self::none()
+fn base(xids: &Xids, number: u64) -> Action {
+    let known = row(number).map(|row| row.action);
+    match xids.base {
+        XidBase::Catalogue => known.unwrap_or(xids.unknown),
+        XidBase::Nvidia if UPSTREAM_IGNORES.contains(&number) => Action::Ignore,
+        XidBase::Nvidia => known.filter(|a| a.takes_out()).unwrap_or(Action::Reset),
     }
 }

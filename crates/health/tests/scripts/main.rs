@@ -8,7 +8,8 @@ mod subject;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use health::{Continuity, Event, HoldDown, OnLoss, Policy, Record, Weight};
+use config::{MonitorLoss, Weight};
+use health::{Continuity, Event, Policy, Record};
 use model::{CauseKind, Verdict};
 
 use self::{
@@ -225,7 +226,10 @@ fn publish(verdict: &Verdict) -> Published {
 
 /// The policy of a script, and the same as rules for the model.
 fn laws(seed: u64) -> (Policy, Rules) {
-    let mut policy = Policy::default();
+    let mut policy = Policy {
+        deep_command: vec!["check".to_owned()],
+        ..Policy::default()
+    };
     let mut rules = Rules {
         unanswered: 30,
         drain_after: None,
@@ -240,17 +244,15 @@ fn laws(seed: u64) -> (Policy, Rules) {
     };
     let mut dice = Dice::new(!seed);
     if dice.roll(2) == 0 {
-        policy.monitor_loss.then = OnLoss::Drain;
-        policy.monitor_loss.after = Duration::from_secs(60);
+        policy.on_monitor_loss = MonitorLoss::Drain;
+        policy.monitor_loss_grace = Duration::from_secs(60);
         rules.drain_after = Some(60);
     }
     if dice.roll(2) == 0 {
-        policy.hold_down = HoldDown {
-            passes: 2,
-            first: Duration::from_secs(5),
-            limit: Duration::from_secs(45),
-            memory: Duration::from_secs(300),
-        };
+        policy.passes = 2;
+        policy.hold_down = Duration::from_secs(5);
+        policy.hold_down_limit = Duration::from_secs(45);
+        policy.hold_down_memory = Duration::from_secs(300);
         (rules.passes, rules.first, rules.limit, rules.memory) = (2, 5, 45, 300);
     }
     if dice.roll(2) == 0 {
@@ -260,8 +262,8 @@ fn laws(seed: u64) -> (Policy, Rules) {
         (rules.performing_out, rules.deep_out, rules.trend_out) = (true, true, true);
     }
     if dice.roll(3) == 0 {
-        policy.weights.kinds = [(CauseKind::Ecc, Weight::Warn)].into();
-        policy.unanswered = Duration::from_secs(5);
+        policy.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
+        policy.unanswered_grace = Duration::from_secs(5);
         (rules.ecc_warns, rules.unanswered) = (true, 5);
     }
     (policy, rules)

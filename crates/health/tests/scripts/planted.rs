@@ -100,8 +100,8 @@ planted! {
     NoHoldDown {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
-            policy.hold_down.passes = 1;
-            policy.hold_down.first = std::time::Duration::ZERO;
+            policy.passes = 1;
+            policy.hold_down = std::time::Duration::ZERO;
             policy
         }
     }
@@ -112,7 +112,7 @@ planted! {
     NoDoubling {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
-            policy.hold_down.limit = policy.hold_down.first;
+            policy.hold_down_limit = policy.hold_down;
             policy
         }
     }

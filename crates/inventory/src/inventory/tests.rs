@@ -1,10 +1,9 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 mod keeping;
 mod late;
 mod ways_back;
 
-use config::Config;
 use model::{
     CallFailure, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable,
     sample::{self, card, lost, partition},
@@ -19,16 +18,17 @@ use super::*;
 const GRACE: Duration = Duration::from_secs(300);
 
 /// Rules by which a device that is well again is back at once.
-fn rules() -> Rules {
-    let mut rules = Rules::new(&Config::default());
-    rules.health.gone_grace = GRACE;
-    rules.health.passes = 1;
-    rules.health.hold_down = Duration::ZERO;
-    rules
+fn policy() -> Policy {
+    Policy {
+        gone_grace: GRACE,
+        passes: 1,
+        hold_down: Duration::ZERO,
+        ..Policy::default()
+    }
 }
 
 fn inventory() -> Inventory {
-    Inventory::new(&rules(), "this boot".to_owned())
+    Inventory::new(&policy(), "this boot".to_owned())
 }
 
 fn at(seconds: u64) -> Now {
@@ -289,8 +289,8 @@ fn a_new_config_keeps_what_was_seen() {
         at(1),
     );
     see(&mut inventory, sighting(vec![card(0)]), at(2));
-    let mut new = rules();
-    new.health.gone_grace = Duration::from_secs(5);
+    let mut new = policy();
+    new.gone_grace = Duration::from_secs(5);
     inventory.configure(&new);
     assert_eq!(states(&mut inventory, at(7)), ["GPU-0 Unhealthy"]);
 }

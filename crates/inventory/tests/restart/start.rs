@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use config::Config;
-use inventory::{Change, Inputs, Published, Requests, Rules, State};
+use health::Policy;
+use inventory::{Change, Inputs, Published, Requests, State};
 use model::{
     Device,
     sample::{self, card},
@@ -29,7 +29,7 @@ const DEVICES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Starts {
     runtime: Runtime,
-    rules: Rules,
+    policy: Policy,
     file: PathBuf,
     _folder: TempDir,
 }
@@ -41,12 +41,14 @@ impl Starts {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let file = folder.path().join("state.json");
-        let mut rules = Rules::new(&Config::default());
-        rules.health.state_file = Some(file.clone());
+        let policy = Policy {
+            state_file: Some(file.clone()),
+            ..Policy::default()
+        };
         let runtime = Builder::new_current_thread().enable_all().build();
         Self {
             runtime: runtime.expect("a runtime can start"),
-            rules,
+            policy,
             file,
             _folder: folder,
         }
@@ -74,11 +76,11 @@ impl Starts {
         std::fs::write(&self.file, bytes).expect("the file can be written");
         let published = Published::new();
         let mut readers = published.readers();
-        let (_config, rules) = watch::channel(self.rules.clone());
+        let (_config, policy) = watch::channel(self.policy.clone());
         let (updates, mut reports) = mpsc::channel(1);
         let (requests, mut queue) = Requests::channel();
         let inputs = Inputs {
-            rules,
+            policy,
             updates: &mut reports,
             requests: &mut queue,
             orders: Orders::default(),

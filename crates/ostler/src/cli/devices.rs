@@ -6,7 +6,7 @@ use anyhow::Context;
 use api::{Devices, ListedDevice};
 use comfy_table::Table;
 use config::Config;
-use inventory::{Inputs, Published, Readers, Requests, Rules};
+use inventory::{Inputs, Published, Readers, Requests};
 use model::{Kind, Phase};
 use probe::{
     Update,
@@ -108,7 +108,7 @@ pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<D
     let readers = published.readers();
     let watching = supervisor::run(settings, seen, stop.clone());
     let looking = async {
-        let look = first_look(Rules::new(&config), updates, orders, published);
+        let look = first_look(config.health.clone(), updates, orders, published);
         let found = timeout(LOOK, look).await;
         stop.cancel();
         found.is_ok()
@@ -123,16 +123,16 @@ pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<D
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
 async fn first_look(
-    rules: Rules,
+    policy: config::Health,
     mut updates: mpsc::Receiver<Update>,
     orders: Orders,
     published: Published,
 ) {
-    let (_unchanged, rules) = watch::channel(rules);
+    let (_unchanged, policy) = watch::channel(policy);
     let (_silent, mut requests) = Requests::channel();
     let readers = published.readers();
     let inputs = Inputs {
-        rules,
+        policy,
         updates: &mut updates,
         requests: &mut requests,
         orders,

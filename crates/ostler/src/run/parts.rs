@@ -6,7 +6,6 @@ use std::{
 };
 
 use config::Config;
-use inventory::Rules;
 use jiff::Timestamp;
 use tokio::{
     task::{Id, JoinSet},
@@ -146,7 +145,7 @@ impl Parts {
         {
             changed.push(Part::Cdi);
         }
-        self.wires.rules.send_replace(Rules::new(&self.config));
+        self.wires.policy.send_replace(self.config.health.clone());
         // Offers are made anew; those that come out the same disturb nobody.
         if old.pools != self.config.pools {
             self.wires.pools.send_replace(self.config.pools.clone());

@@ -8,7 +8,7 @@ use std::{
 
 use api::{ConfigStatus, Devices};
 use config::{Config, Pools};
-use inventory::{Inputs, Published, Readers, Request, Requests, Rules};
+use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
 use pool::Offers;
 use prepare::Preparer;
@@ -34,7 +34,7 @@ use crate::reap;
 pub(super) struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
-    pub(super) rules: watch::Sender<Rules>,
+    pub(super) policy: watch::Sender<config::Health>,
     asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     orders: Orders,
@@ -71,13 +71,13 @@ impl Wires {
     pub(super) fn new(config: &Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
         let (asked, requests) = Requests::channel();
-        let rules = watch::Sender::new(Rules::new(config));
+        let policy = watch::Sender::new(config.health.clone());
         let published = Published::new();
         let pools = watch::Sender::new(config.pools.clone());
         Self {
             seen,
             updates: Arc::new(Mutex::new(updates)),
-            rules,
+            policy,
             asked,
             requests: Arc::new(Mutex::new(requests)),
             orders: Orders::default(),
@@ -173,7 +173,7 @@ impl Wires {
             let mut updates = self.updates.lock().await;
             let mut requests = self.requests.lock().await;
             let inputs = Inputs {
-                rules: self.rules.subscribe(),
+                policy: self.policy.subscribe(),
                 updates: &mut updates,
                 requests: &mut requests,
                 orders: self.orders,

@@ -7,9 +7,8 @@ use axum::{
     body::{Body, Bytes},
     http::{Request, StatusCode, header::CONTENT_TYPE},
 };
-use config::Config;
 use http_body_util::BodyExt as _;
-use inventory::{Inputs, Published, Requests, Rules};
+use inventory::{Inputs, Published, Requests};
 use jiff::Timestamp;
 use model::sample::{card, partition};
 use probe::{
@@ -53,9 +52,11 @@ pub(crate) fn runtime() -> Runtime {
 pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     let published = Published::new();
     let mut readers = published.readers();
-    let mut rules = Rules::new(&Config::default());
-    rules.health.state_file = None;
-    let (_config, rules) = watch::channel(rules);
+    let policy = config::Health {
+        state_file: None,
+        ..config::Health::default()
+    };
+    let (_config, policy) = watch::channel(policy);
     let (updates, mut reports) = mpsc::channel(1);
     let (requests, mut queue) = Requests::channel();
     let supervisor = Supervisor {
@@ -63,7 +64,7 @@ pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
         updates,
     };
     let inputs = Inputs {
-        rules,
+        policy,
         updates: &mut reports,
         requests: &mut queue,
         orders: supervisor.orders.clone(),

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use config::Thresholds;
 use model::Trend;
 
 use super::Finding;
-use crate::{Check, Now, Thresholds};
+use crate::{Check, Now};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -45,7 +46,7 @@ impl Counters {
         };
         match self.nvlink.replace(errors) {
             None => Finding::Open,
-            Some(before) if errors.saturating_sub(before) > thresholds.nvlink_errors => {
+            Some(before) if errors.saturating_sub(before) > u64::from(thresholds.nvlink_errors) => {
                 let new = errors - before;
                 Finding::Bad(format!("NVLink errors since the reading before: {new}"))
             }
@@ -113,12 +114,12 @@ impl Counters {
     }
 }
 
-fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u64>, what: &str) -> Finding {
+fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u32>, what: &str) -> Finding {
     match (value, limit, growth) {
         (_, None, _) => Finding::Good,
         (None, ..) => Finding::Unread,
         (_, _, None) => Finding::Open,
-        (_, Some(limit), Some(Growth { by, over })) if by > limit => {
+        (_, Some(limit), Some(Growth { by, over })) if by > u64::from(limit) => {
             let minutes = over.as_secs().div_ceil(60);
             Finding::Bad(format!(
                 "{what}: {by} in {minutes} min, and the limit is {limit} in an hour"
@@ -140,7 +141,7 @@ fn power(value: Option<u64>, growth: Option<Growth>, limits: &Thresholds) -> Fin
     };
     let millis = u64::try_from(growth.over.as_millis()).unwrap_or(u64::MAX);
     let watts = growth.by / millis.max(1);
-    match watts > limit {
+    match watts > u64::from(limit) {
         true => Finding::Bad(format!(
             "a mean power of {watts} W, and the limit is {limit} W"
         )),

@@ -1,9 +1,10 @@
 //! Does the device work as well as it could.
 
+use config::Thresholds;
 use model::Performing;
 
 use super::{Counters, Finding};
-use crate::{Check, Thresholds};
+use crate::Check;
 
 pub(super) fn findings(
     values: &Performing,

@@ -1,9 +1,10 @@
 //! Does the device work.
 
+use config::Thresholds;
 use model::{FabricState, RecoveryAction, Working};
 
 use super::Finding;
-use crate::{Check, Thresholds};
+use crate::Check;
 
 pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check, Finding)> {
     let remap_failed = "memory rows could not be remapped";
@@ -33,7 +34,7 @@ pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check,
 /// counted is not undone before a reset.
 fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
     match errors {
-        Some(errors) if errors > thresholds.ecc_uncorrected => Finding::Bad(format!(
+        Some(errors) if errors > u64::from(thresholds.ecc_uncorrected) => Finding::Bad(format!(
             "memory errors that were not repaired since the driver was loaded: {errors}"
         )),
         Some(_) => Finding::Good,

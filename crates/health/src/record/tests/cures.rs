@@ -1,5 +1,6 @@
 //! Each cause: break, out, cured, back.
 
+use config::{Periods, Weight};
 use model::{Deep, FabricState, Performing, RecoveryAction, Tier, Trend, Working};
 use rstest::rstest;
 
@@ -134,7 +135,7 @@ fn what_does_not_perform_is_a_warning_or_out_where_that_is_wanted(
 #[test]
 fn a_weight_can_be_set_for_one_kind() {
     let mut bench = Bench::new();
-    bench.policy.weights.kinds = [
+    bench.policy.weights.causes = [
         (CauseKind::Ecc, Weight::Warn),
         (CauseKind::Pcie, Weight::Out),
     ]
@@ -168,7 +169,7 @@ fn what_is_off_is_left_out_of_account() {
         Verdict::default(),
         "an event weighs like its check"
     );
-    bench.policy.weights.kinds = [(CauseKind::Ecc, Weight::Warn)].into();
+    bench.policy.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
     assert_eq!(bench.warnings(), [CauseKind::Ecc, CauseKind::Ecc]);
 }
 
@@ -181,9 +182,9 @@ fn what_a_tier_found_that_is_not_checked_any_more_is_left_out_of_account() {
         .record
         .happen(Event::EccUncorrected, &bench.policy, now);
     assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
-    bench.policy.off = [Tier::Working].into();
+    bench.policy.periods.working = None;
     assert_eq!(bench.kinds(), [CauseKind::Ecc], "the event is no check's");
-    bench.policy.off.clear();
+    bench.policy.periods = Periods::default();
     assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
 }
 

@@ -1,9 +1,9 @@
 //! Events, and what an operator does.
 
+use config::{XidSet, Xids};
 use model::{RecoveryAction, Working};
 
 use super::*;
-use crate::xid::Numbers;
 
 fn asks(recovery: RecoveryAction) -> Values {
     Values::Working(Working {
@@ -161,10 +161,10 @@ fn an_xid_that_is_ignored_leaves_nothing() {
 fn a_new_policy_counts_for_what_was_told_before() {
     let mut bench = Bench::new();
     bench.xid(79);
-    bench.policy.xid.ignore = Numbers::All;
+    bench.policy.xids.ignore = XidSet::All;
     assert_eq!(bench.verdict(), Verdict::default());
-    bench.policy.xid = XidPolicy::default();
-    bench.policy.xid.overrides = [(79, Action::Application)].into();
+    bench.policy.xids = Xids::default();
+    bench.policy.xids.actions = [(79, Action::Application)].into();
     assert_eq!(bench.warnings(), [CauseKind::Event]);
 }
 

@@ -119,7 +119,7 @@ fn a_card_that_did_not_answer_does_not_get_another_grace() {
 #[test]
 fn a_grace_of_less_than_a_second_is_not_given_twice_either() {
     let mut bench = Bench::new();
-    bench.policy.unanswered = Duration::from_millis(500);
+    bench.policy.unanswered_grace = Duration::from_millis(500);
     bench.see(Sight::Stuck(&hung()));
     let soon = Now {
         uptime: Duration::from_millis(600),

@@ -33,9 +33,11 @@ fn cordoned(id: &str, now: Now) -> (DeviceId, Saved) {
 
 #[test]
 fn a_device_that_flapped_is_forgotten_with_the_flapping() {
-    let mut policy = Policy::default();
-    policy.hold_down.passes = 1;
-    policy.hold_down.first = Duration::ZERO;
+    let policy = Policy {
+        passes: 1,
+        hold_down: Duration::ZERO,
+        ..Policy::default()
+    };
     let flapped = || {
         let flapped = kept("GPU-0", at(0), |record| {
             record.see(Sight::Missing("not listed"), &policy, at(0));

@@ -4,7 +4,7 @@ use super::*;
 
 /// What the next agent starts with.
 fn restarted(inventory: &mut Inventory, boot_id: &str, now: Now) -> Inventory {
-    let mut next = Inventory::new(&rules(), boot_id.to_owned());
+    let mut next = Inventory::new(&policy(), boot_id.to_owned());
     next.restore(left(inventory, now), now);
     next
 }
@@ -197,9 +197,9 @@ fn a_driver_that_was_loaded_anew_ends_what_is_kept_of_a_card_that_went() {
 
 #[test]
 fn how_often_trouble_began_is_kept_also_where_the_verdict_stays() {
-    let mut rules = rules();
-    rules.health.passes = 3;
-    let mut inventory = Inventory::new(&rules, "this boot".to_owned());
+    let mut policy = policy();
+    policy.passes = 3;
+    let mut inventory = Inventory::new(&policy, "this boot".to_owned());
     see(&mut inventory, sighting(vec![card(0)]), at(0));
     see(&mut inventory, sighting(Vec::new()), at(1));
     inventory.changed(at(1));
@@ -221,7 +221,7 @@ fn a_start_of_the_node_ends_a_release() {
     see(&mut inventory, picture, at(1));
     assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Maintenance"]);
     let state = inventory.checkpoint(at(2)).unwrap();
-    let next = Inventory::new(&rules(), "next boot".to_owned());
+    let next = Inventory::new(&policy(), "next boot".to_owned());
     assert!(!next.is_of_this_boot(&state.health));
     inventory.dirty = true;
     let mut next = restarted(&mut inventory, "next boot", at(3));
