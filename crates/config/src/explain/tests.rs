@@ -1,8 +1,13 @@
 //! The effective config, and that it is a config itself.
 
-use proptest::prelude::*;
+mod random;
+
+use std::collections::BTreeSet;
+
+use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use serde_json::json;
 
+use self::random::{Dice, Maker, remove};
 use super::*;
 use crate::{Origin, Overrides, file::tests::EVERY_KEY, parse};
 
@@ -56,30 +61,66 @@ fn the_effective_config_is_a_config_that_says_the_same() {
     }
 }
 
-/// Leaves keys out.
-fn thin(value: &mut Value, keep: &mut dyn Iterator<Item = bool>) {
-    match value {
-        Value::Object(map) => map.retain(|_, value| {
-            thin(value, keep);
-            keep.next().unwrap_or(true)
-        }),
-        Value::Array(list) => list.iter_mut().for_each(|value| thin(value, keep)),
-        _ => {}
+/// What is left of a config when everything is removed that is wrong with it.
+fn mended(mut value: Value) -> Resolved {
+    loop {
+        match parse("random.yaml", &value.to_string()) {
+            Ok(resolved) => return resolved,
+            Err(error) => {
+                let errors = error.problems().iter().rev();
+                let errors = errors.filter(|problem| problem.is_error());
+                let removed = errors.filter(|error| remove(&mut value, &error.key));
+                assert_ne!(removed.count(), 0, "{error}");
+            }
+        }
     }
 }
 
-proptest! {
-    #[test]
-    fn so_is_that_of_any_part_of_a_config(keep in prop::collection::vec(prop::bool::weighted(0.8), 200)) {
-        let mut value = explained(EVERY_KEY).config.to_value();
-        thin(&mut value, &mut keep.into_iter());
-        if let Ok(resolved) = parse("part.yaml", &value.to_string()) {
-            let yaml = resolved.to_yaml();
-            let again = parse("again.yaml", &yaml);
-            let again = again.unwrap_or_else(|error| panic!("{error}\n{yaml}"));
-            prop_assert_eq!(again.config, resolved.config);
+fn rolls() -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(any::<u32>(), 0..800)
+}
+
+#[test]
+fn so_is_that_of_any_config() {
+    let schema = crate::schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    proptest!(|(rolls in rolls())| {
+        let resolved = mended(Maker::new(&schema, Dice::new(rolls)).config());
+        let yaml = resolved.to_yaml();
+        let again = parse("again.yaml", &yaml);
+        let again = again.unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+        prop_assert_eq!(&again.config, &resolved.config, "{}", yaml);
+        let value = resolved.config.to_value();
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        prop_assert_eq!(errors, Vec::<String>::new());
+    });
+}
+
+/// A random config that never says an option would prove nothing of it.
+#[test]
+fn random_configs_say_every_option() {
+    let schema = crate::schema();
+    let mut runner = TestRunner::deterministic();
+    let mut missing: BTreeSet<String> = explained(EVERY_KEY).rows().iter().map(general).collect();
+    for _ in 0..500 {
+        let rolls = rolls().new_tree(&mut runner).unwrap().current();
+        let rows = mended(Maker::new(&schema, Dice::new(rolls)).config()).rows();
+        for row in rows.iter().filter(|row| row.origin != Origin::Default) {
+            missing.remove(&general(row));
         }
     }
+    assert_eq!(missing, BTreeSet::new());
+}
+
+/// The key of a row without the number of its pool, and without names that are free.
+fn general(row: &Row) -> String {
+    let key: String = row.key.split(['[', ']']).step_by(2).collect();
+    let free = ["health.xids", "health.weights.causes"];
+    let free = free.into_iter().find(|free| key.starts_with(free));
+    free.map_or(key.clone(), str::to_owned)
 }
 
 #[test]

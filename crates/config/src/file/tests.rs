@@ -1,6 +1,6 @@
 //! Reading `ostler.yaml`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -215,43 +215,108 @@ fn known(path: &str, list: bool) -> BTreeSet<String> {
     help.split(", ").map(str::to_owned).collect()
 }
 
-#[test]
-fn the_schema_has_exactly_the_keys_that_are_read() {
-    let schema = schema();
-    let keys = |name: &str| -> BTreeSet<String> {
-        let object = match name {
-            "" => &schema,
-            name => &schema["$defs"][name],
-        };
-        object["properties"]
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect()
-    };
-    for (name, path) in [
-        ("", ""),
-        ("Kubelet", "kubelet"),
-        ("Probe", "probe"),
-        ("Backends", "backends"),
-        ("NvidiaBackend", "backends/nvidia"),
-        ("Health", "health"),
-        ("TierWeights", "health/weights"),
-        ("Thresholds", "health/thresholds"),
-        ("Cdi", "cdi"),
-        ("Handover", "handover"),
-        ("Pool", "pools[]"),
-        ("Sharing", "pools[]/sharing"),
-        ("Placement", "pools[]/placement"),
-        ("Weights", "pools[]/placement/weights"),
-        ("Selector", "include[]"),
-    ] {
-        assert_eq!(keys(name), known(path, false), "{name}");
+/// A map of the file with fixed keys.
+#[derive(Debug)]
+struct Known {
+    /// Its path, as `known` takes it.
+    path: String,
+    /// Its name among the definitions of the schema.
+    name: String,
+    keys: BTreeSet<String>,
+}
+
+/// Every map with fixed keys that a schema has.
+fn sections(schema: &Value, at: &Value, path: &str, name: &str) -> Vec<Known> {
+    let inside = |at: &Value| sections(schema, at, path, name);
+    if let Some(name) = at["$ref"].as_str().and_then(|r| r.rsplit('/').next()) {
+        return sections(schema, &schema["$defs"][name], path, name);
     }
-    let defs = schema["$defs"].as_object().unwrap();
-    let objects = defs.values().filter(|def| def.get("properties").is_some());
-    assert_eq!(objects.count(), 14, "a new section needs a row above");
+    let mut found = Vec::new();
+    for choice in ["anyOf", "oneOf"] {
+        let all = at[choice].as_array().into_iter().flatten();
+        found.extend(all.flat_map(inside));
+    }
+    // Elsewhere one map may stand for a list of them, and is met without the list.
+    if at["type"] == "array" && path == "pools" {
+        found.extend(sections(schema, &at["items"], &format!("{path}[]"), name));
+    }
+    if let Some(properties) = at["properties"].as_object() {
+        found.push(Known {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            keys: properties.keys().cloned().collect(),
+        });
+        for (key, at) in properties {
+            let path = format!("{path}/{key}");
+            found.extend(sections(schema, at, path.trim_start_matches('/'), name));
+        }
+    }
+    found
+}
+
+/// The keys that maps at a path have in the output of `explain`.
+fn shown(value: &Value, path: &str) -> BTreeSet<String> {
+    if let Value::Array(list) = value {
+        return list.iter().flat_map(|one| shown(one, path)).collect();
+    }
+    match path.split_once('/') {
+        Some((key, rest)) => shown(&value[key.trim_end_matches("[]")], rest),
+        None if path.is_empty() => value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, _)| k.clone())
+            .collect(),
+        None => shown(&value[path.trim_end_matches("[]")], ""),
+    }
+}
+
+/// An option that is only half declared is found here.
+#[test]
+fn schema_reader_and_explain_have_the_same_keys() {
+    let schema = schema();
+    let sections = sections(&schema, &schema, "", "Config");
+    let explained = config(EVERY_KEY).to_value();
+    let mut keys = BTreeMap::<&str, BTreeSet<String>>::new();
+    for section in &sections {
+        let read = known(&section.path, false);
+        assert_eq!(
+            section.keys, read,
+            "schema and reader at `{}`",
+            section.path
+        );
+        let keys = keys.entry(&section.name).or_default();
+        keys.extend(shown(&explained, &section.path));
+    }
+    for section in &sections {
+        let shown = &keys[section.name.as_str()];
+        assert_eq!(
+            &section.keys, shown,
+            "schema and explain of {}",
+            section.name
+        );
+    }
+    let names: Vec<&str> = keys.keys().copied().collect();
+    assert_eq!(
+        names,
+        [
+            "Backends",
+            "Cdi",
+            "Config",
+            "Handover",
+            "Health",
+            "Kubelet",
+            "NvidiaBackend",
+            "Placement",
+            "Pool",
+            "Probe",
+            "Selector",
+            "Sharing",
+            "Thresholds",
+            "TierWeights",
+            "Weights",
+        ]
+    );
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Random configs, made from the schema, so that every option of every section is among them.
+
+use serde_json::{Map, Value, json};
+
+/// Texts that are hard to write, and some that have a meaning elsewhere.
+const TEXTS: [&str; 8] = ["/a", "/b/c d", "x", "true", "1", "é\"\\", "# no", "off"];
+
+/// Random numbers, in an order that can be repeated; zeros once they are used up.
+pub(super) struct Dice(std::vec::IntoIter<u32>);
+
+/// Makes values for a schema.
+pub(super) struct Maker<'s> {
+    schema: &'s Value,
+    dice: Dice,
+}
+
+// === impl Dice ===
+
+impl Dice {
+    pub(super) fn new(rolls: Vec<u32>) -> Self {
+        Self(rolls.into_iter())
+    }
+
+    fn roll(&mut self, sides: u64) -> u64 {
+        u64::from(self.0.next().unwrap_or(0)) % sides.max(1)
+    }
+
+    fn pick<'t, T: ?Sized>(&mut self, among: &[&'t T]) -> &'t T {
+        let at = self.roll(among.len() as u64);
+        among[usize::try_from(at).unwrap()]
+    }
+}
+
+// === impl Maker ===
+
+impl<'s> Maker<'s> {
+    pub(super) fn new(schema: &'s Value, dice: Dice) -> Self {
+        Self { schema, dice }
+    }
+
+    /// A config in which about two of three options are said.
+    pub(super) fn config(&mut self) -> Value {
+        self.value("", self.schema)
+    }
+
+    fn value(&mut self, key: &str, schema: &'s Value) -> Value {
+        if let Some(target) = schema["$ref"].as_str() {
+            let name = target.rsplit('/').next().unwrap();
+            let known = self.text_of(name).map(Value::from);
+            return known.unwrap_or_else(|| self.value(key, &self.schema["$defs"][name]));
+        }
+        if let Some(value) = schema.get("const") {
+            return value.clone();
+        }
+        for choice in ["anyOf", "oneOf", "enum"] {
+            if let Some(all) = schema[choice].as_array() {
+                let all: Vec<&Value> = all.iter().collect();
+                let one = self.dice.pick(&all);
+                return match choice {
+                    "enum" => one.clone(),
+                    _ => self.value(key, one),
+                };
+            }
+        }
+        let kind = schema["type"].as_str();
+        match kind.or(schema["type"][0].as_str()) {
+            Some("boolean") => json!(self.dice.roll(2) == 1),
+            Some("integer") => {
+                let least = schema["minimum"].as_u64().unwrap_or(0);
+                let most = schema["maximum"].as_u64().unwrap_or(u64::from(u32::MAX));
+                json!(least + self.dice.roll((most - least).saturating_add(1)))
+            }
+            Some("array") => {
+                let many = self.dice.roll(4);
+                let item = |_| self.value(key, &schema["items"]);
+                (0..many).map(item).collect()
+            }
+            Some("object") => self.map(schema),
+            Some("string") => json!(self.text(key)),
+            _ => Value::Null,
+        }
+    }
+
+    fn map(&mut self, schema: &'s Value) -> Value {
+        let mut map = Map::new();
+        let required = schema["required"].as_array();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let must = required.is_some_and(|all| all.contains(&json!(name)));
+            if must || self.dice.roll(3) > 0 {
+                map.insert(name.clone(), self.value(name, property));
+            }
+        }
+        if let Some(inner) = schema.get("additionalProperties").filter(|v| v.is_object()) {
+            let names = schema["propertyNames"]["enum"].as_array();
+            let names: Vec<&str> = match names {
+                Some(names) => names.iter().filter_map(Value::as_str).collect(),
+                None => vec!["13", "79", "94"],
+            };
+            for _ in 0..self.dice.roll(3) {
+                let name = self.dice.pick(&names).to_owned();
+                map.insert(name, self.value("", inner));
+            }
+        }
+        Value::Object(map)
+    }
+
+    /// A value of a type that is written as a text of a certain form.
+    fn text_of(&mut self, name: &str) -> Option<&'static str> {
+        let texts: &[&str] = match name {
+            "Period" => &["1ms", "250ms", "10s", "90s", "24h"],
+            "PeriodOrOff" => &["off", "1s", "1h 30m"],
+            "PathOrOff" => &["off", "/state"],
+            "Size" => &["0", "1", "512Mi", "40Gi", "80G"],
+            "Template" => &["a.io/b", "a.io/{model}", "nvidia.com/mig-{profile}"],
+            _ => return None,
+        };
+        Some(self.dice.pick(texts))
+    }
+
+    fn text(&mut self, key: &str) -> &'static str {
+        match key {
+            "annotationPrefix" => self.dice.pick(&["cdi.k8s.io/", "a.io/x"]),
+            "pci" => self.dice.pick(&["0000:3b:00.0", "*:3b:*"]),
+            "index" => self.dice.pick(&["3", "3:0", "*"]),
+            "devRoot" | "mpsRoot" => self.dice.pick(&["/", "/run/nvidia"]),
+            _ => self.dice.pick(&TEXTS),
+        }
+    }
+}
+
+/// Removes the value that an error is about, or the map or list that it is in. Returns false where
+/// all of them are gone already.
+pub(super) fn remove(value: &mut Value, key: &str) -> bool {
+    let path = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
+    let mut path = path.as_str();
+    while let Some((parent, last)) = path.rsplit_once('/') {
+        let removed = match value.pointer_mut(parent) {
+            Some(Value::Object(map)) => map.remove(last).is_some(),
+            Some(Value::Array(list)) => match last.parse::<usize>() {
+                Ok(n) if n < list.len() => {
+                    list.remove(n);
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if removed {
+            return true;
+        }
+        path = parent;
+    }
+    false
+}
