@@ -1,9 +1,15 @@
 //! "Did you mean …?"
 
+use strsim::levenshtein;
+
+/// The most of a text that is compared.
+const TEXT_LIMIT: usize = 200;
+
 /// The candidate that is nearest to `text`, if one is near enough to be what was meant.
 pub(crate) fn nearest<'c>(text: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    let text = text.to_lowercase();
-    let far = |candidate: &&str| distance(&text, &candidate.to_lowercase());
+    // No key is that long; a text from outside may be.
+    let text: String = text.to_lowercase().chars().take(TEXT_LIMIT).collect();
+    let far = |candidate: &&str| levenshtein(&text, &candidate.to_lowercase());
     let best = candidates.iter().copied().min_by_key(far)?;
     (far(&best) <= best.len().div_ceil(3).min(3)).then_some(best)
 }
@@ -16,7 +22,7 @@ pub(crate) fn among(text: &str, what: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// What is wrong with a text that should be one of a few, and the remedy.
+/// Tells what is wrong with a text that should be one of a few, and the remedy.
 pub(crate) fn unlike(text: &str, candidates: &[&str]) -> (String, String) {
     let help = match nearest(text, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -24,21 +30,6 @@ pub(crate) fn unlike(text: &str, candidates: &[&str]) -> (String, String) {
     };
     let message = format!("`{text}` is not one of {}", candidates.join(", "));
     (message, help)
-}
-
-/// How many letters must be changed, added or left out (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(200).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -54,12 +45,5 @@ mod tests {
     #[case("", None)]
     fn finds_what_was_meant(#[case] text: &str, #[case] meant: Option<&str>) {
         assert_eq!(nearest(text, &["period", "callLimit"]), meant);
-    }
-
-    #[test]
-    fn counts_letters() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
     }
 }
