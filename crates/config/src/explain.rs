@@ -13,7 +13,7 @@ pub struct Row {
     pub key: String,
     /// The value.
     pub value: Value,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -95,7 +95,7 @@ impl Config {
     }
 }
 
-/// What is shown on lines of its own: the keys of a map, the pools of the list of pools.
+/// Values that are shown on lines of their own: the keys of a map, the pools of the list of pools.
 fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
     match value {
         Value::Object(map) => {
@@ -148,7 +148,7 @@ fn quote(text: &str) -> String {
     quoted + "\""
 }
 
-/// Whether YAML reads a text as itself without quotes, in a list too.
+/// Returns true if YAML reads a text as itself without quotes, in a list too.
 fn is_plain(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let start = |c: char| c.is_ascii_alphanumeric() || "/.".contains(c);

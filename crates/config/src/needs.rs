@@ -1,23 +1,23 @@
-//! What must be there before units are handed out.
+//! Conditions that must hold before units are handed out.
 
 use std::path::PathBuf;
 
 use crate::Config;
 
-/// What must be there before units are handed out. Until it is, they are listed and Unhealthy.
+/// Conditions that must hold before units are handed out. Until they do, the units are listed and Unhealthy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The folder of the MPS daemons, as the agent sees it. Where it is known, a resource that is
     /// shared through MPS waits for its daemon.
     pub mps_path: Option<PathBuf>,
-    /// Whether the IMEX channels of a pool must be there.
+    /// Requires the IMEX channels of a pool to be there.
     pub imex: bool,
 }
 
 // === impl Needs ===
 
 impl Needs {
-    /// What a config asks for.
+    /// Takes the conditions from a config.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             mps_path: config.backends.nvidia.mps_path.clone(),

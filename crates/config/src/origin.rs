@@ -1,17 +1,17 @@
-//! Who said what: where each effective value came from.
+//! Origins of effective values.
 
 use std::collections::BTreeMap;
 
 use crate::Origin;
 
-/// Where values came from, by their keys. What is not there is a default.
+/// Origins of values, by their keys. A value without one is a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(BTreeMap<String, Origin>);
 
 // === impl Origins ===
 
 impl Origins {
-    /// Where the value of a key came from, or the map or list that it is in.
+    /// Returns the origin of a key's value, or of the map or list that it is in.
     pub fn of(&self, key: &str) -> Origin {
         let mut key = key;
         loop {

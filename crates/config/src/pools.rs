@@ -40,10 +40,10 @@ pub struct Pools {
     pub exclude: Vec<Selector>,
     /// The pools, in the order of the config: the first whose selector matches takes the device.
     pub pools: Vec<Pool>,
-    /// What must be there before units are handed out.
+    /// Conditions that must hold before units are handed out.
     #[serde(skip)]
     pub needs: Needs,
-    /// What the kubelet is told of a device that cannot be judged.
+    /// The state that the kubelet is told of a device that cannot be judged.
     #[serde(skip)]
     pub unknown: UnknownAs,
 }
@@ -165,7 +165,7 @@ impl Pools {
         }
     }
 
-    /// Whether some pool asks who uses a device before a container starts on it.
+    /// Returns true if some pool asks who uses a device before a container starts on it.
     pub fn asks_who(&self) -> bool {
         let asks = |pool: &Pool| pool.pre_start.mode != PreStartMode::Off;
         self.pools.iter().any(asks)

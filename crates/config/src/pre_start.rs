@@ -1,4 +1,5 @@
-//! What is done with exclusive devices between their allocation and the start of a container.
+//! The keys `preStart*` of a pool: actions on exclusive devices between
+//! allocation and start of a container.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::{
     source::{At, Section, Word, command},
 };
 
-/// What is done with a device before a container starts on it.
+/// The action before a container starts on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct PreStart {
@@ -28,7 +29,7 @@ pub struct PreStart {
     pub limit: Duration,
 }
 
-/// What can be done with a device before a container starts on it.
+/// Actions before a container starts on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PreStartMode {
@@ -100,7 +101,7 @@ impl Default for PreStart {
 impl Word for PreStartMode {}
 
 impl PreStartMode {
-    /// Whether a command is run.
+    /// Returns true if a command is run.
     pub fn runs(self) -> bool {
         matches!(self, Self::Reset | Self::Exec)
     }

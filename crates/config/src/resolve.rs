@@ -200,13 +200,13 @@ impl Config {
     pub const KUBELET_DIR: &str = "/var/lib/kubelet/device-plugins";
     /// The longest path of the device plugin folder in which every socket fits.
     pub const KUBELET_DIR_LIMIT: usize = Kubelet::DIR_LIMIT;
-    /// Where the kubelet serves the pod resources API.
+    /// The socket on which the kubelet serves the pod resources API.
     pub const POD_RESOURCES_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
-    /// Where commands reach the agent.
+    /// The socket on which commands reach the agent.
     pub const CONTROL_SOCKET: &str = "/run/ostler/control.sock";
     /// The folder of CDI specs that are made at run time.
     pub const CDI_DIR: &str = "/var/run/cdi";
-    /// What the hooks of CDI specs call.
+    /// The program that the hooks of CDI specs call.
     pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
 }
 

@@ -34,9 +34,9 @@ pub struct Xids {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidBase {
-    /// What our table says, which follows NVIDIA's catalogue.
+    /// The meaning in our table, which follows NVIDIA's catalogue.
     Catalogue,
-    /// What they mean to NVIDIA's device plugin: a few nothing, all others take the device out.
+    /// The meaning to NVIDIA's device plugin: a few nothing, all others take the device out.
     Nvidia,
 }
 
