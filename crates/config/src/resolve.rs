@@ -73,21 +73,6 @@ pub struct Config {
     pub pools: Pools,
 }
 
-/// Reads the config file, if there is one, and lays flags and variables over it. `from` tells
-/// for a flag's name whether the flag or its variable said it.
-pub fn native(
-    path: Option<&Path>,
-    overrides: Overrides,
-    from: &dyn Fn(&str) -> Origin,
-) -> Result<Resolved, Error> {
-    let mut resolved = match path {
-        Some(path) => crate::load(path)?,
-        None => Resolved::default(),
-    };
-    resolved.lay_over(overrides, from)?;
-    Ok(resolved)
-}
-
 // === impl Overrides ===
 
 impl Overrides {
@@ -226,6 +211,21 @@ impl Default for Config {
             pools: Pools::default(),
         }
     }
+}
+
+/// Reads the config file, if there is one, and lays flags and variables over it. `from` tells
+/// for a flag's name whether the flag or its variable said it.
+pub fn native(
+    path: Option<&Path>,
+    overrides: Overrides,
+    from: &dyn Fn(&str) -> Origin,
+) -> Result<Resolved, Error> {
+    let mut resolved = match path {
+        Some(path) => crate::load(path)?,
+        None => Resolved::default(),
+    };
+    resolved.lay_over(overrides, from)?;
+    Ok(resolved)
 }
 
 #[cfg(test)]

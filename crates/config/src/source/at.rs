@@ -15,17 +15,6 @@ pub(crate) struct At<'a> {
     notes: &'a mut Notes,
 }
 
-/// Reads a map, and notes the keys that nobody took. Returns false for what is no map.
-pub(crate) fn read_section(item: &Item<'_>, notes: &mut Notes, section: &mut impl Section) -> bool {
-    let Some(fields) = item.fields(notes) else {
-        return false;
-    };
-    let mut at = At { fields, notes };
-    section.read(&mut at);
-    at.fields.finish(at.notes);
-    true
-}
-
 // === impl At ===
 
 impl<'a> At<'a> {
@@ -174,4 +163,15 @@ impl<'a> At<'a> {
     fn take(&mut self, name: &'static str) -> Option<Item<'a>> {
         self.fields.take(self.notes, name)
     }
+}
+
+/// Reads a map, and notes the keys that nobody took. Returns false for what is no map.
+pub(crate) fn read_section(item: &Item<'_>, notes: &mut Notes, section: &mut impl Section) -> bool {
+    let Some(fields) = item.fields(notes) else {
+        return false;
+    };
+    let mut at = At { fields, notes };
+    section.read(&mut at);
+    at.fields.finish(at.notes);
+    true
 }

@@ -14,6 +14,58 @@ pub(crate) trait FromNode: Sized {
     fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self>;
 }
 
+// === impl FromNode ===
+
+impl<T: Word> FromNode for T {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.choice(notes))
+    }
+}
+
+impl FromNode for bool {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.boolean(notes))
+    }
+}
+
+impl FromNode for u32 {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.number(notes, 0..=Self::MAX))
+    }
+}
+
+impl FromNode for String {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.text(notes))
+    }
+}
+
+impl FromNode for PathBuf {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        value(item.path(notes))
+    }
+}
+
+impl FromNode for Duration {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        let help = "write a number and a unit, e.g. 500ms, 10s, 5m";
+        value(item.parsed(notes, help)).map(Period::get)
+    }
+}
+
+impl<T: FromNode> FromNode for Option<T> {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        T::from_node(item, notes).map(Some)
+    }
+}
+
+impl<T: FromNode> FromNode for Vec<T> {
+    /// A list; one value stands for a list of one.
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        many(T::from_node)(item, notes)
+    }
+}
+
 /// A whole number in a range.
 pub(crate) fn number(range: RangeInclusive<u32>) -> impl Fn(&Item<'_>, &mut Notes) -> Option<u32> {
     move |item, notes| value(item.number(notes, range.clone()))
@@ -84,56 +136,4 @@ where
 
 fn value<T>(said: Option<Said<T>>) -> Option<T> {
     said.map(|said| said.value)
-}
-
-// === impl FromNode ===
-
-impl<T: Word> FromNode for T {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        value(item.choice(notes))
-    }
-}
-
-impl FromNode for bool {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        value(item.boolean(notes))
-    }
-}
-
-impl FromNode for u32 {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        value(item.number(notes, 0..=Self::MAX))
-    }
-}
-
-impl FromNode for String {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        value(item.text(notes))
-    }
-}
-
-impl FromNode for PathBuf {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        value(item.path(notes))
-    }
-}
-
-impl FromNode for Duration {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        let help = "write a number and a unit, e.g. 500ms, 10s, 5m";
-        value(item.parsed(notes, help)).map(Period::get)
-    }
-}
-
-impl<T: FromNode> FromNode for Option<T> {
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        T::from_node(item, notes).map(Some)
-    }
-}
-
-impl<T: FromNode> FromNode for Vec<T> {
-    /// A list; one value stands for a list of one.
-    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
-        many(T::from_node)(item, notes)
-    }
 }

@@ -14,20 +14,6 @@ pub(crate) trait Word: DeserializeOwned {}
 #[derive(Debug)]
 struct NoneOf(&'static [&'static str]);
 
-/// Reads a word. The error is a message and its remedy.
-pub(crate) fn word<T: Word>(text: &str) -> Result<T, (String, String)> {
-    read(text).map_err(|NoneOf(words)| unlike(text, words))
-}
-
-/// Every word of a choice, in the order of its variants.
-pub(crate) fn words<T: Word>() -> &'static [&'static str] {
-    read::<T>("").err().map_or(&[], |NoneOf(words)| words)
-}
-
-fn read<T: Word>(text: &str) -> Result<T, NoneOf> {
-    T::deserialize(StrDeserializer::new(text))
-}
-
 // === impl NoneOf ===
 
 impl de::Error for NoneOf {
@@ -47,6 +33,20 @@ impl fmt::Display for NoneOf {
 }
 
 impl std::error::Error for NoneOf {}
+
+/// Reads a word. The error is a message and its remedy.
+pub(crate) fn word<T: Word>(text: &str) -> Result<T, (String, String)> {
+    read(text).map_err(|NoneOf(words)| unlike(text, words))
+}
+
+/// Every word of a choice, in the order of its variants.
+pub(crate) fn words<T: Word>() -> &'static [&'static str] {
+    read::<T>("").err().map_or(&[], |NoneOf(words)| words)
+}
+
+fn read<T: Word>(text: &str) -> Result<T, NoneOf> {
+    T::deserialize(StrDeserializer::new(text))
+}
 
 #[cfg(test)]
 mod tests {
