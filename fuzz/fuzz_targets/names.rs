@@ -6,8 +6,7 @@ use std::{fmt::Display, str::FromStr};
 
 use config::Period;
 use libfuzzer_sys::fuzz_target;
-use model::{PciAddress, ResourceName};
-use probe::protocol::CardRef;
+use model::{CardRef, PciAddress, ResourceName};
 use sim::Target;
 
 fuzz_target!(|text: &str| {

@@ -1,23 +1,16 @@
-//! Cards that are given up: how the probe calls them, and the wait until nobody holds them.
+//! Cards that are given up: the wait until nobody holds them.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{Device, Snapshot};
-use probe::{Released, protocol::CardRef, supervisor::Which};
+use model::Snapshot;
+use probe::{Released, supervisor::Which};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Readers;
 
 /// How long handles may take to be closed before somebody is told what hinders.
 pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
-
-/// How the probe calls the card of a device; `None` for one without PCI address and index.
-pub fn card(device: &Device) -> Option<CardRef> {
-    let index = device.index.as_deref();
-    let index = index.and_then(|index| index.split(':').next()?.parse().ok());
-    device.pci.map(CardRef::Pci).or(index.map(CardRef::Index))
-}
 
 /// Waits until every driver handle is closed to what was given up until those times; if that took
 /// too long, the calls that hinder it, for a person.

@@ -30,9 +30,9 @@ pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight
         return Some(Sight::Seen(&seen.failures));
     }
     let mut unreadable = sighting.backend.unreadable.iter();
-    let unreadable = unreadable.find(|card| card.pci.is_some() && card.pci == device.pci);
+    let unreadable = unreadable.find(|unreadable| unreadable.card.covers(device));
     Some(match unreadable {
-        Some(card) => Sight::Unreadable(&card.failure),
+        Some(unreadable) => Sight::Unreadable(&unreadable.failure),
         None => failed.map_or_else(|| missing(&sighting.backend), Sight::Untold),
     })
 }

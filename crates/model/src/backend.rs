@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallFailure, DriverFiles, PciAddress};
+use crate::{CallFailure, CardRef, DriverFiles};
 
 /// One backend's own state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -97,8 +97,12 @@ pub struct StuckCall {
     /// The call's name as the vendor writes it.
     pub call: String,
     /// The card it was made for; absent for calls that concern the whole driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
+    #[serde(
+        default,
+        deserialize_with = "CardRef::deserialize_known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub device: Option<CardRef>,
     /// When it was made.
     #[schemars(with = "String")]
     pub since: Timestamp,
@@ -127,13 +131,9 @@ pub enum Work {
 /// A device that exists on the bus but does not tell who it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unreadable {
-    /// Where it sits, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pci: Option<PciAddress>,
-    /// The driver's index, where the address is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u32>,
-    /// What was tried, and what the driver said.
+    /// The card, by its place.
+    pub card: CardRef,
+    /// The call that was tried, and what the driver said.
     pub failure: CallFailure,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceId, Link, PciAddress};
+use crate::{CardRef, DeviceId, Link, PciAddress};
 
 /// One thing that can be handed to a pod: a whole card or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +134,14 @@ impl Device {
             links: Vec::new(),
             failures: Vec::new(),
         }
+    }
+
+    /// The card as probes, orders and stuck calls name it; `None` for a device without PCI address
+    /// and index.
+    pub fn card_ref(&self) -> Option<CardRef> {
+        let index = self.index.as_deref();
+        let index = index.and_then(|index| index.split(':').next()?.parse().ok());
+        self.pci.map(CardRef::Pci).or(index.map(CardRef::Index))
     }
 
     /// The card this is a part of, or the card itself.

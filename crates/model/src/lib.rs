@@ -2,6 +2,7 @@
 //! health, and the snapshot that holds it all. No I/O, no async, no policy.
 
 mod backend;
+mod card;
 mod device;
 mod driver_files;
 mod id;
@@ -17,6 +18,7 @@ mod verdict;
 
 pub use self::{
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
+    card::{CardRef, InvalidCardRef},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
     id::{DeviceId, InvalidResourceName, ResourceName},

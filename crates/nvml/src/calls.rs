@@ -11,9 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use model::Work;
-
-use crate::Locator;
+use model::{CardRef, Work};
 
 #[expect(
     clippy::disallowed_types,
@@ -43,7 +41,7 @@ pub struct Overdue {
     /// The symbol that was called, or what was done with which file.
     pub call: Cow<'static, str>,
     /// The card it was called for.
-    pub device: Option<Locator>,
+    pub device: Option<CardRef>,
     /// When it was called.
     pub since: SystemTime,
     /// What the thread that called it works at.
@@ -68,7 +66,7 @@ struct Shift<'a> {
 struct Running {
     number: u64,
     call: Cow<'static, str>,
-    device: Option<Locator>,
+    device: Option<CardRef>,
     since: SystemTime,
     work: Work,
     begun: Clock,
@@ -103,7 +101,7 @@ impl Calls {
     pub fn watch<T>(
         &self,
         call: impl Into<Cow<'static, str>>,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         act: impl FnOnce() -> T,
     ) -> T {
         let _ticket = self.note(call.into(), device, ALLOWED);
@@ -125,7 +123,7 @@ impl Calls {
     pub(crate) fn begin(
         &self,
         call: &'static str,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         allowed: Duration,
     ) -> Ticket<'_> {
         self.made.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +133,7 @@ impl Calls {
     fn note(
         &self,
         call: Cow<'static, str>,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         allowed: Duration,
     ) -> Ticket<'_> {
         let number = self.tickets.fetch_add(1, Ordering::Relaxed);
@@ -229,7 +227,7 @@ mod tests {
     #[test]
     fn names_what_is_no_foreign_call_and_does_not_count_it() {
         let calls = Calls::default();
-        let at = Some(Locator::Index(0));
+        let at = Some(CardRef::Index(0));
         let named = calls.watch("read /sys/file".to_owned(), at, || {
             std::thread::sleep(ALLOWED + Duration::from_millis(100));
             calls.overdue()
@@ -242,14 +240,14 @@ mod tests {
     #[test]
     fn names_a_call_only_while_it_is_overdue() {
         let calls = Calls::default();
-        let slow = calls.begin("nvmlSlow", Some(Locator::Index(3)), Duration::ZERO);
+        let slow = calls.begin("nvmlSlow", Some(CardRef::Index(3)), Duration::ZERO);
         let fast = calls.begin("nvmlFast", None, Duration::from_secs(3600));
         std::thread::sleep(Duration::from_millis(2));
 
         let overdue = calls.overdue();
         assert_eq!(overdue.len(), 1);
         assert_eq!(overdue[0].call, "nvmlSlow");
-        assert_eq!(overdue[0].device, Some(Locator::Index(3)));
+        assert_eq!(overdue[0].device, Some(CardRef::Index(3)));
         drop(slow);
         assert_eq!(calls.overdue(), []);
         drop(fast);
@@ -260,10 +258,10 @@ mod tests {
     fn strikes_out_the_call_that_ended_and_no_other() {
         let calls = Calls::default();
         let first = calls.begin("nvmlSame", None, Duration::ZERO);
-        let second = calls.begin("nvmlSame", Some(Locator::Index(1)), Duration::ZERO);
+        let second = calls.begin("nvmlSame", Some(CardRef::Index(1)), Duration::ZERO);
         drop(first);
         std::thread::sleep(Duration::from_millis(2));
-        assert_eq!(calls.overdue()[0].device, Some(Locator::Index(1)));
+        assert_eq!(calls.overdue()[0].device, Some(CardRef::Index(1)));
         drop(second);
     }
 }

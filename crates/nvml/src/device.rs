@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use model::PciAddress;
+use model::{CardRef, PciAddress};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
@@ -15,44 +15,24 @@ use crate::{
     text,
 };
 
-/// Where the caller found a card; it names the card in errors and in the table of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Locator {
-    /// By its PCI address.
-    Pci(PciAddress),
-    /// By the driver's index.
-    Index(u32),
-}
-
 /// A handle of a card or MIG device. Handles go stale when a card is reset or its MIG devices
 /// change: take them anew rather than keeping them.
 #[derive(Clone, Copy)]
 pub struct Device<'s> {
     session: &'s Session,
     raw: nvmlDevice_t,
-    at: Locator,
-}
-
-// === impl Locator ===
-
-impl fmt::Display for Locator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pci(address) => address.fmt(f),
-            Self::Index(index) => index.fmt(f),
-        }
-    }
+    at: CardRef,
 }
 
 // === impl Device ===
 
 impl<'s> Device<'s> {
-    pub(crate) fn new(session: &'s Session, raw: nvmlDevice_t, at: Locator) -> Self {
+    pub(crate) fn new(session: &'s Session, raw: nvmlDevice_t, at: CardRef) -> Self {
         Self { session, raw, at }
     }
 
     /// Where the caller found it, or the card it is a part of.
-    pub fn at(&self) -> Locator {
+    pub fn at(&self) -> CardRef {
         self.at
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use nvml_wrapper_sys::bindings::{self as sys, nvmlReturn_t};
 
-use crate::Locator;
+use model::CardRef;
 
 /// Why a call gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum Error {
         /// The symbol that was called.
         call: &'static str,
         /// The card it was called for.
-        device: Option<Locator>,
+        device: Option<CardRef>,
         /// The driver's answer.
         code: Code,
     },
@@ -39,7 +39,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(nvmlReturn_t);
 
-struct OnDevice(Option<Locator>);
+struct OnDevice(Option<CardRef>);
 
 // === impl Error ===
 
@@ -191,7 +191,7 @@ mod tests {
     fn failed(code: nvmlReturn_t) -> Error {
         Error::Failed {
             call: "nvmlDeviceGetUUID",
-            device: Some(Locator::Index(2)),
+            device: Some(CardRef::Index(2)),
             code: Code(code),
         }
     }

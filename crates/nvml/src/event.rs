@@ -2,10 +2,11 @@
 
 use std::{ffi::c_ulonglong, fmt, ptr, sync::Arc, time::Duration};
 
+use model::CardRef;
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t};
 
 use crate::{
-    Code, Device, Error, Locator, Session,
+    Code, Device, Error, Session,
     device::{EMPTY_PCI, address},
     symbol,
 };
@@ -25,14 +26,14 @@ const NO_INSTANCE: u32 = u32::MAX;
 pub struct EventSet {
     session: Arc<Session>,
     raw: nvmlEventSet_t,
-    members: Vec<(usize, Locator)>,
+    members: Vec<(usize, CardRef)>,
 }
 
 /// Something the driver says happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
     /// The card, where it is one that was added to the set.
-    pub card: Option<Locator>,
+    pub card: Option<CardRef>,
     /// The GPU instance on it, where the event concerns one.
     pub gpu_instance: Option<u32>,
     /// The compute instance in that, where the event concerns one.
@@ -137,7 +138,7 @@ impl EventSet {
     }
 
     /// The card of a handle: by the handle, else (a MIG device's, say) by its address.
-    fn member(&self, raw: nvmlDevice_t) -> Option<Locator> {
+    fn member(&self, raw: nvmlDevice_t) -> Option<CardRef> {
         if raw.is_null() {
             return None;
         }
@@ -152,7 +153,7 @@ impl EventSet {
                 unsafe { get(raw, &raw mut info) }
             });
             asked.ok()?;
-            let at = Locator::Pci(address(info)?);
+            let at = CardRef::Pci(address(info)?);
             self.members.iter().any(|(_, m)| *m == at).then_some(at)
         })
     }

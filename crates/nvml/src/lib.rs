@@ -25,7 +25,7 @@ pub use self::{
     board::{Clock, Fabric, PciIds, Threshold},
     calls::{Calls, Overdue},
     condition::{Joining, Rows},
-    device::{Device, Locator},
+    device::Device,
     error::{Code, Error},
     event::{EventKind, EventSet, Occurrence},
     library::{Library, Session},

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use model::PciAddress;
+use model::{CardRef, PciAddress};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlReturn_t};
 
 use crate::{
-    Calls, Code, Device, Error, Locator,
+    Calls, Code, Device, Error,
     calls::{self, Ticket},
     symbol::{self, Symbol},
     text,
@@ -84,7 +84,7 @@ impl Library {
     pub(crate) fn call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
         self.call_within(symbol, device, calls::ALLOWED, invoke)
@@ -94,7 +94,7 @@ impl Library {
     pub(crate) fn call_within<F: Copy>(
         &self,
         symbol: &Symbol<F>,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         allowed: Duration,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
@@ -213,7 +213,7 @@ impl Session {
     /// # Errors
     /// What the driver answers; `NOT_FOUND` where it does not manage such a card.
     pub fn by_pci(&self, address: PciAddress) -> Result<Device<'_>, Error> {
-        let at = Locator::Pci(address);
+        let at = CardRef::Pci(address);
         let name = CString::new(address.long()).expect("an address has no NUL");
         let mut raw = ptr::null_mut();
         self.call(&symbol::BY_PCI, Some(at), |get| {
@@ -228,7 +228,7 @@ impl Session {
     /// # Errors
     /// What the driver answers.
     pub fn by_index(&self, index: u32) -> Result<Device<'_>, Error> {
-        let at = Locator::Index(index);
+        let at = CardRef::Index(index);
         let mut raw = ptr::null_mut();
         self.call(&symbol::BY_INDEX, Some(at), |get| {
             // SAFETY: the pointer is valid for one handle.
@@ -240,7 +240,7 @@ impl Session {
     pub(crate) fn call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
-        device: Option<Locator>,
+        device: Option<CardRef>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
         self.library.call(symbol, device, invoke)

@@ -93,7 +93,7 @@ impl Preparer {
     /// What is to be given up with each device.
     fn cards<'d>(&self, devices: &[&'d Device]) -> Result<Vec<(&'d Device, Which)>, Taken> {
         let card = |device: &&'d Device| {
-            let card = release::card(device).map(Which::Card).ok_or_else(|| {
+            let card = device.card_ref().map(Which::Card).ok_or_else(|| {
                 let why = "it cannot be reset: it has neither a PCI address nor an index";
                 Taken::new(device, why)
             })?;

@@ -239,7 +239,7 @@ async fn last_look(output: &mut Output, messages: &mut mpsc::Receiver<Message>, 
 fn beat(calls: &Calls) -> Beat {
     let stuck = |call: nvml::Overdue| StuckCall {
         call: call.call.into_owned(),
-        device: call.device.map(|device| device.to_string()),
+        device: call.device,
         since: Timestamp::try_from(call.since).unwrap_or(Timestamp::UNIX_EPOCH),
         // A call for one card is held against that card, also where it is made to hear its events.
         work: match (call.work, call.device) {

@@ -4,11 +4,9 @@
 //! input; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
 //! that either side may be newer.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use model::{
-    Device, DeviceId, Driver, Extras, PciAddress, Reading, SinceReset, StuckCall, Telemetry,
+    CardRef, Device, DeviceId, Driver, Extras, Reading, SinceReset, StuckCall, Telemetry,
     Unreadable,
 };
 use schemars::JsonSchema;
@@ -71,7 +69,7 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Cards left out because the agent asked for it (`--skip`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<String>,
+    pub skipped: Vec<CardRef>,
     /// What there is beside the devices.
     #[serde(default, skip_serializing_if = "Extras::is_empty")]
     pub extras: Extras,
@@ -184,15 +182,6 @@ pub enum Scope {
     Only(CardRef),
 }
 
-/// A card as the command line and the stuck calls name it: by address, else by index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CardRef {
-    /// By PCI address.
-    Pci(PciAddress),
-    /// By the driver's index, where the machine has no PCI bus to look at.
-    Index(u32),
-}
-
 /// Why a line from a probe is no message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -237,27 +226,5 @@ impl Message {
     /// The line for this message, without its newline.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("messages have string keys and no failing serializer")
-    }
-}
-
-// === impl CardRef ===
-
-impl fmt::Display for CardRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pci(address) => address.fmt(f),
-            Self::Index(index) => index.fmt(f),
-        }
-    }
-}
-
-impl std::str::FromStr for CardRef {
-    type Err = model::InvalidPciAddress;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(index) = text.parse() {
-            return Ok(Self::Index(index));
-        }
-        text.parse().map(Self::Pci)
     }
 }

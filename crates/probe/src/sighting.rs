@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use model::{Backend, Device, StuckCall};
+use model::{Backend, CardRef, Device, StuckCall};
 
-use crate::protocol::{CardRef, Checkup, Count, Event, Sample};
+use crate::protocol::{Checkup, Count, Event, Sample};
 
 /// One step of what is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,19 +72,5 @@ impl Released {
         let mut cards = self.cards.iter();
         let own = cards.find_map(|(card, release)| card.covers(device).then_some(release));
         self.all.as_ref().or(own)
-    }
-}
-
-// === impl CardRef ===
-
-impl CardRef {
-    /// Whether `device` is this card or a part of it.
-    pub fn covers(&self, device: &Device) -> bool {
-        match self {
-            Self::Pci(address) => device.pci.as_ref() == Some(address),
-            Self::Index(index) => device.index.as_deref().is_some_and(|text| {
-                text.split(':').next().and_then(|card| card.parse().ok()) == Some(*index)
-            }),
-        }
     }
 }

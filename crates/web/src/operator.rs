@@ -219,7 +219,7 @@ fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
 
 /// What is released with a device.
 fn card(device: &Device) -> Result<Which, Refusal> {
-    release::card(device).map(Which::Card).ok_or_else(|| {
+    device.card_ref().map(Which::Card).ok_or_else(|| {
         let error = format!("{} has neither a PCI address nor an index", device.id);
         Refusal::hindered(error, "release all of them: `ostler release --all`")
     })

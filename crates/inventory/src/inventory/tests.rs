@@ -5,13 +5,10 @@ mod late;
 mod ways_back;
 
 use model::{
-    CallFailure, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable,
+    CallFailure, CardRef, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable,
     sample::{self, card, lost, partition},
 };
-use probe::{
-    protocol::{CardRef, Event},
-    sample::sighting,
-};
+use probe::{protocol::Event, sample::sighting};
 
 use super::*;
 
@@ -74,8 +71,7 @@ fn a_lost_card_stays_listed_with_its_partitions_and_comes_back() {
     see(&mut inventory, sighting(all.clone()), at(0));
     let mut without = sighting(vec![card(0)]);
     without.backend.unreadable.push(Unreadable {
-        pci: card(1).pci,
-        index: None,
+        card: card(1).card_ref().unwrap(),
         failure: lost(),
     });
     see(&mut inventory, without, at(1));
@@ -205,7 +201,7 @@ fn one_hung_card_is_one_hung_card() {
     let mut stuck = sighting(vec![card(0)]);
     let call = StuckCall {
         call: "nvmlDeviceGetUUID".to_owned(),
-        device: Some("0000:01:00.0".to_owned()),
+        device: "0000:01:00.0".parse().ok(),
         since: at(0).wall,
         work: model::Work::Survey,
     };

@@ -188,14 +188,9 @@ fn page(snapshot: &Devices) -> String {
             page += &format!("{name}: {:?}: {}\n", backend.phase, backend.message);
         }
         for card in &backend.unreadable {
-            let place = card
-                .pci
-                .map(|pci| pci.to_string())
-                .or(card.index.map(|i| i.to_string()));
-            let place = place.unwrap_or_default();
             page += &format!(
-                "{name}: the card at {place} cannot be read: {}\n",
-                card.failure
+                "{name}: the card at {} cannot be read: {}\n",
+                card.card, card.failure
             );
         }
     }

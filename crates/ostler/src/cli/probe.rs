@@ -4,10 +4,11 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use config::Period;
+use model::CardRef;
 use probe::{
     child,
     nvidia::{self, Discovery},
-    protocol::{CardRef, Scope},
+    protocol::Scope,
 };
 
 use super::place::Place;

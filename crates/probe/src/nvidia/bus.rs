@@ -1,7 +1,6 @@
 //! NVIDIA's cards as the PCI bus shows them, found without asking the driver.
 
-use model::PciAddress;
-use nvml::Locator;
+use model::{CardRef, PciAddress};
 
 use super::files::Files;
 
@@ -44,7 +43,7 @@ pub(super) fn addresses(files: &Files) -> Vec<PciAddress> {
 
 /// The function at an address, where it is a graphics card of NVIDIA's.
 pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
-    let card = Some(Locator::Pci(address));
+    let card = Some(CardRef::Pci(address));
     let path = |file: &str| format!("{FOLDER}/{address}/{file}");
     let number = |file: &str| hex(&files.text(&path(file), card)?);
     let is_card = number("vendor")? == VENDOR && matches!(number("class")? >> 8, 0x0300 | 0x0302);
@@ -59,13 +58,13 @@ pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
 pub(super) fn numa(files: &Files, function: PciAddress, card: PciAddress) -> Option<u32> {
     let path = format!("{FOLDER}/{function}/numa_node");
     // The kernel writes -1 where there is no node: that is no node and not node -1.
-    let node = files.text(&path, Some(Locator::Pci(card)))?;
+    let node = files.text(&path, Some(CardRef::Pci(card)))?;
     node.parse().ok()
 }
 
 /// The bridges above a function, the closest first. They are in the path that its link leads to.
 pub(super) fn bridges(files: &Files, address: PciAddress) -> Vec<PciAddress> {
-    let link = files.link(&format!("{FOLDER}/{address}"), Some(Locator::Pci(address)));
+    let link = files.link(&format!("{FOLDER}/{address}"), Some(CardRef::Pci(address)));
     let link = link.unwrap_or_default();
     let parts = link.parent().into_iter().flat_map(|above| above.iter());
     let bridges = parts.filter_map(|part| part.to_str()?.parse().ok());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::{CallFailure, Device, DeviceId, Kind, PciAddress};
-use nvml::{Error, Locator};
+use model::{CallFailure, CardRef, Device, DeviceId, Kind, PciAddress};
+use nvml::Error;
 
 use super::{
     nodes::{self, Instance, Nodes},
@@ -18,7 +18,7 @@ const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
 pub(super) struct Reader {
     nodes: Nodes,
     /// By card: the number in NVML's list of each profile id that the card uses.
-    profiles: BTreeMap<Locator, BTreeMap<u32, u32>>,
+    profiles: BTreeMap<CardRef, BTreeMap<u32, u32>>,
 }
 
 /// What the bus says of a card.
@@ -34,7 +34,7 @@ pub(super) struct Seat {
 #[derive(Debug)]
 pub(super) struct Card {
     /// Where its handle is found.
-    pub(super) at: Locator,
+    pub(super) at: CardRef,
     /// The card first, then its MIG devices.
     pub(super) devices: Vec<Device>,
     /// The places of the MIG devices, in the same order.

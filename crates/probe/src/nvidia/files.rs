@@ -8,7 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use nvml::{Calls, Locator};
+use model::CardRef;
+use nvml::Calls;
 
 /// The nodes of which every driver has one: the second is that of a Tegra board.
 const DRIVER: [&str; 2] = ["/dev/nvidiactl", "/dev/nvmap"];
@@ -57,7 +58,7 @@ impl Files {
     }
 
     /// A small text, trimmed; `None` where it is absent or unreadable.
-    pub(super) fn text(&self, path: &str, card: Option<Locator>) -> Option<String> {
+    pub(super) fn text(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let call = format!("read {path}");
         self.calls.watch(call, card, || {
             let bytes = fs_err::read(self.place(path)).ok()?;
@@ -67,7 +68,7 @@ impl Files {
 
     /// Whether there is a file or a device node at `path`: a mount whose source was missing leaves a
     /// folder.
-    pub(super) fn has(&self, path: &str, card: Option<Locator>) -> bool {
+    pub(super) fn has(&self, path: &str, card: Option<CardRef>) -> bool {
         let is_there = |place: PathBuf| fs_err::metadata(place).is_ok_and(|meta| !meta.is_dir());
         let call = format!("stat {path}");
         self.calls
@@ -91,13 +92,13 @@ impl Files {
     }
 
     /// The last part of what a link points to.
-    pub(super) fn target(&self, path: &str, card: Option<Locator>) -> Option<String> {
+    pub(super) fn target(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let target = self.link(path, card)?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
     /// What a link points to, as it is written.
-    pub(super) fn link(&self, path: &str, card: Option<Locator>) -> Option<PathBuf> {
+    pub(super) fn link(&self, path: &str, card: Option<CardRef>) -> Option<PathBuf> {
         let call = format!("readlink {path}");
         self.calls
             .watch(call, card, || fs_err::read_link(self.place(path)).ok())
@@ -119,7 +120,7 @@ impl Files {
     }
 
     /// The names in a folder of a card's.
-    pub(super) fn card_names(&self, path: &str, card: Option<Locator>) -> Vec<String> {
+    pub(super) fn card_names(&self, path: &str, card: Option<CardRef>) -> Vec<String> {
         self.calls.watch(format!("list {path}"), card, || {
             let entries = fs_err::read_dir(self.place(path)).into_iter().flatten();
             let names = entries.flatten().take(MOST_NAMES);

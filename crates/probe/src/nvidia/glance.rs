@@ -1,18 +1,18 @@
 //! How the cards are cut, and whether a lost one is back, asked for often and cheaply: a new MIG
 //! layout, and a card on its way back, must not wait for the next look at everything.
 
-use model::{Kind, Unreadable};
-use nvml::{Locator, Session};
+use model::{CardRef, Kind, Unreadable};
+use nvml::Session;
 
 use super::{Seen, card::Card, topology::handle};
 
 /// The cards in MIG mode, each with the ids of its MIG devices.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout(Vec<(Locator, Vec<String>)>);
+pub(super) struct Layout(Vec<(CardRef, Vec<String>)>);
 
 /// The cards that the driver did not even give a handle of.
 #[derive(Debug, Default)]
-pub(super) struct Away(Vec<Locator>);
+pub(super) struct Away(Vec<CardRef>);
 
 /// How the calls that give a handle begin.
 const HANDLE: &str = "nvmlDeviceGetHandle";
@@ -53,12 +53,9 @@ impl Away {
     /// Those of the last look. Where a handle was given and a later call failed, a handle says
     /// nothing.
     pub(super) fn seen(unreadable: &[Unreadable]) -> Self {
-        let at = |card: &Unreadable| {
-            let index = card.index.map(Locator::Index);
-            card.pci.map(Locator::Pci).or(index)
-        };
         let away = |card: &&Unreadable| card.failure.call.starts_with(HANDLE);
-        Self(unreadable.iter().filter(away).filter_map(at).collect())
+        let cards = unreadable.iter().filter(away).map(|away| away.card);
+        Self(cards.collect())
     }
 
     /// Whether one is back.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use model::{CallFailure, PciAddress, Unreadable};
-use nvml::{Locator, Session};
+use model::{CallFailure, CardRef, PciAddress, Unreadable};
+use nvml::Session;
 
 use super::{
     bus::{self, Function},
@@ -11,7 +11,7 @@ use super::{
     files::Files,
     numa::Machine,
 };
-use crate::protocol::{CardRef, Scope};
+use crate::protocol::Scope;
 
 /// More cards than this are not counted: the number is nonsense.
 const MOST_CARDS: u32 = 1024;
@@ -24,7 +24,7 @@ pub(super) struct Look {
     /// Every card that could not.
     pub(super) unreadable: Vec<Unreadable>,
     /// Every card that was to be left out by its name.
-    pub(super) skipped: Vec<String>,
+    pub(super) skipped: Vec<CardRef>,
     /// Cards that are bound to the driver and that its library does not know.
     pub(super) strangers: BTreeSet<PciAddress>,
 }
@@ -66,7 +66,7 @@ impl Looker<'_> {
             // Of a card that is left out not even the bus's files are read: they may hang too.
             if self.leaves_out(CardRef::Pci(address)) {
                 on_bus = true;
-                look.leave_out(self.scope, address);
+                look.leave_out(self.scope, CardRef::Pci(address));
             } else if let Some(function) = bus::function(self.files, address) {
                 on_bus = true;
                 if function.may_be_managed() {
@@ -100,7 +100,7 @@ impl Looker<'_> {
                 if error.is_not_found() {
                     look.strangers.insert(address);
                 }
-                look.add_unreadable(Locator::Pci(address), card::failure(&error));
+                look.add_unreadable(CardRef::Pci(address), card::failure(&error));
             }
         }
     }
@@ -112,12 +112,12 @@ impl Looker<'_> {
         });
         for index in 0..count.min(MOST_CARDS) {
             if self.leaves_out(CardRef::Index(index)) {
-                look.leave_out(self.scope, index);
+                look.leave_out(self.scope, CardRef::Index(index));
                 continue;
             }
             match self.session.by_index(index) {
                 Ok(device) => self.read(device, Seat::default(), look),
-                Err(error) => look.add_unreadable(Locator::Index(index), card::failure(&error)),
+                Err(error) => look.add_unreadable(CardRef::Index(index), card::failure(&error)),
             }
         }
     }
@@ -143,21 +143,13 @@ impl Looker<'_> {
 impl Look {
     /// Writes down a card that is left out by its name. Those beside an only one are nobody's
     /// question, and may be anything that is on the bus.
-    fn leave_out(&mut self, scope: &Scope, card: impl ToString) {
+    fn leave_out(&mut self, scope: &Scope, card: CardRef) {
         if matches!(scope, Scope::Skip(_)) {
-            self.skipped.push(card.to_string());
+            self.skipped.push(card);
         }
     }
 
-    fn add_unreadable(&mut self, at: Locator, failure: CallFailure) {
-        let (pci, index) = match at {
-            Locator::Pci(address) => (Some(address), None),
-            Locator::Index(index) => (None, Some(index)),
-        };
-        self.unreadable.push(Unreadable {
-            pci,
-            index,
-            failure,
-        });
+    fn add_unreadable(&mut self, card: CardRef, failure: CallFailure) {
+        self.unreadable.push(Unreadable { card, failure });
     }
 }

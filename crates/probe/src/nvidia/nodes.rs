@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CallFailure, DeviceNode, NodeRole};
-use nvml::Locator;
+use model::{CallFailure, CardRef, DeviceNode, NodeRole};
 
 use super::{
     files::Files,
@@ -55,7 +54,7 @@ impl Nodes {
     }
 
     /// The nodes of a card with this minor number.
-    pub(super) fn card(&mut self, at: Locator, minor: Option<u32>) -> Vec<DeviceNode> {
+    pub(super) fn card(&mut self, at: CardRef, minor: Option<u32>) -> Vec<DeviceNode> {
         // Under WSL there is no other node, and none is missed.
         if is_wsl(&self.files) {
             let node = self.node(DXG.to_owned(), NodeRole::Own, None);
@@ -72,7 +71,7 @@ impl Nodes {
     }
 
     /// The capability nodes of a MIG device.
-    pub(super) fn capabilities(&mut self, at: Locator, instance: Instance) -> Vec<DeviceNode> {
+    pub(super) fn capabilities(&mut self, at: CardRef, instance: Instance) -> Vec<DeviceNode> {
         let minors = MigMinors::read(&self.files);
         let names = [instance.gpu_access(), instance.compute_access()];
         let mut nodes = Vec::new();
@@ -88,7 +87,7 @@ impl Nodes {
         nodes
     }
 
-    fn node(&mut self, path: String, role: NodeRole, card: Option<Locator>) -> Option<DeviceNode> {
+    fn node(&mut self, path: String, role: NodeRole, card: Option<CardRef>) -> Option<DeviceNode> {
         if self.files.has(&path, card) {
             self.missing.remove(&path);
             return Some(DeviceNode { path, role });
@@ -166,7 +165,7 @@ mod tests {
     use rstest::rstest;
     use std::path::Path;
 
-    const AT: Locator = Locator::Index(0);
+    const AT: CardRef = CardRef::Index(0);
 
     fn nodes(root: &Path) -> Nodes {
         Nodes::new(Files::new(root, std::sync::Arc::default()))

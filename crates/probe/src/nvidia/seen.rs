@@ -1,7 +1,7 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{DeviceId, Kind, Reading, SinceReset, Tier};
-use nvml::{Calls, Locator, Session};
+use model::{CardRef, DeviceId, Kind, Reading, SinceReset, Tier};
+use nvml::{Calls, Session};
 
 use super::{card::Card, checks, files::Files, sensors, stage::Watched, topology::handle};
 use crate::protocol::{Checkup, Sample};
@@ -10,7 +10,7 @@ use crate::protocol::{Checkup, Sample};
 /// ids of its MIG devices.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) at: Locator,
+    pub(super) at: CardRef,
     pub(super) id: DeviceId,
     /// Its PCI address and the driver's index, as texts; empty where they are not known.
     pub(super) pci: String,

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use model::DeviceId;
-use nvml::{Locator, Session};
+use model::{CardRef, DeviceId};
+use nvml::Session;
 
 /// How long the other thread gets to let go of the driver.
 const RELEASE: Duration = Duration::from_secs(4);
@@ -31,7 +31,7 @@ pub(super) struct Scene {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Watched {
     /// Where it is found.
-    pub(super) at: Locator,
+    pub(super) at: CardRef,
     /// Its id.
     pub(super) id: DeviceId,
     /// Its MIG devices with their GPU and compute instances.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Ancestor, Device, DeviceId, Kind, Link, PciAddress};
-use nvml::{Level, Locator, Remote, Session};
+use model::{Ancestor, CardRef, Device, DeviceId, Kind, Link, PciAddress};
+use nvml::{Level, Remote, Session};
 
 /// What is known of the ways between the cards.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Topology {
     }
 
     /// Asks the driver for what is missing; `false` where nothing was.
-    pub(super) fn complete(&mut self, session: &Session, places: &[(DeviceId, Locator)]) -> bool {
+    pub(super) fn complete(&mut self, session: &Session, places: &[(DeviceId, CardRef)]) -> bool {
         let new: BTreeSet<&DeviceId> = places
             .iter()
             .map(|(id, _)| id)
@@ -92,10 +92,10 @@ impl Topology {
 }
 
 /// A handle of a card, by the way it was found.
-pub(super) fn handle(session: &Session, at: Locator) -> Result<nvml::Device<'_>, nvml::Error> {
+pub(super) fn handle(session: &Session, at: CardRef) -> Result<nvml::Device<'_>, nvml::Error> {
     match at {
-        Locator::Pci(address) => session.by_pci(address),
-        Locator::Index(index) => session.by_index(index),
+        CardRef::Pci(address) => session.by_pci(address),
+        CardRef::Index(index) => session.by_index(index),
     }
 }
 

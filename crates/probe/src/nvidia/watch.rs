@@ -222,7 +222,7 @@ fn concerned(card: &Watched, occurrence: &Occurrence) -> Vec<DeviceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nvml::Locator;
+    use model::CardRef;
     use rstest::rstest;
 
     #[rstest]
@@ -237,7 +237,7 @@ mod tests {
         #[case] expected: &[&str],
     ) {
         let card = Watched {
-            at: Locator::Index(0),
+            at: CardRef::Index(0),
             id: "GPU-1".into(),
             partitions: vec![
                 (1, 0, "MIG-a".into()),

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::CardRef;
 
 use super::{
     orders::{Until, Which},
     process::{Number, Role},
 };
-use crate::{
-    protocol::CardRef,
-    sighting::{Release, Released},
-};
+use crate::sighting::{Release, Released};
 
 /// Every release, also one that has ended and whose card no process has looked at again yet.
 #[derive(Debug, Default)]

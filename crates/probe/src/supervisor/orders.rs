@@ -4,9 +4,8 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::Timestamp;
+use model::CardRef;
 use tokio::{sync::watch, time::Instant};
-
-use crate::protocol::CardRef;
 
 /// Tells a supervisor what to do. Cheap to clone, never blocks; what was ordered before the
 /// supervisor runs is obeyed before its first process starts.

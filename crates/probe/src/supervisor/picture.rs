@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use model::{Backend, Device, Phase, StuckCall};
+use model::{Backend, CardRef, Device, Phase, StuckCall};
 
 use super::{
     process::Role,
     stuck::{Concern, Ledger},
 };
 use crate::{
-    protocol::{CardRef, ProblemKind, Report},
+    protocol::{ProblemKind, Report},
     sighting::{Released, Sighting},
 };
 
@@ -63,8 +63,7 @@ impl Picture {
                 if std::mem::take(&mut self.expected) {
                     self.last = None;
                 }
-                self.solo
-                    .retain(|card, _| report.skipped.contains(&card.to_string()));
+                self.solo.retain(|card, _| report.skipped.contains(card));
                 self.main = Some(SharedReport::new(report));
             }
             Role::Solo(card) => {

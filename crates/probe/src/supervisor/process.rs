@@ -8,6 +8,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
+use model::CardRef;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
@@ -20,7 +21,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::{Children, Settings};
 use crate::{
-    protocol::{self, CardRef, LINE_LIMIT, Message, Scope},
+    protocol::{self, LINE_LIMIT, Message, Scope},
     tree,
 };
 

@@ -3,11 +3,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::{StuckCall, Work};
+use model::{CardRef, StuckCall, Work};
 use tokio::time::Instant;
 
 use super::Limits;
-use crate::protocol::{Beat, CardRef};
+use crate::protocol::Beat;
 
 /// What a stuck call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,8 +55,7 @@ const FORGIVEN: Duration = Duration::from_secs(600);
 impl Concern {
     /// What `call` concerns.
     pub(super) fn of(call: &StuckCall) -> Self {
-        let card = call.device.as_deref().and_then(|text| text.parse().ok());
-        match (call.work, card) {
+        match (call.work, call.device) {
             (Work::Links, _) => Self::Links,
             (_, Some(card)) => Self::Card(card),
             (Work::Events, None) => Self::Events,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::StuckCall;
+use model::{CardRef, StuckCall};
 use tokio::time::Instant;
 
 use super::{
@@ -10,7 +10,6 @@ use super::{
     process::{Number, Role},
     stuck::Concern,
 };
-use crate::protocol::CardRef;
 
 // === impl Supervisor ===
 
@@ -37,7 +36,7 @@ impl Supervisor {
         }
         for call in self.picture.name(slow) {
             tracing::error!(
-                probe = self.settings.name, call = call.call, device = call.device,
+                probe = self.settings.name, call = call.call, device = call.device.map(tracing::field::display),
                 since = %call.since, "a driver call does not return"
             );
         }
@@ -73,7 +72,7 @@ impl Supervisor {
         };
         tracing::error!(
             probe = self.settings.name, pid = running.process.pid(), call = call.call,
-            device = call.device, since = %call.since, "a probe is stuck and was given up"
+            device = call.device.map(tracing::field::display), since = %call.since, "a probe is stuck and was given up"
         );
         let mut call = call;
         match running.process.role {
@@ -81,7 +80,7 @@ impl Supervisor {
             Role::Main if Concern::of(&call) == Concern::Driver => self.estate.aside.failed(),
             Role::Main => {}
             // A card that is tried alone answers for whatever its process hangs in.
-            Role::Solo(card) => call.device = Some(card.to_string()),
+            Role::Solo(card) => call.device = Some(card),
         }
         running.process.abandon(&mut self.estate.abandoned);
         self.ledger.add(call, &self.settings.limits, now);

@@ -14,7 +14,7 @@ mod release;
 
 use std::{thread, time::Duration};
 
-use model::{StuckCall, Work};
+use model::{CardRef, StuckCall, Work};
 use node::{Rig, target};
 use probe::protocol::{EventKind, Message, ProblemKind};
 use process::{FILES, Kind, Process};
@@ -142,7 +142,7 @@ fn beats_go_on_and_name_the_call_that_hangs() {
             stuck.call.starts_with("nvmlDeviceGetMemoryInfo"),
             "{stuck:?}"
         );
-        assert_eq!(stuck.device.as_deref(), Some(card.as_str()));
+        assert_eq!(stuck.device, card.parse().ok());
         assert_eq!(stuck.work, Work::Survey);
     }
     process.close();
@@ -157,7 +157,8 @@ fn a_file_in_which_the_survey_hangs_is_named_like_a_call() {
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = stuck(&mut process);
     let call = format!("read /sys/bus/pci/devices/{card}/numa_node");
-    assert_eq!((stuck.call, stuck.device), (call, Some(card.to_string())));
+    let card = CardRef::Pci(card);
+    assert_eq!((stuck.call, stuck.device), (call, Some(card)));
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn a_registration_that_hangs_is_held_against_its_card() {
     let mut process = Process::start(&rig, Kind::Supervised);
     let stuck = stuck(&mut process);
     assert_eq!((stuck.call.as_str(), stuck.work), (call, Work::Survey));
-    assert_eq!(stuck.device, Some(card));
+    assert_eq!(stuck.device, card.parse().ok());
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
     assert_eq!(event.device.as_str(), gpu.uuid);
     assert_eq!(event.event, EventKind::Xid(79));
     let report = process.report();
-    assert_eq!(report.unreadable[0].pci, Some(rig.pci(2)));
+    assert_eq!(report.unreadable[0].card, CardRef::Pci(rig.pci(2)));
     assert_eq!(report.devices.len(), 7);
 }
 

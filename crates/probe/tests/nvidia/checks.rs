@@ -218,7 +218,7 @@ fn a_lost_card_is_asked_nothing_more_and_the_others_are_checked() {
 fn a_card_that_is_left_out_is_not_opened() {
     let rig = Rig::new("dgx-a100");
     let left_out = rig.pci(2);
-    let skip = Scope::Skip(vec![probe::protocol::CardRef::Pci(left_out)]);
+    let skip = Scope::Skip(vec![model::CardRef::Pci(left_out)]);
     let mut backend = rig.backend_for(skip);
     let mut report = backend.survey();
     backend.links(&mut report, false);

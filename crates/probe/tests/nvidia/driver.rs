@@ -117,7 +117,7 @@ fn a_card_that_the_library_does_not_know_yet_makes_it_start_anew_once() {
     for _ in 0..3 {
         let report = backend.survey();
         assert_eq!(report.devices.len(), 7);
-        assert_eq!(report.unreadable[0].pci, all.devices[3].pci);
+        assert_eq!(Some(report.unreadable[0].card), all.devices[3].card_ref());
         assert_eq!(report.unreadable[0].failure.code, "NOT_FOUND");
     }
     let calls = rig.node.calls().unwrap();

@@ -13,7 +13,7 @@ fn a_lost_card_is_named_and_the_others_stay_as_they_are() {
 
     let after = backend.survey();
     assert_eq!(after.unreadable.len(), 1);
-    assert_eq!(after.unreadable[0].pci, Some(lost));
+    assert_eq!(after.unreadable[0].card, model::CardRef::Pci(lost));
     assert!(after.unreadable[0].failure.fatal);
     assert_eq!(after.unreadable[0].failure.code, "GPU_IS_LOST");
     assert_eq!(after.devices.len(), 7);
@@ -113,7 +113,7 @@ fn a_hanging_call_is_named_with_its_card() {
             let survey = scope.spawn(|| backend.survey());
             let named = node::wait_for(|| calls.overdue().pop());
             assert!(named.call.starts_with(call), "{named:?}");
-            assert_eq!(named.device, Some(nvml::Locator::Pci(card)));
+            assert_eq!(named.device, Some(model::CardRef::Pci(card)));
             assert!(named.since >= started);
             rig.node.clear_faults(None).unwrap();
             assert_eq!(survey.join().unwrap().devices.len(), 8);
@@ -135,12 +135,12 @@ fn a_file_that_hangs_is_named_with_its_card_and_not_read_once_the_card_is_left_o
         let named = node::wait_for(|| calls.overdue().pop());
         let call = format!("read /sys/bus/pci/devices/{card}/numa_node");
         assert_eq!(named.call, call);
-        assert_eq!(named.device, Some(nvml::Locator::Pci(card)));
+        assert_eq!(named.device, Some(model::CardRef::Pci(card)));
 
         let skip = Scope::Skip(vec![card.to_string().parse().unwrap()]);
         let report = rig.backend_for(skip).survey();
         assert_eq!(report.devices.len(), 7);
-        assert_eq!(report.skipped, [card.to_string()]);
+        assert_eq!(report.skipped, [model::CardRef::Pci(card)]);
         let other = Scope::Only(gpus[4].pci.to_string().parse().unwrap());
         assert_eq!(ids(&rig.backend_for(other).survey()), [&gpus[4].uuid]);
 

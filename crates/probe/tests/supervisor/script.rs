@@ -2,10 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
-use model::Phase;
+use model::{CardRef, Phase};
 use probe::{
     Sighting,
-    protocol::CardRef,
     supervisor::{Children, Limits, Orders, Program, Settings},
 };
 

@@ -10,10 +10,10 @@ use axum::{
 use http_body_util::BodyExt as _;
 use inventory::{Inputs, Published, Requests};
 use jiff::Timestamp;
+use model::CardRef;
 use model::sample::{card, partition};
 use probe::{
     Release, Released, Sighting, Update,
-    protocol::CardRef,
     supervisor::{Orders, Which},
 };
 use tokio::{

@@ -119,8 +119,7 @@ fn a_lost_card_that_cannot_be_read_stays_listed() {
     let without = || {
         let mut without = sighting(vec![card(0)]);
         without.backend.unreadable.push(Unreadable {
-            pci: card(1).pci,
-            index: None,
+            card: card(1).card_ref().unwrap(),
             failure: lost(),
         });
         without

@@ -40,8 +40,7 @@ fn a_card_that_cannot_be_read_is_listed_when_it_is_read_of_late() {
     let without = || {
         let mut without = sighting(vec![card(0)]);
         without.backend.unreadable.push(Unreadable {
-            pci: card(1).pci,
-            index: None,
+            card: card(1).card_ref().unwrap(),
             failure: lost(),
         });
         without

@@ -236,7 +236,7 @@ fn a_partition_is_out_with_its_card_where_both_have_the_same_trouble() {
     let mut stuck = sighting(Vec::new());
     let call = StuckCall {
         call: "nvmlDeviceGetUUID".to_owned(),
-        device: Some("0000:00:00.0".to_owned()),
+        device: "0000:00:00.0".parse().ok(),
         since: at(0).wall,
         work: model::Work::Survey,
     };

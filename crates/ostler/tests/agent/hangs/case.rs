@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use api::Devices;
-use model::{Phase, State, StuckCall};
+use model::{CardRef, Phase, State, StuckCall};
 use sim::{Effect, Target, kubelet::Granted};
 use tokio::time::sleep;
 
@@ -161,9 +161,8 @@ impl Play {
     /// The call, and the card it was made for, are named to whoever asks and in the log.
     async fn named(&self) {
         let agent = &self.running.agent;
-        let address = self.running.rig.node.gpus().unwrap()[VICTIM]
-            .pci
-            .to_string();
+        let gpus = self.running.rig.node.gpus().unwrap();
+        let address: CardRef = gpus[VICTIM].pci.to_string().parse().unwrap();
         let address = self.case.on_card.then_some(address);
         let matches = |stuck: &StuckCall| stuck.call == self.case.call && stuck.device == address;
         let what = format!("{} is named, for {address:?}", self.case);
@@ -174,9 +173,7 @@ impl Play {
         let mut lines = log.lines();
         let is_named = lines.any(|line| {
             let named = line.contains("a driver call does not return");
-            let placed = address
-                .as_ref()
-                .is_none_or(|address| line.contains(address.as_str()));
+            let placed = address.is_none_or(|address| line.contains(&address.to_string()));
             named && placed && line.contains(&self.case.call)
         });
         assert!(is_named, "{} is not in the log", self.case);

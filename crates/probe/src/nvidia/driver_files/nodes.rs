@@ -5,8 +5,7 @@ use std::{
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
 };
 
-use model::{NodeStat, PciAddress};
-use nvml::Locator;
+use model::{CardRef, NodeStat, PciAddress};
 
 use super::super::files::Files;
 
@@ -52,7 +51,7 @@ pub(super) fn drm(
     let mut found = BTreeMap::new();
     for card in cards {
         let folder = format!("/sys/bus/pci/devices/{card}/drm");
-        let at = Some(Locator::Pci(card));
+        let at = Some(CardRef::Pci(card));
         let mut nodes: Vec<String> = files
             .card_names(&folder, at)
             .into_iter()
