@@ -104,7 +104,7 @@ fn entry(number: usize) -> Entry {
     let sick = number == CARDS - 1;
     Entry {
         device: Arc::new(Device {
-            index: Some(number.to_string()),
+            index: number.to_string().parse().ok(),
             numa: (!number.is_multiple_of(3)).then_some(u32::from(number > 3)),
             nodes: vec![
                 node("/dev/nvidiactl".to_owned(), NodeRole::Control),

@@ -29,8 +29,9 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
     if let Some(entry) = snapshot.find(text) {
         return Ok(entry);
     }
-    let at_index = |entry: &&model::Entry| entry.device.index.as_deref() == Some(text);
-    if let Some(entry) = entries().find(at_index) {
+    if let Ok(index) = text.parse()
+        && let Some(entry) = entries().find(|entry| entry.device.index == Some(index))
+    {
         return Ok(entry);
     }
     let pci = text.parse().or_else(|_| format!("0000:{text}").parse());
@@ -78,7 +79,7 @@ mod tests {
     fn snapshot() -> Snapshot {
         let card = |id: &str, index: &str, pci: &str| {
             Entry::from(Device {
-                index: Some(index.to_owned()),
+                index: index.parse().ok(),
                 pci: Some(pci.parse().unwrap()),
                 ..Device::card_of("nvidia", id.to_owned(), "A100")
             })

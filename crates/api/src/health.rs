@@ -1,6 +1,6 @@
 //! The page [`HEALTH`](crate::HEALTH).
 
-use model::{DeviceId, PciAddress, Tier, Transition, Verdict};
+use model::{DeviceId, Index, PciAddress, Tier, Transition, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The page [`HEALTH`](crate::HEALTH).
@@ -19,7 +19,7 @@ pub struct Judged {
     pub device: DeviceId,
     /// The driver's index; not stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<String>,
+    pub index: Option<Index>,
     /// The address of its card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceNode, Entry, Extras, Kind, NodeRole, Snapshot, sample};
+use model::{Backend, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot, sample};
 use pool::{Offer, Unit, UnitId};
 
 /// An offer of `devices`, each as many units as the pool's sharing says.
@@ -68,7 +68,6 @@ pub(crate) fn partition(index: u32, part: u32) -> Device {
 /// The one device under WSL.
 pub(crate) fn wsl() -> Device {
     Device {
-        index: Some("all".to_owned()),
         nodes: vec![node("/dev/dxg", NodeRole::Own)],
         ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090")
     }
@@ -77,7 +76,7 @@ pub(crate) fn wsl() -> Device {
 /// The one device of a Tegra system.
 pub(crate) fn tegra() -> Device {
     Device {
-        index: Some("0".to_owned()),
+        index: Some(Index::of_card(0)),
         ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin")
     }
 }
@@ -93,7 +92,7 @@ pub(crate) fn vgpu() -> Device {
 /// A card of somebody else.
 pub(crate) fn foreign() -> Device {
     Device {
-        index: Some("0".to_owned()),
+        index: Some(Index::of_card(0)),
         nodes: vec![
             node("/dev/dri/renderD128", NodeRole::Own),
             node("/dev/kfd", NodeRole::Control),

@@ -51,7 +51,7 @@ pub fn cdi_names(offer: &Offer, device: &Device) -> Vec<String> {
 struct Nvidia<'a> {
     offer: &'a Offer,
     lists: &'a Lists,
-    names: Vec<&'a str>,
+    names: Vec<String>,
     channels: Vec<u32>,
     extras: Vec<Extra<'a>>,
 }

@@ -5,28 +5,24 @@ use model::Device;
 
 /// The names of `devices`: UUIDs in the order given, or the driver's indices in the order of
 /// their numbers. A device without an index keeps its UUID, after all that have one.
-pub(crate) fn names<'a>(devices: &[&'a Device], strategy: IdStrategy) -> Vec<&'a str> {
-    let mut names: Vec<&str> = devices.iter().map(|d| name(d, strategy)).collect();
+pub(crate) fn names(devices: &[&Device], strategy: IdStrategy) -> Vec<String> {
+    let mut devices = devices.to_vec();
     if strategy == IdStrategy::Index {
-        names.sort_by_key(|name| (number(name).is_none(), number(name), *name));
+        devices.sort_by_key(|device| (device.index.is_none(), device.index, &device.id));
     }
-    names
+    devices
+        .into_iter()
+        .map(|device| name(device, strategy))
+        .collect()
 }
 
-pub(crate) fn name(device: &Device, strategy: IdStrategy) -> &str {
+/// The name of one device.
+pub(crate) fn name(device: &Device, strategy: IdStrategy) -> String {
     let index = match strategy {
         IdStrategy::Uuid => None,
-        IdStrategy::Index => device.index.as_deref(),
+        IdStrategy::Index => device.index,
     };
-    index.unwrap_or_else(|| device.id.as_str())
-}
-
-/// `3` and `3:0` as numbers; nothing else is one.
-fn number(index: &str) -> Option<(u32, Option<u32>)> {
-    match index.split_once(':') {
-        Some((card, part)) => Some((card.parse().ok()?, Some(part.parse().ok()?))),
-        None => Some((index.parse().ok()?, None)),
-    }
+    index.map_or_else(|| device.id.to_string(), |index| index.to_string())
 }
 
 #[cfg(test)]
@@ -37,7 +33,7 @@ mod tests {
     fn devices(all: &[(&str, Option<&str>)]) -> Vec<Device> {
         all.iter()
             .map(|(id, index)| Device {
-                index: index.map(ToOwned::to_owned),
+                index: index.and_then(|index| index.parse().ok()),
                 ..Device::card_of("nvidia", *id, "A100")
             })
             .collect()
@@ -61,7 +57,7 @@ mod tests {
         &[("GPU-a", None), ("GPU-b", Some("1"))],
         &["GPU-a", "GPU-b"], &["1", "GPU-a"],
     )]
-    #[case::wsl(&[("all", Some("all"))], &["all"], &["all"])]
+    #[case::wsl(&[("all", None)], &["all"], &["all"])]
     #[case::tegra(&[("tegra", Some("0"))], &["tegra"], &["0"])]
     fn names_follow_the_strategy(
         #[case] all: &[(&str, Option<&str>)],

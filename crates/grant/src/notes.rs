@@ -13,6 +13,9 @@ use crate::{
 /// The id of the one device of a Tegra system, which has no nodes to hand over.
 const TEGRA: &str = "tegra";
 
+/// The id of all cards together under WSL, which have no index that could be missed.
+const ALL: &str = "all";
+
 /// A sentence on how a resource is handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -79,9 +82,9 @@ fn of_extras(offer: &Offer) -> impl Iterator<Item = Note> {
 
 fn of_indices(offer: &Offer, devices: &[&Device]) -> impl Iterator<Item = Note> {
     let by_index = offer.pool.handover.ids == IdStrategy::Index;
-    let without = devices
-        .iter()
-        .filter(move |device| by_index && device.vendor == VENDOR && device.index.is_none());
+    let without = devices.iter().filter(move |device| {
+        by_index && device.vendor == VENDOR && device.index.is_none() && device.id.as_str() != ALL
+    });
     without.map(|device| {
         let id = &device.id;
         Note::info(format!("{id} has no index and is named by its UUID"))

@@ -146,7 +146,7 @@ fn merge(old: &Device, new: &Device) -> Device {
         } else {
             model
         },
-        index: index.or_else(|| old.index.clone()),
+        index: index.or(old.index),
         pci: pci.or(old.pci),
         numa: numa.or(old.numa),
         memory_bytes: memory_bytes.or(old.memory_bytes),
@@ -182,7 +182,7 @@ mod tests {
     fn complete() -> Device {
         Device {
             kind: Kind::Card { partitioned: true },
-            index: Some("3".to_owned()),
+            index: "3".parse().ok(),
             pci: "0000:3b:00.0".parse().ok(),
             numa: Some(1),
             memory_bytes: Some(1 << 30),

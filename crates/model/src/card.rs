@@ -34,9 +34,7 @@ impl CardRef {
     pub fn covers(&self, device: &Device) -> bool {
         match self {
             Self::Pci(address) => device.pci.as_ref() == Some(address),
-            Self::Index(index) => device.index.as_deref().is_some_and(|text| {
-                text.split(':').next().and_then(|card| card.parse().ok()) == Some(*index)
-            }),
+            Self::Index(number) => device.index.is_some_and(|index| index.card == *number),
         }
     }
 
@@ -121,7 +119,7 @@ mod tests {
     fn covers_a_card_and_its_parts() {
         let mut device = Device::card_of("example", "a", "Example");
         device.pci = "0000:07:00.0".parse().ok();
-        device.index = Some("3:0".to_owned());
+        device.index = "3:0".parse().ok();
         let covers = |text: &str| text.parse::<CardRef>().unwrap().covers(&device);
         assert!(covers("0000:07:00.0") && covers("3"));
         assert!(!covers("0000:08:00.0") && !covers("0"));

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CardRef, DeviceId, Link, PciAddress};
+use crate::{CardRef, DeviceId, Index, Link, PciAddress};
 
 /// One thing that can be handed to a pod: a whole card or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,9 +19,9 @@ pub struct Device {
     pub kind: Kind,
     /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
     pub model: String,
-    /// The driver's enumeration index: `3`, or `3:0` for a partition. Not stable.
+    /// The driver's enumeration index. Not stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<String>,
+    pub index: Option<Index>,
     /// Where it sits; a partition has its card's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,
@@ -139,9 +139,8 @@ impl Device {
     /// The card as probes, orders and stuck calls name it; `None` for a device without PCI address
     /// and index.
     pub fn card_ref(&self) -> Option<CardRef> {
-        let index = self.index.as_deref();
-        let index = index.and_then(|index| index.split(':').next()?.parse().ok());
-        self.pci.map(CardRef::Pci).or(index.map(CardRef::Index))
+        let index = self.index.map(|index| CardRef::Index(index.card));
+        self.pci.map(CardRef::Pci).or(index)
     }
 
     /// The card this is a part of, or the card itself.

@@ -6,6 +6,7 @@ mod card;
 mod device;
 mod driver_files;
 mod id;
+mod index;
 mod link;
 mod pci;
 mod reading;
@@ -22,6 +23,7 @@ pub use self::{
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
     id::{DeviceId, InvalidResourceName, ResourceName},
+    index::{Index, InvalidIndex},
     link::{Ancestor, Link},
     pci::{InvalidPciAddress, PciAddress},
     reading::{

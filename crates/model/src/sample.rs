@@ -1,7 +1,8 @@
 //! Devices for tests, the same in every crate: what a test is about, it sets itself.
 
 use crate::{
-    Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Kind, NodeRole, Phase,
+    Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Index, Kind, NodeRole,
+    Phase,
 };
 
 /// The vendor of the samples.
@@ -14,7 +15,7 @@ pub fn card(n: u32) -> Device {
     let control = control.map(|path| (path.to_owned(), NodeRole::Control));
     let nodes = [own].into_iter().chain(control);
     Device {
-        index: Some(n.to_string()),
+        index: Some(Index::of_card(n)),
         pci: format!("0000:{n:02x}:00.0").parse().ok(),
         numa: Some(n / 4),
         memory_bytes: Some(42_505_273_344),
@@ -31,7 +32,7 @@ pub fn partition(n: u32, part: u32) -> Device {
     let card = card(n);
     Device {
         id: DeviceId::new(format!("MIG-{n}-{part}")),
-        index: Some(format!("{n}:{part}")),
+        index: Some(Index::of_card(n).part(part)),
         memory_bytes: Some(4864 << 20),
         kind: Kind::Partition {
             parent: card.id.clone(),

@@ -49,7 +49,7 @@ pub(crate) fn cards(
             }
         };
         Device {
-            index: Some(a.to_string()),
+            index: a.to_string().parse().ok(),
             links: peers.map(link).collect(),
             ..Device::card_of("nvidia", id(a), "GPU")
         }

@@ -36,12 +36,7 @@ impl<'a> Topology<'a> {
 /// Where a device stands among the others: by index, then address, then id. What has no index
 /// comes last.
 pub(crate) fn position(device: &Device) -> impl Ord + '_ {
-    let index = device.index.as_deref().map(|index| {
-        let mut parts = index
-            .split(':')
-            .map(|part| part.parse().unwrap_or(u32::MAX));
-        (parts.next(), parts.next())
-    });
+    let index = device.index;
     (index.is_none(), index, device.pci, device.id.as_str())
 }
 
@@ -53,7 +48,7 @@ mod tests {
     fn cards_stand_in_the_order_of_their_indices() {
         let entry = |id: &str, index: Option<&str>| {
             Entry::from(Device {
-                index: index.map(str::to_owned),
+                index: index.and_then(|index| index.parse().ok()),
                 ..Device::card_of("nvidia", id, "A100")
             })
         };

@@ -33,7 +33,8 @@ fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a En
         .partition(|entry| wants(pool, &entry.device));
     let limit = pool.limit.and_then(|limit| usize::try_from(limit).ok());
     if let Some(limit) = limit.filter(|limit| *limit < members.len()) {
-        members.sort_by_key(|entry| number(&entry.device));
+        // A device without an index comes last.
+        members.sort_by_key(|entry| (entry.device.index.is_none(), entry.device.index));
         left.extend(members.split_off(limit));
     }
     (members, left)
@@ -41,16 +42,6 @@ fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a En
 
 fn wants(pool: &Pool, device: &Device) -> bool {
     pool.selectors.is_empty() || select::first(&pool.selectors, device).is_some()
-}
-
-/// The driver's index as numbers, `3:1` after `3`; devices without one come last.
-fn number(device: &Device) -> (u32, Option<u32>) {
-    let index = device.index.as_deref().unwrap_or_default();
-    let (card, part) = match index.split_once(':') {
-        Some((card, part)) => (card, part.parse().ok()),
-        None => (index, None),
-    };
-    (card.parse().unwrap_or(u32::MAX), part)
 }
 
 fn refuse(pools: &[Pool], device: &Device, asides: &mut Asides) {

@@ -2,7 +2,7 @@
 //! with a name is found here.
 
 use config::Template;
-use model::{Device, InvalidResourceName, ResourceName};
+use model::{Device, Index, InvalidResourceName, ResourceName};
 
 use crate::select::profile;
 
@@ -71,7 +71,7 @@ fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Err
         "model" => ("product name", Some(slug(&device.model))),
         "memory" => ("memory size", device.memory_bytes.map(gigabytes)),
         "vendor" => ("vendor", Some(device.vendor.clone())),
-        "index" => ("index", device.index.as_ref().map(|i| i.replace(':', "-"))),
+        "index" => ("index", device.index.map(dashed)),
         _ => {
             return Err(Error::Place {
                 template: template.to_string(),
@@ -91,6 +91,11 @@ fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Err
 fn shape(device: &Device) -> Option<String> {
     let profile = profile(device).filter(|profile| *profile != "unknown");
     profile.map(|profile| profile.replace('+', "."))
+}
+
+/// An index without the colon, which a resource name may not have: `3-0`.
+fn dashed(index: Index) -> String {
+    index.to_string().replace(':', "-")
 }
 
 /// Whole gigabytes, rounded up: drivers keep a part of the memory that a card is sold with.

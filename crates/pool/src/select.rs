@@ -122,11 +122,9 @@ fn any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
 
 /// The index of a card means its partitions too.
 fn has_index(device: &Device, pattern: &str) -> bool {
-    let Some(index) = &device.index else {
-        return false;
-    };
-    let card = index.split_once(':').map(|(card, _)| card);
-    like(pattern, index) || card.is_some_and(|card| like(pattern, card))
+    device.index.is_some_and(|index| {
+        like(pattern, &index.to_string()) || like(pattern, &index.card.to_string())
+    })
 }
 
 /// Domains are written with four digits (sysfs) or eight (NVML), in either case.

@@ -126,12 +126,10 @@ impl Drop for Reserved<'_> {
 /// What a command is told of its device.
 pub(super) fn about(device: &Device, resource: &ResourceName) -> Vec<(&'static str, String)> {
     let pci = device.pci.map(|pci| pci.to_string());
+    let index = device.index.map(|index| index.to_string());
     vec![
         ("OSTLER_DEVICE", device.id.to_string()),
-        (
-            "OSTLER_DEVICE_INDEX",
-            device.index.clone().unwrap_or_default(),
-        ),
+        ("OSTLER_DEVICE_INDEX", index.unwrap_or_default()),
         ("OSTLER_DEVICE_PCI", pci.unwrap_or_default()),
         ("OSTLER_RESOURCE", resource.to_string()),
     ]

@@ -126,7 +126,7 @@ impl Preparer {
     async fn run_usual(&self, devices: &[&Device], deadline: Instant) -> Result<(), String> {
         let address = |device: &&Device| match device.pci {
             Some(pci) => Some(pci.to_string()),
-            None => device.index.clone(),
+            None => device.index.map(|index| index.to_string()),
         };
         let addresses: Vec<String> = devices.iter().filter_map(address).collect();
         let words = USUAL.into_iter().map(str::to_owned);

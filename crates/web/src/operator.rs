@@ -76,7 +76,7 @@ impl Operator {
                 });
             Judged {
                 device: device.id.clone(),
-                index: device.index.clone(),
+                index: device.index,
                 pci: device.pci,
                 verdict: entry.verdict.clone(),
                 unsupported: unsupported.collect(),

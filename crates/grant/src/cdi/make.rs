@@ -148,7 +148,7 @@ impl<'a> Maker<'a> {
         for card in self.cards() {
             let edits = self.edits(card);
             all.add(edits.clone());
-            for name in self.names(card) {
+            for name in &self.names(card) {
                 if !is_device(name) {
                     self.notes.push(format!(
                         "{name} cannot be named in CDI, and has no entry in the spec"
@@ -249,12 +249,12 @@ impl<'a> Maker<'a> {
     }
 
     /// The names of a device, each once.
-    fn names(&self, card: &'a Card) -> Vec<&'a str> {
+    fn names(&self, card: &Card) -> Vec<String> {
         let ids: &[IdStrategy] = match &self.wish.ids[..] {
             [] => &[IdStrategy::Uuid],
             ids => ids,
         };
-        let mut names: Vec<&str> = ids.iter().map(|ids| name(card, *ids)).collect();
+        let mut names: Vec<String> = ids.iter().map(|ids| name(card, *ids)).collect();
         names.sort_unstable();
         names.dedup();
         names

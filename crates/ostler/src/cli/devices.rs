@@ -206,7 +206,7 @@ fn rows(snapshot: &Devices) -> Table {
     ];
     let mut rows = table(&header);
     let mut entries: Vec<&ListedDevice> = snapshot.devices.iter().collect();
-    entries.sort_by_key(|entry| (entry.device.pci, entry.device.index.clone()));
+    entries.sort_by_key(|entry| (entry.device.pci, entry.device.index));
     for entry in entries {
         let device = &entry.device;
         let model = match &device.kind {
@@ -216,7 +216,7 @@ fn rows(snapshot: &Devices) -> Table {
         };
         let celsius = entry.telemetry.as_ref().and_then(|t| t.temperature_celsius);
         rows.add_row([
-            device.index.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(device.index),
             device.id.to_string(),
             model,
             or_dash(device.pci),

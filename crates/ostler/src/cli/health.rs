@@ -56,7 +56,7 @@ impl Args {
 fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
     let entry = |judged: &Judged| {
         Entry::from(Device {
-            index: judged.index.clone(),
+            index: judged.index,
             pci: judged.pci,
             ..Device::card_of("", judged.device.to_string(), "")
         })
@@ -88,9 +88,11 @@ fn overview(health: &Health) -> String {
         "ENDS WHEN",
     ]);
     let mut devices: Vec<&Judged> = health.devices.iter().collect();
-    devices.sort_by_key(|judged| (judged.pci, judged.index.clone()));
+    devices.sort_by_key(|judged| (judged.pci, judged.index));
     for judged in devices {
-        let index = judged.index.clone().unwrap_or_else(|| "-".to_owned());
+        let index = judged
+            .index
+            .map_or_else(|| "-".to_owned(), |i| i.to_string());
         let mut left = [
             index,
             judged.device.to_string(),
@@ -189,7 +191,7 @@ mod tests {
         let lost = cause(CauseKind::Event, "XID 79 (fell off the bus)");
         let sick = Judged {
             device: "GPU-1".into(),
-            index: Some("1".to_owned()),
+            index: "1".parse().ok(),
             pci: None,
             verdict: Verdict {
                 state: State::Unhealthy,
@@ -203,7 +205,7 @@ mod tests {
         };
         let well = Judged {
             device: "GPU-0".into(),
-            index: Some("0".to_owned()),
+            index: "0".parse().ok(),
             verdict: Verdict::default(),
             unsupported: Vec::new(),
             ..sick.clone()

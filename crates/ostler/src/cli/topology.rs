@@ -7,7 +7,7 @@ mod svg;
 use std::{io::Write, process::ExitCode};
 
 use clap::ValueEnum;
-use model::{DeviceId, State};
+use model::{DeviceId, Index, State};
 use place::{Table, Topology, Way};
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ struct Picture<'a> {
 #[derive(Debug, Serialize)]
 struct Card<'a> {
     id: &'a DeviceId,
-    index: Option<&'a str>,
+    index: Option<Index>,
     model: &'a str,
     pci: Option<String>,
     numa: Option<u32>,
@@ -85,7 +85,7 @@ impl Args {
 fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
     let cards = topology.cards.iter().map(|entry| Card {
         id: &entry.device.id,
-        index: entry.device.index.as_deref(),
+        index: entry.device.index,
         model: &entry.device.model,
         pci: entry.device.pci.map(|pci| pci.to_string()),
         numa: entry.device.numa,
@@ -112,10 +112,12 @@ fn pairs(topology: &Topology<'_>) -> impl Iterator<Item = (usize, usize, Way)> {
         .map(|(a, b)| (a, b, topology.way(a, b)))
 }
 
-/// What a card is called: its index, else its place in the list.
+/// A card by its index.
 fn name(topology: &Topology<'_>, at: usize) -> String {
-    let index = topology.cards[at].device.index.as_deref();
-    format!("GPU {}", index.unwrap_or("?"))
+    match topology.cards[at].device.index {
+        Some(index) => format!("GPU {index}"),
+        None => "GPU ?".to_owned(),
+    }
 }
 
 /// What joins a pair directly, in words; empty where nothing does.

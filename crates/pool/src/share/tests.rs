@@ -101,7 +101,7 @@ fn every_unit_is_found_by_its_id_however_many_there_are() {
 fn a_device_that_stands_for_all_is_shared_like_a_card() {
     let mut all = card(0);
     all.device_mut().id = "all".into();
-    all.device_mut().index = Some("all".to_owned());
+    all.device_mut().index = None;
     let plan = planned(Method::TimeSlicing, 2, vec![all]);
     insta::assert_snapshot!(lines(&plan), @"nvidia.com/gpu: all::0 all::1");
 }

@@ -9,7 +9,7 @@ mod run;
 
 use std::{collections::VecDeque, time::Duration};
 
-use model::{Deep as Outcome, DeviceId, Reading, Values};
+use model::{Deep as Outcome, DeviceId, Index, PciAddress, Reading, Values};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::time::Instant;
 
@@ -40,10 +40,10 @@ pub struct DeepCheck {
 pub struct Patient {
     /// Its id.
     pub id: DeviceId,
-    /// Its PCI address; empty where it has none.
-    pub pci: String,
-    /// The driver's index; empty where it is not known.
-    pub index: String,
+    /// Its PCI address, where it has one.
+    pub pci: Option<PciAddress>,
+    /// The driver's index, where it is known.
+    pub index: Option<Index>,
 }
 
 /// The deep checks of a probe.

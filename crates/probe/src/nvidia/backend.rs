@@ -102,8 +102,8 @@ impl Backend for Nvidia {
     fn patients(&self) -> Vec<Patient> {
         let patient = |card: &Seen| Patient {
             id: card.id.clone(),
-            pci: card.pci.clone(),
-            index: card.index.clone(),
+            pci: card.pci,
+            index: card.index,
         };
         self.seen.iter().map(patient).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{CallFailure, CardRef, Device, DeviceId, Kind, PciAddress};
+use model::{CallFailure, CardRef, Device, DeviceId, Index, Kind, PciAddress};
 use nvml::Error;
 
 use super::{
@@ -93,9 +93,7 @@ impl Reader {
             vendor: "nvidia".to_owned(),
             kind: Kind::Card { partitioned: false },
             model: model.unwrap_or_else(|| "unknown".to_owned()),
-            index: interview
-                .ask(|| card.index())
-                .map(|index| index.to_string()),
+            index: interview.ask(|| card.index()).map(Index::of_card),
             pci: seat
                 .address
                 .or_else(|| interview.ask(|| card.pci()).flatten()),
@@ -145,8 +143,8 @@ impl Reader {
             };
             match self.partition(card, part, minor, &found.devices[0]) {
                 Ok(mut device) => {
-                    let index = found.devices[0].index.as_ref();
-                    device.index = index.map(|index| format!("{index}:{place}"));
+                    let card = found.devices[0].index;
+                    device.index = card.map(|card| card.part(place));
                     if found.devices.iter().all(|other| other.id != device.id) {
                         found.devices.push(device);
                         found.places.push(place);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use model::{Device, DeviceId, DeviceNode, Driver, Ecc, NodeRole, SinceReset, Telemetry};
+use model::{Device, DeviceId, DeviceNode, Driver, Ecc, Index, NodeRole, SinceReset, Telemetry};
 
 use super::files::Files;
 use crate::protocol::Sample;
@@ -55,7 +55,6 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
         .collect();
     let first = cards.into_iter().next()?;
     Some(Device {
-        index: Some(ALL.to_owned()),
         memory_bytes: memory,
         compute_capability: first.compute_capability,
         nodes: vec![DeviceNode {
@@ -110,7 +109,7 @@ pub(super) fn tegra(files: &Files, model: Option<&str>) -> Device {
     let machine = machine.filter(|name| !name.is_empty());
     let model = model.map(str::to_owned).or(machine);
     Device {
-        index: Some("0".to_owned()),
+        index: Some(Index::of_card(0)),
         ..Device::card_of("nvidia", TEGRA, model.as_deref().unwrap_or("NVIDIA Tegra"))
     }
 }
@@ -174,7 +173,7 @@ mod tests {
         ]);
         let device = tegra(&files, None);
         assert_eq!(device.id.as_str(), "tegra");
-        assert_eq!(device.index.as_deref(), Some("0"));
+        assert_eq!(device.index, Some(Index::of_card(0)));
         assert_eq!(device.model, "Jetson AGX Orin");
         assert!(device.nodes.is_empty());
         assert_eq!(tegra_driver(&files).version, "36.4.3");
@@ -225,7 +224,7 @@ mod tests {
         };
         let all = together(vec![card(8), card(16)]).unwrap();
         assert_eq!(all.id.as_str(), "all");
-        assert_eq!(all.index.as_deref(), Some("all"));
+        assert_eq!(all.index, None);
         assert_eq!(all.memory_bytes, Some(24 << 30));
         assert_eq!(all.nodes[0].path, DXG);
         assert_eq!(together(Vec::new()), None);

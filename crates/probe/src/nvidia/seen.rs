@@ -1,6 +1,6 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{CardRef, DeviceId, Kind, Reading, SinceReset, Tier};
+use model::{CardRef, DeviceId, Index, Kind, PciAddress, Reading, SinceReset, Tier};
 use nvml::{Calls, Session};
 
 use super::{card::Card, checks, files::Files, sensors, stage::Watched, topology::handle};
@@ -12,9 +12,8 @@ use crate::protocol::{Checkup, Sample};
 pub(super) struct Seen {
     pub(super) at: CardRef,
     pub(super) id: DeviceId,
-    /// Its PCI address and the driver's index, as texts; empty where they are not known.
-    pub(super) pci: String,
-    pub(super) index: String,
+    pub(super) pci: Option<PciAddress>,
+    pub(super) index: Option<Index>,
     parts: Vec<(u32, DeviceId)>,
 }
 
@@ -27,8 +26,8 @@ impl Seen {
         Self {
             at: card.at,
             id: merged.unwrap_or(&whole.id).clone(),
-            pci: whole.pci.map(|pci| pci.to_string()).unwrap_or_default(),
-            index: whole.index.clone().unwrap_or_default(),
+            pci: whole.pci,
+            index: whole.index,
             parts: card.places.iter().copied().zip(parts).collect(),
         }
     }

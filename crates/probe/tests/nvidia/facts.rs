@@ -22,7 +22,7 @@ fn reads_every_card_with_its_place_and_nodes() {
         assert_eq!(device.pci, Some(rig.pci(gpu.index)));
         assert_eq!(device.numa, gpu.numa);
         assert_eq!(device.memory_bytes, Some(gpu.memory_bytes));
-        assert_eq!(device.index, Some(gpu.index.to_string()));
+        assert_eq!(device.index, gpu.index.to_string().parse().ok());
         assert_eq!(device.compute_capability.as_deref(), Some("8.0"));
         assert_eq!(device.nodes[0].path, format!("/dev/nvidia{}", gpu.minor));
         assert!(
@@ -102,7 +102,7 @@ fn partitions_have_their_shape_and_capability_nodes(#[case] profile: &str) {
     assert_eq!(parts.len(), expected.len());
     for (device, mig) in parts.iter().zip(&expected) {
         assert_eq!(device.id.as_str(), mig.uuid);
-        assert_eq!(device.index.as_deref(), Some(mig.index.as_str()));
+        assert_eq!(device.index, mig.index.parse().ok());
         assert_eq!(
             device.kind,
             Kind::Partition {

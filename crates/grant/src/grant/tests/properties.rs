@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use config::{Distinct, Sharing};
-use model::{DeviceId, Snapshot};
+use model::{DeviceId, Index, Snapshot};
 use proptest::{prelude::*, sample::subsequence};
 
 use super::*;
@@ -166,7 +166,7 @@ proptest! {
         };
         for entry in snapshot.devices.iter_mut().filter(|entry| !granted(&entry.device.id)) {
             entry.device_mut().nodes.clear();
-            entry.device_mut().index = Some("0".to_owned());
+            entry.device_mut().index = Some(Index::of_card(0));
         }
         offer.snapshot = Arc::new(snapshot);
         prop_assert_eq!(before, grant(&offer, &ids));
@@ -192,18 +192,22 @@ proptest! {
     #[test]
     fn names_are_of_the_granted_devices_each_once((offer, ids) in requests()) {
         let Ok(edits) = grant(&offer, &ids) else { return Ok(()) };
-        let devices: BTreeSet<&str> = ids
+        let devices: BTreeSet<String> = ids
             .iter()
             .filter_map(|id| offer.unit(id))
             .filter_map(|unit| offer.entry(unit))
             .filter(|entry| entry.device.vendor == VENDOR)
             .map(|entry| match offer.pool.handover.ids {
-                IdStrategy::Uuid => entry.device.id.as_str(),
-                IdStrategy::Index => entry.device.index.as_deref().unwrap(),
+                IdStrategy::Uuid => entry.device.id.to_string(),
+                IdStrategy::Index => match entry.device.index {
+                    Some(index) => index.to_string(),
+                    None => entry.device.id.to_string(),
+                },
             })
             .collect();
-        let named: Vec<&str> = edits.cdi_devices.iter()
+        let named: Vec<String> = edits.cdi_devices.iter()
             .filter_map(|name| name.strip_prefix("k8s.device-plugin.nvidia.com/gpu="))
+            .map(str::to_owned)
             .collect();
         if offer.pool.handover.lists.contains(&CdiCri) {
             prop_assert_eq!(named.len(), devices.len());

@@ -98,7 +98,7 @@ async fn names_of_the_other_kind_stay_for_those_who_have_them() {
         offer.pool = Arc::new(pool);
         let mut snapshot = Snapshot::clone(&offer.snapshot);
         for (index, entry) in snapshot.devices.iter_mut().enumerate() {
-            entry.device_mut().index = Some(index.to_string());
+            entry.device_mut().index = index.to_string().parse().ok();
         }
         offer.snapshot = Arc::new(snapshot);
         Arc::from([Arc::new(offer)])

@@ -17,7 +17,7 @@ fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, fabric: bool) -> S
     };
     let card = |a: usize| {
         Entry::from(Device {
-            index: Some(a.to_string()),
+            index: a.to_string().parse().ok(),
             numa: u32::try_from(a / 4).ok(),
             links: (0..count).filter(|b| *b != a).map(|b| link(a, b)).collect(),
             ..Device::card_of("nvidia", id(a), "A<B & \"C\"")

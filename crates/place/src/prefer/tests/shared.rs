@@ -118,7 +118,7 @@ fn partitions(policy: Policy, distinct: Distinct) -> Offer {
             let id = format!("MIG-{}", (card + 2 * part) * 7 % 8);
             devices.push(Device {
                 kind,
-                index: Some(format!("{card}:{part}")),
+                index: format!("{card}:{part}").parse().ok(),
                 ..Device::card_of("nvidia", id, "A100")
             });
         }

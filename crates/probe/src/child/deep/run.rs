@@ -44,8 +44,8 @@ impl Run {
         let child = Command::new(program)
             .args(args)
             .env("OSTLER_DEVICE", patient.id.as_str())
-            .env("OSTLER_DEVICE_PCI", &patient.pci)
-            .env("OSTLER_DEVICE_INDEX", &patient.index)
+            .env("OSTLER_DEVICE_PCI", or_empty(patient.pci))
+            .env("OSTLER_DEVICE_INDEX", or_empty(patient.index))
             .env("CUDA_VISIBLE_DEVICES", patient.id.as_str())
             .stdin(Stdio::null())
             .stdout(writing.try_clone()?)
@@ -131,6 +131,10 @@ impl Drop for Run {
             self.end();
         }
     }
+}
+
+fn or_empty(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// Why a command that ended did not pass; nothing where it did.

@@ -15,8 +15,8 @@ fn cards() -> Vec<Patient> {
     ["a", "b"]
         .map(|id| Patient {
             id: format!("GPU-{id}").into(),
-            pci: format!("pci-{id}"),
-            index: format!("index-{id}"),
+            pci: format!("0000:0{id}:00.0").parse().ok(),
+            index: (id == "a").then(|| Index::of_card(7)),
         })
         .into()
 }
@@ -60,7 +60,7 @@ fn a_command_is_told_its_card_and_its_last_words_are_kept() {
     let told = round(check(script, Duration::from_secs(60)), |_| None);
     let (device, first) = &told[0];
     assert_eq!((device.as_str(), first.passed), ("GPU-a", Some(true)));
-    let words = "x\nGPU-a pci-a index-a";
+    let words = "x\nGPU-a 0000:0a:00.0 7";
     assert!(first.output.ends_with(words), "{}", first.output);
     assert!(first.output.len() <= TAIL);
     let (device, second) = &told[1];
@@ -68,7 +68,7 @@ fn a_command_is_told_its_card_and_its_last_words_are_kept() {
     assert!(
         second
             .output
-            .ends_with("GPU-b pci-b index-b\nexit status: 1"),
+            .ends_with("GPU-b 0000:0b:00.0\nexit status: 1"),
         "{}",
         second.output
     );

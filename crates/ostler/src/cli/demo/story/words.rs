@@ -28,7 +28,7 @@ others the story goes on: a GPU fails under a pod, and comes back.";
 /// A device as the story calls it.
 pub(in crate::cli::demo) fn name(entry: &ListedDevice) -> String {
     let device = &entry.device;
-    let index = device.index.as_deref().unwrap_or(device.id.as_str());
+    let index = index_or_id(entry);
     match &device.kind {
         Kind::Card { .. } => format!("GPU {index}"),
         Kind::Partition { profile, .. } => format!("MIG device {index} ({profile})"),
@@ -46,12 +46,15 @@ pub(super) fn names(entries: &[&ListedDevice]) -> String {
         Kind::Card { .. } => "GPUs",
         Kind::Partition { .. } => "MIG devices",
     };
-    let index = |entry: &&ListedDevice| match &entry.device.index {
-        Some(index) => index.clone(),
-        None => entry.device.id.to_string(),
-    };
-    let all: Vec<String> = entries.iter().map(index).collect();
+    let all: Vec<String> = entries.iter().map(|entry| index_or_id(entry)).collect();
     format!("{noun} {}", list(&all))
+}
+
+fn index_or_id(entry: &ListedDevice) -> String {
+    let ListedDevice { device, .. } = entry;
+    device
+        .index
+        .map_or_else(|| device.id.to_string(), |index| index.to_string())
 }
 
 /// In the driver's order: by card, then by instance.
@@ -113,7 +116,7 @@ pub(super) fn cards(snapshot: &Devices) -> Table {
         };
         let mib = device.memory_bytes.map(|bytes| bytes >> 20);
         let mut row = vec![
-            or_dash(device.index.clone()),
+            or_dash(device.index),
             device.model.clone(),
             mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB")),
             or_dash(device.pci),
