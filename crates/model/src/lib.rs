@@ -1,6 +1,7 @@
 //! What the whole house talks about: devices, their ids and places, the links between them, their
 //! health, and the snapshot that holds it all. No I/O, no async, no policy.
 
+mod attribute;
 mod backend;
 mod card;
 mod device;
@@ -16,8 +17,12 @@ mod snapshot;
 mod telemetry;
 mod transition;
 mod verdict;
+mod version;
 
 pub use self::{
+    attribute::{
+        AttributeName, Attributes, Capacity, CapacityName, InvalidAttributeName, Value, names,
+    },
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     card::{CardRef, InvalidCardRef},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
@@ -33,4 +38,5 @@ pub use self::{
     telemetry::{Ecc, Process, Samples, SinceReset, Telemetry},
     transition::Transition,
     verdict::{Cause, CauseKind, State, Verdict},
+    version::{InvalidVersion, Version},
 };

@@ -1,0 +1,246 @@
+//! Facts of a device by name: attributes as DRA has them, and amounts.
+
+use std::{
+    borrow::{Borrow, Cow},
+    collections::BTreeMap,
+    fmt,
+    str::FromStr,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Version;
+
+/// The name of an attribute or a capacity: letters, digits and `_`, with a domain before a slash
+/// where it is not the vendor's own (`resource.kubernetes.io/pcieRoot`).
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct AttributeName(Cow<'static, str>);
+
+/// The name of a capacity; the same rules as for attributes.
+pub type CapacityName = AttributeName;
+
+/// A text that is no name of an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not the name of an attribute: letters, digits and `_`, at most 32 of them, beginning \
+     with a letter, and perhaps a domain and a slash before"
+)]
+pub struct InvalidAttributeName(String);
+
+/// The value of an attribute, of one of DRA's four types.
+///
+/// In JSON a number, a boolean and a text stand for themselves; a version is
+/// `{"version": "8.0"}`, so that it is not taken for a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "an attribute is a whole number, true or false, a text, or {\"version\": \"1.2.3\"}"
+)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// A version.
+    Version {
+        /// The version.
+        version: Version,
+    },
+}
+
+/// The attributes of a device.
+pub type Attributes = BTreeMap<AttributeName, Value>;
+
+/// The capacities of a device: bytes of memory, numbers of engines.
+pub type Capacity = BTreeMap<CapacityName, u64>;
+
+/// The names that several parts of the product know. Where DRA or NVIDIA's DRA driver has a name,
+/// it is that one.
+pub mod names {
+    use super::AttributeName;
+
+    /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
+    pub const PRODUCT: AttributeName = AttributeName::known("productName");
+    /// The vendor's name of the generation, e.g. `Hopper`.
+    pub const ARCHITECTURE: AttributeName = AttributeName::known("architecture");
+    /// The vendor's name of the product line, e.g. `Tesla`.
+    pub const BRAND: AttributeName = AttributeName::known("brand");
+    /// The CUDA compute capability, a version.
+    pub const COMPUTE_CAPABILITY: AttributeName = AttributeName::known("cudaComputeCapability");
+    /// A display is attached to the card.
+    pub const DISPLAY: AttributeName = AttributeName::known("display");
+    /// Processor and card see each other's memory under the same addresses in hardware (ATS).
+    pub const COHERENT: AttributeName = AttributeName::known("coherent");
+    /// The device is a part of the board's chip: it has no device node of its own and no sensors.
+    pub const INTEGRATED: AttributeName = AttributeName::known("integrated");
+    /// The device stands for all cards of the machine, which cannot be told apart.
+    pub const COMBINED: AttributeName = AttributeName::known("combined");
+    /// The GPU instance of a MIG device.
+    pub const GPU_INSTANCE: AttributeName = AttributeName::known("gpuInstance");
+    /// The compute instance of a MIG device.
+    pub const COMPUTE_INSTANCE: AttributeName = AttributeName::known("computeInstance");
+    /// A capacity: bytes of memory.
+    pub const MEMORY: AttributeName = AttributeName::known("memory");
+}
+
+/// The longest name, as in DRA.
+const NAME_LIMIT: usize = 32;
+/// The longest domain, as in DRA.
+const DOMAIN_LIMIT: usize = 63;
+
+// === impl AttributeName ===
+
+impl AttributeName {
+    const fn known(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AttributeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for AttributeName {
+    type Err = InvalidAttributeName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.to_owned().try_into()
+    }
+}
+
+impl TryFrom<String> for AttributeName {
+    type Error = InvalidAttributeName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let is_name = match text.split_once('/') {
+            Some((domain, name)) => is_domain(domain) && is_identifier(name),
+            None => is_identifier(&text),
+        };
+        if is_name {
+            Ok(Self(Cow::Owned(text)))
+        } else {
+            Err(InvalidAttributeName(text))
+        }
+    }
+}
+
+impl From<AttributeName> for String {
+    fn from(name: AttributeName) -> Self {
+        name.0.into_owned()
+    }
+}
+
+impl Borrow<str> for AttributeName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+// === impl Value ===
+
+impl Value {
+    /// The text, where it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bool(_) | Self::Int(_) | Self::Version { .. } => None,
+        }
+    }
+
+    /// The boolean, where it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            Self::Int(_) | Self::Text(_) | Self::Version { .. } => None,
+        }
+    }
+
+    /// The number, where it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Bool(_) | Self::Text(_) | Self::Version { .. } => None,
+        }
+    }
+
+    /// The version, where it is one.
+    pub fn as_version(&self) -> Option<&Version> {
+        match self {
+            Self::Version { version } => Some(version),
+            Self::Bool(_) | Self::Int(_) | Self::Text(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Int(value) => value.fmt(f),
+            Self::Text(text) => text.fmt(f),
+            Self::Version { version } => version.fmt(f),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Version> for Value {
+    fn from(version: Version) -> Self {
+        Self::Version { version }
+    }
+}
+
+fn is_domain(text: &str) -> bool {
+    let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
+    (1..=DOMAIN_LIMIT).contains(&text.len()) && text.bytes().all(letter)
+}
+
+/// A name as C has them.
+fn is_identifier(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= NAME_LIMIT
+        && bytes
+            .next()
+            .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests;
