@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot, sample};
+use model::{
+    Backend, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot, names, sample,
+};
 use pool::{Offer, Unit, UnitId};
 
 /// An offer of `devices`, each as many units as the pool's sharing says.
@@ -54,9 +56,7 @@ pub(crate) fn partition(index: u32, part: u32) -> Device {
     Device {
         kind: Kind::Partition {
             parent: card.id,
-            profile: "1g.5gb".to_owned(),
-            gpu_instance: part + 7,
-            compute_instance: 0,
+            profile: Some("1g.5gb".to_owned()),
         },
         nodes: card.nodes.into_iter().chain(caps).collect(),
         pci: None,
@@ -69,7 +69,7 @@ pub(crate) fn partition(index: u32, part: u32) -> Device {
 pub(crate) fn wsl() -> Device {
     Device {
         nodes: vec![node("/dev/dxg", NodeRole::Own)],
-        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090")
+        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090").with(names::COMBINED, true)
     }
 }
 
@@ -77,16 +77,13 @@ pub(crate) fn wsl() -> Device {
 pub(crate) fn tegra() -> Device {
     Device {
         index: Some(Index::of_card(0)),
-        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin")
+        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin").with(names::INTEGRATED, true)
     }
 }
 
 /// A guest's vGPU.
 pub(crate) fn vgpu() -> Device {
-    Device {
-        model: "NVIDIA A40-24Q".to_owned(),
-        ..card(0)
-    }
+    card(0).with(names::PRODUCT, "NVIDIA A40-24Q")
 }
 
 /// A card of somebody else.

@@ -1,7 +1,7 @@
 //! What a person should know of how a resource is handed over: what containers do not get, and why.
 
 use config::IdStrategy;
-use model::{Device, NodeRole};
+use model::{AttributeName, Device, NodeRole, names};
 use pool::Offer;
 
 use crate::{
@@ -9,12 +9,6 @@ use crate::{
     grant::{VENDOR, channels, extras},
     resolve_lists,
 };
-
-/// The id of the one device of a Tegra system, which has no nodes to hand over.
-const TEGRA: &str = "tegra";
-
-/// The id of all cards together under WSL, which have no index that could be missed.
-const ALL: &str = "all";
 
 /// A sentence on how a resource is handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,9 +75,13 @@ fn of_extras(offer: &Offer) -> impl Iterator<Item = Note> {
 }
 
 fn of_indices(offer: &Offer, devices: &[&Device]) -> impl Iterator<Item = Note> {
+    // What stands for all cards has no index that could be missed.
     let by_index = offer.pool.handover.ids == IdStrategy::Index;
     let without = devices.iter().filter(move |device| {
-        by_index && device.vendor == VENDOR && device.index.is_none() && device.id.as_str() != ALL
+        by_index
+            && device.vendor == VENDOR
+            && device.index.is_none()
+            && !is(device, &names::COMBINED)
     });
     without.map(|device| {
         let id = &device.id;
@@ -95,9 +93,13 @@ fn of_indices(offer: &Offer, devices: &[&Device]) -> impl Iterator<Item = Note> 
 fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<Note> {
     let handover = &offer.pool.handover;
     let only_cdi = resolve_lists(handover, Runtime::default()).only_cdi();
+    // An integrated card has no nodes to hand over.
     let mut devices = devices
         .iter()
-        .filter(|device| !(only_cdi && device.vendor == VENDOR) && device.id.as_str() != TEGRA)
+        .filter(|device| {
+            let by_cdi = only_cdi && device.vendor == VENDOR;
+            !by_cdi && !is(device, &names::INTEGRATED)
+        })
         .peekable();
     if devices.peek().is_some() && !handover.device_nodes {
         return vec![Note::info(
@@ -121,6 +123,10 @@ fn of_nodes(offer: &Offer, devices: &[&Device]) -> Vec<Note> {
             ))
         })
         .collect()
+}
+
+fn is(device: &Device, flag: &AttributeName) -> bool {
+    device.flag(flag) == Some(true)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the inventory keeps of one device.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use health::{Continuity, Now, Policy, Record, Saved};
-use model::{Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
+use model::{AttributeName, Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
 
 /// A device that was seen at least once.
 #[derive(Debug)]
@@ -61,13 +61,16 @@ impl Known {
 
     /// Takes over the facts of a new look. What it does not tell is kept from the look before.
     pub(super) fn update(&mut self, device: &Arc<Device>) {
-        let untold = |old: Option<bool>, new: Option<bool>| old.is_some() && new.is_none();
+        let old = &self.device;
+        let mut attributes = old.attributes.keys();
+        let mut capacity = old.capacity.keys();
         let is_complete = device.failures.is_empty()
-            && !untold(self.device.display, device.display)
-            && !untold(self.device.coherent, device.coherent);
-        self.device = match is_complete {
-            true => Arc::clone(device),
-            false => Arc::new(merge(&self.device, device)),
+            && attributes.all(|name| device.attributes.contains_key(name))
+            && capacity.all(|name| device.capacity.contains_key(name));
+        self.device = if is_complete {
+            Arc::clone(device)
+        } else {
+            Arc::new(merge(old, device))
         };
     }
 
@@ -109,50 +112,35 @@ fn merge(old: &Device, new: &Device) -> Device {
         id,
         vendor,
         kind,
-        model,
         index,
         pci,
         numa,
-        memory_bytes,
-        compute_capability,
-        display,
-        coherent,
+        attributes,
+        capacity,
         nodes,
         links,
         failures,
     } = new.clone();
-    // Calls that are nice to have fail without a failure; a card does not lose these facts.
-    let display = display.or(old.display);
-    let coherent = coherent.or(old.coherent);
+    // Calls that are nice to have fail without a failure; a device does not lose these facts.
+    let attributes = united(&old.attributes, attributes);
+    let capacity = united(&old.capacity, capacity);
     if failures.is_empty() {
         return Device {
-            display,
-            coherent,
+            attributes,
+            capacity,
             ..new.clone()
         };
     }
-    let partitioned = Kind::Card { partitioned: true };
     let has_own = nodes.iter().any(|node| node.role == NodeRole::Own);
     Device {
         id,
         vendor,
-        kind: if old.kind == partitioned {
-            partitioned
-        } else {
-            kind
-        },
-        model: if model == "unknown" {
-            old.model.clone()
-        } else {
-            model
-        },
+        kind: merge_kind(&old.kind, kind),
         index: index.or(old.index),
         pci: pci.or(old.pci),
         numa: numa.or(old.numa),
-        memory_bytes: memory_bytes.or(old.memory_bytes),
-        compute_capability: compute_capability.or_else(|| old.compute_capability.clone()),
-        display,
-        coherent,
+        attributes,
+        capacity,
         nodes: if has_own { nodes } else { old.nodes.clone() },
         links: if links.is_empty() {
             old.links.clone()
@@ -160,6 +148,35 @@ fn merge(old: &Device, new: &Device) -> Device {
             links
         },
         failures,
+    }
+}
+
+/// The old values with the new ones in their places.
+fn united<V: Clone>(
+    old: &BTreeMap<AttributeName, V>,
+    new: BTreeMap<AttributeName, V>,
+) -> BTreeMap<AttributeName, V> {
+    let mut all = old.clone();
+    all.extend(new);
+    all
+}
+
+/// A card that was in parts is in parts as long as it does not say otherwise; a partition keeps the
+/// profile that is not told again.
+fn merge_kind(old: &Kind, new: Kind) -> Kind {
+    match (old, new) {
+        (Kind::Card { partitioned: true }, _) => old.clone(),
+        (
+            Kind::Partition { profile: known, .. },
+            Kind::Partition {
+                parent,
+                profile: None,
+            },
+        ) => Kind::Partition {
+            parent,
+            profile: known.clone(),
+        },
+        (_, new) => new,
     }
 }
 
@@ -174,7 +191,7 @@ fn is_in_hand(kind: CauseKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ancestor, CallFailure, DeviceNode, Link};
+    use model::{Ancestor, CallFailure, DeviceNode, Link, Version, names};
 
     use super::*;
 
@@ -185,10 +202,6 @@ mod tests {
             index: "3".parse().ok(),
             pci: "0000:3b:00.0".parse().ok(),
             numa: Some(1),
-            memory_bytes: Some(1 << 30),
-            compute_capability: Some("8.0".to_owned()),
-            display: Some(true),
-            coherent: Some(false),
             nodes: vec![DeviceNode {
                 path: "/dev/nvidia3".to_owned(),
                 role: NodeRole::Own,
@@ -200,6 +213,10 @@ mod tests {
                 fabric: false,
             }],
             ..Device::card_of("nvidia", "GPU-3", "A100")
+                .with(names::COMPUTE_CAPABILITY, Version::of_two(8, 0))
+                .with(names::DISPLAY, true)
+                .with(names::COHERENT, false)
+                .with_memory(1 << 30)
         }
     }
 
@@ -222,7 +239,7 @@ mod tests {
     fn a_look_that_failed_loses_no_fact() {
         let blind = Device {
             failures: vec![failure()],
-            ..Device::card_of("nvidia", "GPU-3", "unknown")
+            ..Device::unnamed("nvidia", "GPU-3")
         };
         let expected = Device {
             failures: vec![failure()],
@@ -233,22 +250,20 @@ mod tests {
 
     #[test]
     fn a_call_that_fails_without_a_failure_loses_no_fact_either() {
-        let look = Device {
-            display: None,
-            coherent: None,
-            ..complete()
-        };
+        let mut look = complete();
+        look.attributes.remove(&names::DISPLAY);
+        look.attributes.remove(&names::COHERENT);
         assert_eq!(after(look), complete());
     }
 
     #[test]
     fn a_whole_look_is_taken_as_it_is() {
         let look = Device {
-            display: Some(false),
-            coherent: Some(true),
             links: Vec::new(),
             kind: Kind::Card { partitioned: false },
             ..complete()
+                .with(names::DISPLAY, false)
+                .with(names::COHERENT, true)
         };
         assert_eq!(after(look.clone()), look);
     }

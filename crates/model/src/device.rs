@@ -1,11 +1,14 @@
 //! One device as its vendor describes it: facts only, no verdicts and no resource names.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CardRef, DeviceId, Index, Link, PciAddress};
+use crate::{
+    AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Value,
+    Version, names,
+};
 
 /// One thing that can be handed to a pod: a whole card or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,8 +20,6 @@ pub struct Device {
     /// Whole card or partition.
     #[serde(flatten)]
     pub kind: Kind,
-    /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
-    pub model: String,
     /// The driver's enumeration index. Not stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Index>,
@@ -28,19 +29,12 @@ pub struct Device {
     /// The NUMA node it is attached to, where the machine says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
-    /// Total memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-    /// The CUDA compute capability, e.g. `8.0`; other vendors leave it out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compute_capability: Option<String>,
-    /// Whether a display is attached to the card, where the driver says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub display: Option<bool>,
-    /// Whether processor and card see each other's memory under the same addresses in hardware
-    /// (ATS), where the driver says so; a partition has its card's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coherent: Option<bool>,
+    /// Its facts by name; [`names`] has those that the product knows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: Attributes,
+    /// The amounts that it has of something, by name: bytes of memory, numbers of engines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacity: Capacity,
     /// Every device node a container needs to use it, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<DeviceNode>,
@@ -66,12 +60,9 @@ pub enum Kind {
     Partition {
         /// The card it is a part of.
         parent: DeviceId,
-        /// The vendor's name of its shape, e.g. `1g.5gb`.
-        profile: String,
-        /// The GPU instance on the card.
-        gpu_instance: u32,
-        /// The compute instance in the GPU instance.
-        compute_instance: u32,
+        /// The vendor's name of its shape, e.g. `1g.5gb`, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<String>,
     },
 }
 
@@ -116,23 +107,72 @@ pub struct CallFailure {
 // === impl Device ===
 
 impl Device {
-    /// A whole card of which nothing else is known.
-    pub fn card_of(vendor: &str, id: impl Into<DeviceId>, model: &str) -> Self {
+    /// A whole card of which nothing is known but the product name.
+    pub fn card_of(vendor: &str, id: impl Into<DeviceId>, product: &str) -> Self {
+        Self {
+            attributes: Attributes::from([(names::PRODUCT, product.into())]),
+            ..Self::unnamed(vendor, id)
+        }
+    }
+
+    /// A whole card of which nothing is known.
+    pub fn unnamed(vendor: &str, id: impl Into<DeviceId>) -> Self {
         Self {
             id: id.into(),
             vendor: vendor.to_owned(),
             kind: Kind::Card { partitioned: false },
-            model: model.to_owned(),
             index: None,
             pci: None,
             numa: None,
-            memory_bytes: None,
-            compute_capability: None,
-            display: None,
-            coherent: None,
+            attributes: Attributes::new(),
+            capacity: Capacity::new(),
             nodes: Vec::new(),
             links: Vec::new(),
             failures: Vec::new(),
+        }
+    }
+
+    /// The same device with an attribute more.
+    #[must_use]
+    pub fn with(mut self, name: AttributeName, value: impl Into<Value>) -> Self {
+        self.attributes.insert(name, value.into());
+        self
+    }
+
+    /// The same device with that many bytes of memory.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.capacity.insert(names::MEMORY, bytes);
+        self
+    }
+
+    /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
+    pub fn product(&self) -> Option<&str> {
+        self.attributes.get(&names::PRODUCT)?.as_text()
+    }
+
+    /// The bytes of memory.
+    pub fn memory(&self) -> Option<u64> {
+        self.capacity.get(&names::MEMORY).copied()
+    }
+
+    /// The CUDA compute capability; other vendors' devices have none.
+    pub fn compute_capability(&self) -> Option<&Version> {
+        self.attributes
+            .get(&names::COMPUTE_CAPABILITY)?
+            .as_version()
+    }
+
+    /// An attribute that is yes or no; `None` where it is not known.
+    pub fn flag(&self, name: &AttributeName) -> Option<bool> {
+        self.attributes.get(name)?.as_bool()
+    }
+
+    /// The vendor's name of a partition's shape, where it is one and its shape is known.
+    pub fn profile(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Card { .. } => None,
+            Kind::Partition { profile, .. } => profile.as_deref(),
         }
     }
 

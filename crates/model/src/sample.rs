@@ -2,7 +2,7 @@
 
 use crate::{
     Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Index, Kind, NodeRole,
-    Phase,
+    Phase, Version, names,
 };
 
 /// The vendor of the samples.
@@ -18,12 +18,12 @@ pub fn card(n: u32) -> Device {
         index: Some(Index::of_card(n)),
         pci: format!("0000:{n:02x}:00.0").parse().ok(),
         numa: Some(n / 4),
-        memory_bytes: Some(42_505_273_344),
-        compute_capability: Some("8.0".to_owned()),
         nodes: nodes
             .map(|(path, role)| DeviceNode { path, role })
             .collect(),
         ..Device::card_of(VENDOR, format!("GPU-{n}"), "NVIDIA A100-SXM4-40GB")
+            .with(names::COMPUTE_CAPABILITY, Version::of_two(8, 0))
+            .with_memory(42_505_273_344)
     }
 }
 
@@ -33,14 +33,14 @@ pub fn partition(n: u32, part: u32) -> Device {
     Device {
         id: DeviceId::new(format!("MIG-{n}-{part}")),
         index: Some(Index::of_card(n).part(part)),
-        memory_bytes: Some(4864 << 20),
         kind: Kind::Partition {
             parent: card.id.clone(),
-            profile: "1g.5gb".to_owned(),
-            gpu_instance: part + 7,
-            compute_instance: 0,
+            profile: Some("1g.5gb".to_owned()),
         },
         ..card
+            .with(names::GPU_INSTANCE, part + 7)
+            .with(names::COMPUTE_INSTANCE, 0_u32)
+            .with_memory(4864 << 20)
     }
 }
 

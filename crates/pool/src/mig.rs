@@ -5,12 +5,13 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    fmt,
 };
 
 use config::Mig;
 use model::{CauseKind, Device, DeviceId, Entry, Kind};
 
-use crate::{AsideKind, aside::Asides, select::profile};
+use crate::{AsideKind, aside::Asides};
 
 /// What a strategy makes of the devices of a node.
 #[derive(Debug, Default)]
@@ -25,7 +26,38 @@ pub(crate) struct Division<'a> {
 #[derive(Debug)]
 enum Served<'a> {
     Cards,
-    Shape(&'a str),
+    Type(PartType<'a>),
+}
+
+/// The type of a partition: its profile. All of which none is known are of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum PartType<'a> {
+    Profile(&'a str),
+    Unknown,
+}
+
+// === impl PartType ===
+
+impl<'a> PartType<'a> {
+    /// The type of a device that is a partition.
+    fn of(device: &'a Device) -> Option<Self> {
+        match &device.kind {
+            Kind::Card { .. } => None,
+            Kind::Partition { profile, .. } => {
+                let profile = profile.as_deref().map(Self::Profile);
+                Some(profile.unwrap_or(Self::Unknown))
+            }
+        }
+    }
+}
+
+impl fmt::Display for PartType<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Profile(profile) => f.write_str(profile),
+            Self::Unknown => f.write_str("(not known)"),
+        }
+    }
 }
 
 /// Divides devices as the strategy says. `parents` are the cards of all partitions that are there,
@@ -72,24 +104,24 @@ pub(crate) fn concerns(device: &Device) -> bool {
 
 fn none(device: &Device) -> Option<(AsideKind, String)> {
     let reason = "the MIG strategy is none: cards are offered whole";
-    profile(device).map(|_| (AsideKind::Whole, reason.to_owned()))
+    PartType::of(device).map(|_| (AsideKind::Whole, reason.to_owned()))
 }
 
 fn single(entry: &Entry, served: &Served<'_>) -> Option<(AsideKind, String)> {
     let device = &entry.device;
-    let reason = match (profile(device), served) {
+    let reason = match (PartType::of(device), served) {
         (None, _) if is_partitioned(device) => return None,
         (None, Served::Cards) => return None,
-        (Some(own), Served::Shape(shape)) if own == *shape => return None,
+        (Some(own), Served::Type(shape)) if own == *shape => return None,
         (Some(own), _) if is_gone(entry) => {
             let reason = format!("it is gone, and no {own} is served any more");
             return Some((AsideKind::Gone, reason));
         }
-        (None, Served::Shape(shape)) => format!(
+        (None, Served::Type(shape)) => format!(
             "the MIG strategy is single and migEnabled is not the same on all cards: the MIG \
              devices of the type {shape} are served and whole cards are not; use the strategy mixed"
         ),
-        (Some(own), Served::Shape(shape)) => format!(
+        (Some(own), Served::Type(shape)) => format!(
             "the MIG strategy is single and there is more than one type of MIG device: {shape} is \
              served and {own} is not; use the strategy mixed"
         ),
@@ -106,21 +138,22 @@ fn serve<'a>(entries: &[&'a Entry]) -> Served<'a> {
     let nvidia = || entries.iter().copied().filter(|e| concerns(&e.device));
     let present = commonest(nvidia().filter(|entry| !is_gone(entry)));
     if let Some(shape) = present {
-        return Served::Shape(shape);
+        return Served::Type(shape);
     }
-    let whole = |entry: &Entry| profile(&entry.device).is_none() && !is_partitioned(&entry.device);
+    let whole =
+        |entry: &Entry| PartType::of(&entry.device).is_none() && !is_partitioned(&entry.device);
     match commonest(nvidia()) {
         Some(shape) if !nvidia().any(|entry| whole(entry) && !is_gone(entry)) => {
-            Served::Shape(shape)
+            Served::Type(shape)
         }
         _ => Served::Cards,
     }
 }
 
-fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<&'a str> {
-    let mut shapes: BTreeMap<&str, (usize, BTreeSet<&DeviceId>)> = BTreeMap::new();
+fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<PartType<'a>> {
+    let mut shapes: BTreeMap<PartType<'_>, (usize, BTreeSet<&DeviceId>)> = BTreeMap::new();
     for entry in entries {
-        if let Some(profile) = profile(&entry.device) {
+        if let Some(profile) = PartType::of(&entry.device) {
             let (count, cards) = shapes.entry(profile).or_default();
             *count += 1;
             cards.insert(entry.device.card());

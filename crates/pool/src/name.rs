@@ -4,8 +4,6 @@
 use config::Template;
 use model::{Device, Index, InvalidResourceName, ResourceName};
 
-use crate::select::profile;
-
 /// Marks that products carry in their names and that say nothing.
 const MARKS: [&str; 3] = ["(r)", "(tm)", "(c)"];
 
@@ -68,8 +66,8 @@ pub fn slug(model: &str) -> String {
 fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Error> {
     let (fact, value) = match place {
         "profile" => ("MIG profile", shape(device)),
-        "model" => ("product name", Some(slug(&device.model))),
-        "memory" => ("memory size", device.memory_bytes.map(gigabytes)),
+        "model" => ("product name", device.product().map(slug)),
+        "memory" => ("memory size", device.memory().map(gigabytes)),
         "vendor" => ("vendor", Some(device.vendor.clone())),
         "index" => ("index", device.index.map(dashed)),
         _ => {
@@ -86,11 +84,9 @@ fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Err
     })
 }
 
-/// NVIDIA's way: `1g.10gb+me` becomes `1g.10gb.me`. The probe says `unknown` of a shape that it
-/// could not read; two such are not the same.
+/// NVIDIA's way: `1g.10gb+me` becomes `1g.10gb.me`.
 fn shape(device: &Device) -> Option<String> {
-    let profile = profile(device).filter(|profile| *profile != "unknown");
-    profile.map(|profile| profile.replace('+', "."))
+    device.profile().map(|profile| profile.replace('+', "."))
 }
 
 /// An index without the colon, which a resource name may not have: `3-0`.

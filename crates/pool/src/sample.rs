@@ -30,13 +30,13 @@ pub(crate) fn mig_card(n: u32) -> Entry {
 }
 
 /// MIG device `m` of card `n`.
-pub(crate) fn mig(n: u32, m: u32, profile: &str) -> Entry {
+pub(crate) fn mig<'a>(n: u32, m: u32, profile: impl Into<Option<&'a str>>) -> Entry {
     let mut device = Device {
         pci: card(n).device.pci,
         ..sample::partition(n, m)
     };
     if let Kind::Partition { profile: own, .. } = &mut device.kind {
-        profile.clone_into(own);
+        *own = profile.into().map(str::to_owned);
     }
     entry(device)
 }

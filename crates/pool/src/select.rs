@@ -3,7 +3,7 @@
 //! by no selector that asks for it.
 
 use config::{KindName, Selector};
-use model::{Device, Kind, PciAddress};
+use model::{Device, Kind, PciAddress, names};
 
 /// Whether everything that the selector says holds for the device.
 pub fn matches(selector: &Selector, device: &Device) -> bool {
@@ -21,7 +21,11 @@ pub fn matches(selector: &Selector, device: &Device) -> bool {
         display,
     } = selector;
     any(vendor, |pattern| like(pattern, &device.vendor))
-        && any(model, |pattern| like(pattern, &device.model))
+        && any(model, |pattern| {
+            device
+                .product()
+                .is_some_and(|product| like(pattern, product))
+        })
         && any(uuid, |pattern| {
             like(pattern, device.id.as_str()) || like(pattern, device.card().as_str())
         })
@@ -29,13 +33,13 @@ pub fn matches(selector: &Selector, device: &Device) -> bool {
         && any(pci, |pattern| {
             device.pci.is_some_and(|at| sits(pattern, at))
         })
-        && min_memory.is_none_or(|least| device.memory_bytes >= Some(least.bytes()))
-        && max_memory.is_none_or(|most| device.memory_bytes.is_some_and(|has| has <= most.bytes()))
+        && min_memory.is_none_or(|least| device.memory() >= Some(least.bytes()))
+        && max_memory.is_none_or(|most| device.memory().is_some_and(|has| has <= most.bytes()))
         && any(mig_profile, |pattern| {
-            profile(device).is_some_and(|of| like(pattern, of))
+            device.profile().is_some_and(|of| like(pattern, of))
         })
         && kind.is_none_or(|kind| is_kind(device, kind))
-        && display.is_none_or(|display| device.display == Some(display))
+        && display.is_none_or(|display| device.flag(&names::DISPLAY) == Some(display))
 }
 
 /// The first selector that means the device.
@@ -104,14 +108,6 @@ pub(crate) fn words(selector: &Selector) -> String {
     match words.is_empty() {
         true => "every device".to_owned(),
         false => words.join(", "),
-    }
-}
-
-/// The MIG profile of a partition.
-pub(crate) fn profile(device: &Device) -> Option<&str> {
-    match &device.kind {
-        Kind::Card { .. } => None,
-        Kind::Partition { profile, .. } => Some(profile),
     }
 }
 

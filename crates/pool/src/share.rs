@@ -5,7 +5,7 @@
 //! been granted stays as it was granted.
 
 use config::{Method, Sharing, UnknownAs};
-use model::{Device, Entry, Kind, ResourceName, Snapshot, State};
+use model::{Device, Entry, Kind, ResourceName, Snapshot, State, Version};
 
 use crate::{Unit, UnitId, hold};
 
@@ -13,17 +13,17 @@ use crate::{Unit, UnitId, hold};
 pub const REPLICA_LIMIT: u32 = Sharing::MOST;
 
 /// The first compute capability with MPS.
-const MPS: (u32, u32) = (3, 5);
+const MPS: [u64; 3] = [3, 5, 0];
 /// The first compute capability on which MPS keeps clients to their share: Volta.
-const VOLTA: (u32, u32) = (7, 0);
+const VOLTA: [u64; 3] = [7, 0, 0];
 
 /// The most clients that MPS serves on a card of this compute capability; `None` where there is no
 /// MPS.
 ///
 /// A card that does not tell its capability is taken for a new one: a call that failed must not
 /// take its units away. (From CUDA 13.1 on there may be 60; no more than 48 are used.)
-pub fn mps_clients(capability: Option<&str>) -> Option<u32> {
-    match capability.and_then(version).unwrap_or(VOLTA) {
+pub fn mps_clients(capability: Option<&Version>) -> Option<u32> {
+    match capability.map_or(VOLTA, Version::numbers) {
         old if old < MPS => None,
         old if old < VOLTA => Some(16),
         _ => Some(48),
@@ -108,11 +108,11 @@ fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
         }
         Kind::Card { partitioned: false } => {}
     }
-    let capability = device.compute_capability.as_deref();
+    let capability = device.compute_capability();
     match mps_clients(capability) {
         None => Some(format!(
             "MPS needs compute capability 3.5, and the card has {}",
-            capability.unwrap_or_default()
+            capability.map(Version::as_str).unwrap_or_default()
         )),
         Some(most) if replicas > most => Some(format!(
             "{replicas} replicas are asked for and MPS serves at most {most} clients on the card"
@@ -123,21 +123,15 @@ fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
 
 /// Why MPS would keep nobody to a share on a device.
 fn no_shares(device: &Device) -> Option<String> {
-    let capability = device.compute_capability.as_deref();
-    match capability.and_then(version) {
-        Some(volta) if volta >= VOLTA => None,
+    let capability = device.compute_capability();
+    match capability {
+        Some(capability) if capability.numbers() >= VOLTA => None,
         _ => Some(format!(
             "MPS keeps clients to their share from compute capability 7.0 on, and that of the card \
              is {}",
-            capability.unwrap_or("not known")
+            capability.map_or("not known", Version::as_str)
         )),
     }
-}
-
-/// `8.0` as numbers.
-fn version(text: &str) -> Option<(u32, u32)> {
-    let (major, minor) = text.split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod backend;
 mod bus;
 mod card;
 mod checks;
+mod constants;
 mod driver;
 mod driver_files;
 mod extras;
@@ -189,7 +190,7 @@ impl Nvidia {
             return None;
         }
         let models = cards.iter().flat_map(|card| card.devices.first());
-        let mut models = models.map(|device| device.model.as_str());
+        let mut models = models.filter_map(|device| device.product());
         if models.any(platform::is_integrated) {
             return Some(platform::TEGRA.into());
         }
@@ -199,11 +200,10 @@ impl Nvidia {
     /// Puts cards together that cannot be told apart.
     fn merge(&self, report: &mut Report) {
         let Some(id) = &self.merged else { return };
-        let is_integrated = |device: &&Device| platform::is_integrated(&device.model);
-        let integrated = report.devices.iter().find(is_integrated);
-        let model = integrated.map(|card| card.model.clone());
+        let mut models = report.devices.iter().filter_map(|device| device.product());
+        let model = models.find(|name| platform::is_integrated(name));
         if id.as_str() == platform::TEGRA {
-            report.devices = vec![platform::tegra(&self.files, model.as_deref())];
+            report.devices = vec![platform::tegra(&self.files, model)];
         } else {
             let cards = std::mem::take(&mut report.devices);
             report.devices.extend(platform::together(cards));

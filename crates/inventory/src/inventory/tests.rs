@@ -5,7 +5,7 @@ mod late;
 mod ways_back;
 
 use model::{
-    CallFailure, CardRef, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable,
+    CallFailure, CardRef, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable, names,
     sample::{self, card, lost, partition},
 };
 use probe::{protocol::Event, sample::sighting};
@@ -148,11 +148,11 @@ fn a_failing_call_does_not_hide_what_other_calls_tell() {
         fatal: false,
     };
     let mut whole = card(0);
-    whole.memory_bytes = Some(40 << 30);
+    whole.capacity.insert(names::MEMORY, 40 << 30);
     see(&mut inventory, sighting(vec![whole]), at(0));
     let mut split = card(0);
     split.kind = Kind::Card { partitioned: true };
-    split.memory_bytes = None;
+    split.capacity.clear();
     split.failures.push(failure);
     see(
         &mut inventory,
@@ -162,7 +162,7 @@ fn a_failing_call_does_not_hide_what_other_calls_tell() {
     inventory.changed(at(1));
     let device = &inventory.last.devices[0].device;
     assert_eq!(device.kind, Kind::Card { partitioned: true });
-    assert_eq!(device.memory_bytes, Some(40 << 30));
+    assert_eq!(device.memory(), Some(40 << 30));
 }
 
 #[test]

@@ -100,9 +100,7 @@ pub(crate) fn mixed(unhealthy: bool) -> Offers {
     let mut partition = entry(1, unhealthy);
     partition.device_mut().kind = Kind::Partition {
         parent: "GPU-9".into(),
-        profile: "1g.5gb".to_owned(),
-        gpu_instance: 1,
-        compute_instance: 0,
+        profile: Some("1g.5gb".to_owned()),
     };
     snapshot(vec![entry(0, false), partition])
 }

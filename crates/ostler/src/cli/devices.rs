@@ -7,7 +7,7 @@ use api::{Devices, ListedDevice};
 use comfy_table::Table;
 use config::Config;
 use inventory::{Inputs, Published, Readers, Requests};
-use model::{Kind, Phase};
+use model::{Kind, Phase, names};
 use probe::{
     Update,
     supervisor::{self, Children, Orders},
@@ -149,7 +149,7 @@ async fn enough(mut readers: Readers) {
     loop {
         let devices = newest(&readers);
         let phase = devices.backends.first().map(|backend| backend.phase);
-        let sampled = |listed: &ListedDevice| listed.telemetry.is_some() || is_tegra(listed);
+        let sampled = |listed: &ListedDevice| listed.telemetry.is_some() || is_integrated(listed);
         match phase {
             None | Some(Phase::Starting) => {}
             Some(Phase::Running) if !devices.devices.iter().all(sampled) => {}
@@ -170,9 +170,9 @@ fn newest(readers: &Readers) -> Devices {
     Devices::new(&readers.snapshots.borrow(), &readers.samples.borrow())
 }
 
-/// Whether it is the device of a Tegra board, of which there are no samples.
-fn is_tegra(listed: &ListedDevice) -> bool {
-    listed.device.id.as_str() == "tegra"
+/// Tells if a device is a part of its board, of which there are no samples.
+fn is_integrated(listed: &ListedDevice) -> bool {
+    listed.device.flag(&names::INTEGRATED) == Some(true)
 }
 
 /// The snapshot for a person.
@@ -210,9 +210,9 @@ fn rows(snapshot: &Devices) -> Table {
     for entry in entries {
         let device = &entry.device;
         let model = match &device.kind {
-            Kind::Card { partitioned: false } => device.model.clone(),
-            Kind::Card { partitioned: true } => format!("{} (MIG)", device.model),
-            Kind::Partition { profile, .. } => format!("  {profile}"),
+            Kind::Card { partitioned: false } => or_dash(device.product()),
+            Kind::Card { partitioned: true } => format!("{} (MIG)", or_dash(device.product())),
+            Kind::Partition { profile, .. } => format!("  {}", or_dash(profile.as_deref())),
         };
         let celsius = entry.telemetry.as_ref().and_then(|t| t.temperature_celsius);
         rows.add_row([
@@ -221,9 +221,7 @@ fn rows(snapshot: &Devices) -> Table {
             model,
             or_dash(device.pci),
             or_dash(device.numa),
-            device
-                .memory_bytes
-                .map_or_else(|| "-".to_owned(), mebibytes),
+            device.memory().map_or_else(|| "-".to_owned(), mebibytes),
             celsius.map_or_else(|| "-".to_owned(), |c| format!("{c} °C")),
             entry.verdict.state.to_string(),
             entry.verdict.reason(),

@@ -58,7 +58,7 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
         Entry::from(Device {
             index: judged.index,
             pci: judged.pci,
-            ..Device::card_of("", judged.device.to_string(), "")
+            ..Device::unnamed("", judged.device.to_string())
         })
     };
     let snapshot = Snapshot {

@@ -7,7 +7,7 @@ mod svg;
 use std::{io::Write, process::ExitCode};
 
 use clap::ValueEnum;
-use model::{DeviceId, Index, State};
+use model::{Device, DeviceId, Index, State};
 use place::{Table, Topology, Way};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ struct Picture<'a> {
 struct Card<'a> {
     id: &'a DeviceId,
     index: Option<Index>,
-    model: &'a str,
+    model: Option<&'a str>,
     pci: Option<String>,
     numa: Option<u32>,
     health: State,
@@ -86,7 +86,7 @@ fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
     let cards = topology.cards.iter().map(|entry| Card {
         id: &entry.device.id,
         index: entry.device.index,
-        model: &entry.device.model,
+        model: entry.device.product(),
         pci: entry.device.pci.map(|pci| pci.to_string()),
         numa: entry.device.numa,
         health: entry.verdict.state,
@@ -118,6 +118,11 @@ fn name(topology: &Topology<'_>, at: usize) -> String {
         Some(index) => format!("GPU {index}"),
         None => "GPU ?".to_owned(),
     }
+}
+
+/// The product name of a card for people.
+fn product(device: &Device) -> &str {
+    device.product().unwrap_or("-")
 }
 
 /// What joins a pair directly, in words; empty where nothing does.

@@ -126,13 +126,13 @@ fn the_shape_that_single_serves(#[case] made: &[(u32, &str)], #[case] expected: 
     let devices = made
         .iter()
         .zip(0..)
-        .map(|((card, profile), m)| mig(*card, m, profile));
+        .map(|((card, profile), m)| mig(*card, m, *profile));
     let plan = plan_of(&under(Mig::Single), devices.collect());
     let offer = &plan.offers[0];
     assert_eq!(offer.resource.as_str(), "nvidia.com/gpu");
     for unit in &offer.units {
         let device = &offer.entry(unit).unwrap().device;
-        assert_eq!(super::profile(device), Some(expected));
+        assert_eq!(device.profile(), Some(expected));
     }
     let served = made.iter().filter(|(_, profile)| *profile == expected);
     assert_eq!(offer.units.len(), served.count());
@@ -200,7 +200,7 @@ fn every_form_of_a_profile_is_served_or_set_aside_and_none_costs_another_device(
         mig(1, 3, "2g.24gb+me.all"),
         mig(1, 4, "1c.3g.20gb"),
         mig(1, 5, "unknown-17"),
-        mig(1, 6, "unknown"),
+        mig(1, 6, None),
         mig(1, 7, "?!"),
     ];
     insta::assert_snapshot!(told(Mig::Mixed, devices), @r"

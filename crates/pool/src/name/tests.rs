@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use model::names;
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -77,7 +78,7 @@ fn what_makes_no_name_is_told_with_the_reason() {
     let why = |template: &str, device: &Device| of(template, device).unwrap_err();
     let whole = card(0).device;
     insta::assert_snapshot!(why("nvidia.com/mig-{profile}", &whole), @"`nvidia.com/mig-{profile}` needs its MIG profile, which it does not have or does not tell");
-    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, "unknown").device), @"`nvidia.com/{profile}` needs its MIG profile, which it does not have or does not tell");
+    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, None).device), @"`nvidia.com/{profile}` needs its MIG profile, which it does not have or does not tell");
     insta::assert_snapshot!(why("nvidia.com/{product}", &whole), @"`nvidia.com/{product}` has the unknown place `{product}`; there are {profile}, {model}, {memory}, {vendor} and {index}");
     insta::assert_snapshot!(why("nvidia.com/{model", &whole), @"`nvidia.com/{model` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit");
     insta::assert_snapshot!(why("gpu", &whole), @"`gpu` is not an extended resource name: it needs a domain, as in `example.com/name`");
@@ -105,20 +106,20 @@ fn sixty_three_characters_are_a_name_and_one_more_is_not() {
 #[case(150_754_820_096, "141gb")]
 fn memory_is_told_in_whole_gigabytes(#[case] bytes: u64, #[case] expected: &str) {
     let mut device = Device::clone(&card(0).device);
-    device.memory_bytes = Some(bytes);
+    device.capacity.insert(names::MEMORY, bytes);
     assert_eq!(
         of("a.com/{memory}", &device),
         Ok(format!("a.com/{expected}"))
     );
-    device.memory_bytes = Some(0);
+    device.capacity.insert(names::MEMORY, 0);
     assert!(of("a.com/{memory}", &device).is_err());
 }
 
 proptest! {
     #[test]
     fn a_name_is_valid_or_refused(template in ".{0,40}", model in ".*", profile in ".*") {
-        let mut device = Device::clone(&mig(0, 0, &profile).device);
-        device.model = model;
+        let mut device = Device::clone(&mig(0, 0, profile.as_str()).device);
+        device.attributes.insert(names::PRODUCT, model.into());
         for template in [template.as_str(), "a.com/{model}", "a.com/x{profile}"] {
             if let Ok(made) = name(&Template(template.to_owned()), &device) {
                 prop_assert_eq!(made.as_str().parse(), Ok(made.clone()));

@@ -1,5 +1,5 @@
 use config::{KindName, Mig, Policy, Selector};
-use model::{CauseKind, State};
+use model::{CauseKind, State, names};
 
 use super::*;
 use crate::sample::{at, card, lines, mig, mig_card, plan_of, pools, shared, sick};
@@ -100,7 +100,10 @@ fn what_is_excluded_or_not_included_stays_out_with_its_partitions() {
         ..Pools::default()
     };
     let mut other = card(3);
-    other.device_mut().model = "Tesla T4".to_owned();
+    other
+        .device_mut()
+        .attributes
+        .insert(names::PRODUCT, "Tesla T4".into());
     let devices = vec![card(0), card(1), mig_card(2), mig(2, 0, "1g.5gb"), other];
     insta::assert_snapshot!(lines(&plan_of(&pools, devices)), @r"
     nvidia.com/gpu: GPU-0
@@ -153,7 +156,10 @@ fn a_mig_device_is_not_offered_where_cards_are_reset() {
 #[test]
 fn two_models_are_two_resources() {
     let mut other = card(1);
-    other.device_mut().model = "NVIDIA GeForce RTX 4090".to_owned();
+    other
+        .device_mut()
+        .attributes
+        .insert(names::PRODUCT, "NVIDIA GeForce RTX 4090".into());
     let pools = pools(vec![Pool::all("all", "nvidia.com/{model}")]);
     insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), other, card(2)])), @r"
     nvidia.com/nvidia-a100-sxm4-40gb: GPU-0 GPU-2
@@ -203,7 +209,7 @@ fn a_name_belongs_to_the_first_of_the_pools_that_differ() {
 fn a_name_that_cannot_be_made_costs_only_that_device() {
     let pools = pools(vec![Pool::all("all", "nvidia.com/gpu-{memory}")]);
     let mut silent = card(1);
-    silent.device_mut().memory_bytes = None;
+    silent.device_mut().capacity.clear();
     insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), silent])), @r"
     nvidia.com/gpu-40gb: GPU-0
     GPU-1 of all - NoName: `nvidia.com/gpu-{memory}` needs its memory size, which it does not have or does not tell; change `resource` of pool `all`

@@ -1,5 +1,5 @@
 use config::Size;
-use model::Entry;
+use model::{Entry, names};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -157,7 +157,7 @@ fn what_is_said_must_hold_together_and_one_pattern_of_a_list_is_enough() {
     assert!(matches(&selector, &card(3).device));
     assert!(!matches(&selector, &card(2).device));
     let mut other = Device::clone(&card(3).device);
-    other.model = "Tesla T4".to_owned();
+    other.attributes.insert(names::PRODUCT, "Tesla T4".into());
     assert!(!matches(&selector, &other));
     assert!(matches(&Selector::default(), &other));
 }
@@ -180,10 +180,7 @@ fn what_is_not_known_matches_no_selector_that_asks_for_it() {
             ..Selector::default()
         };
         assert!(!matches(&selector, &bare));
-        let known = |display| Device {
-            display: Some(display),
-            ..bare.clone()
-        };
+        let known = |display: bool| bare.clone().with(names::DISPLAY, display);
         assert!(matches(&selector, &known(display)));
         assert!(!matches(&selector, &known(!display)));
     }

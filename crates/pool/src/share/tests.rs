@@ -1,5 +1,5 @@
 use config::{Method, Pool};
-use model::CauseKind;
+use model::{CauseKind, Version, names};
 use rstest::rstest;
 
 use super::*;
@@ -24,7 +24,12 @@ fn method(plan: &Plan) -> Method {
 
 fn of_capability(capability: Option<&str>) -> Entry {
     let mut entry = card(0);
-    entry.device_mut().compute_capability = capability.map(str::to_owned);
+    let attributes = &mut entry.device_mut().attributes;
+    attributes.remove(&names::COMPUTE_CAPABILITY);
+    if let Some(capability) = capability {
+        let version: Version = capability.parse().unwrap();
+        attributes.insert(names::COMPUTE_CAPABILITY, version.into());
+    }
     entry
 }
 
@@ -36,10 +41,10 @@ fn of_capability(capability: Option<&str>) -> Entry {
 #[case(Some("7.5"), Some(48))]
 #[case(Some("8.9"), Some(48))]
 #[case(Some("10.0"), Some(48))]
-#[case(Some("nonsense"), Some(48))]
 #[case(None, Some(48))]
 fn mps_serves_so_many_clients(#[case] capability: Option<&str>, #[case] most: Option<u32>) {
-    assert_eq!(mps_clients(capability), most);
+    let capability = capability.map(|text| text.parse::<Version>().unwrap());
+    assert_eq!(mps_clients(capability.as_ref()), most);
 }
 
 #[test]

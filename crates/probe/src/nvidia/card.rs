@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{CallFailure, CardRef, Device, DeviceId, Index, Kind, PciAddress};
+use model::{
+    Attributes, CallFailure, Capacity, CardRef, Device, DeviceId, Index, Kind, PciAddress, Value,
+    Version, names,
+};
 use nvml::Error;
 
 use super::{
+    constants::read_constants,
     nodes::{self, Instance, Nodes},
     profile::{self, Shape},
 };
@@ -17,6 +21,8 @@ const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
 #[derive(Debug)]
 pub(super) struct Reader {
     nodes: Nodes,
+    /// By id: what never changes of a card.
+    constants: BTreeMap<DeviceId, Attributes>,
     /// By card: the number in NVML's list of each profile id that the card uses.
     profiles: BTreeMap<CardRef, BTreeMap<u32, u32>>,
 }
@@ -65,6 +71,7 @@ impl Reader {
     pub(super) fn new(nodes: Nodes) -> Self {
         Self {
             nodes,
+            constants: BTreeMap::new(),
             profiles: BTreeMap::new(),
         }
     }
@@ -89,26 +96,21 @@ impl Reader {
         }
         let minor = interview.ask(|| card.minor());
         let mut device = Device {
-            id,
             vendor: "nvidia".to_owned(),
             kind: Kind::Card { partitioned: false },
-            model: model.unwrap_or_else(|| "unknown".to_owned()),
             index: interview.ask(|| card.index()).map(Index::of_card),
             pci: seat
                 .address
                 .or_else(|| interview.ask(|| card.pci()).flatten()),
             numa: seat.numa,
-            memory_bytes: interview.ask(|| card.memory()).map(|memory| memory.total),
-            compute_capability: interview
-                .ask(|| card.compute_capability())
-                .map(|(major, minor)| format!("{major}.{minor}")),
-            // Nice to know, and no reason to doubt a card that does not tell.
-            display: interview.ask(|| Ok(card.has_display().ok())).flatten(),
-            coherent: interview.ask(|| Ok(card.is_coherent().ok())).flatten(),
+            attributes: self.constants(card, &id),
+            capacity: Capacity::new(),
             nodes: self.nodes.card(card.at(), minor),
             links: Vec::new(),
             failures: Vec::new(),
+            id,
         };
+        describe(card, model, &mut device, &mut interview);
         let partitioned = interview.ask(|| card.mig_enabled()).unwrap_or(false);
         device.kind = Kind::Card { partitioned };
         let mut found = Card {
@@ -121,6 +123,18 @@ impl Reader {
         }
         interview.conclude(minor, &mut found.devices[0]);
         Ok(Some(found))
+    }
+
+    /// Architecture and brand. They never change, and are asked for once.
+    fn constants(&mut self, card: nvml::Device<'_>, id: &DeviceId) -> Attributes {
+        if let Some(known) = self.constants.get(id) {
+            return known.clone();
+        }
+        let read = read_constants(card).ok();
+        if let Some(read) = &read {
+            self.constants.insert(id.clone(), read.clone());
+        }
+        read.unwrap_or_default()
     }
 
     /// Adds the card's MIG devices. One that cannot be read is a failure of the card.
@@ -169,7 +183,7 @@ impl Reader {
         let compute_instance = part.compute_instance()?;
         let mut interview = Interview::default();
         let profile = self.profile(card, part, gpu_instance, parent, &mut interview);
-        let memory_bytes = interview.ask(|| part.memory()).map(|memory| memory.total);
+        let memory = interview.ask(|| part.memory()).map(|memory| memory.total);
         let mut nodes = parent.nodes.clone();
         if let Some(card) = minor {
             nodes.extend(self.nodes.capabilities(
@@ -186,19 +200,23 @@ impl Reader {
             kind: Kind::Partition {
                 parent: parent.id.clone(),
                 profile,
-                gpu_instance,
-                compute_instance,
             },
             index: None,
-            memory_bytes,
+            capacity: memory
+                .map(|bytes| (names::MEMORY, bytes))
+                .into_iter()
+                .collect(),
             nodes,
             links: Vec::new(),
             failures: interview.failures,
-            ..parent.clone()
+            ..parent
+                .clone()
+                .with(names::GPU_INSTANCE, gpu_instance)
+                .with(names::COMPUTE_INSTANCE, compute_instance)
         })
     }
 
-    /// The name of a MIG device's shape: by its size, else as the driver writes it.
+    /// The name of a MIG device's shape, where it is known: by its size, else as the driver writes it.
     fn profile(
         &mut self,
         card: nvml::Device<'_>,
@@ -206,27 +224,26 @@ impl Reader {
         instance: u32,
         parent: &Device,
         interview: &mut Interview,
-    ) -> String {
+    ) -> Option<String> {
         let size = interview.ask(|| part.attributes());
         let number = self.profile_number(card, instance, interview);
         let known = number.and_then(profile::suffix);
         if let (Some(size), Some(suffix)) = (size, known) {
-            return profile::name(Shape {
+            return Some(profile::name(Shape {
                 size,
-                card_bytes: parent.memory_bytes,
+                card_bytes: parent.memory(),
                 suffix,
-            });
+            }));
         }
         let written = interview.ask(|| part.name());
         let written = written.as_deref().and_then(profile::from_device_name);
         match (size, written) {
-            (Some(size), written) => profile::name(Shape {
+            (Some(size), written) => Some(profile::name(Shape {
                 size,
-                card_bytes: parent.memory_bytes,
+                card_bytes: parent.memory(),
                 suffix: written.map_or("", profile::suffix_of),
-            }),
-            (None, Some(written)) => written.to_owned(),
-            (None, None) => "unknown".to_owned(),
+            })),
+            (None, written) => written.map(str::to_owned),
         }
     }
 
@@ -282,6 +299,37 @@ impl Interview {
             self.failures.push(failure);
         }
     }
+}
+
+/// Asks a card for the facts that make it what it is.
+fn describe(
+    card: nvml::Device<'_>,
+    product: Option<String>,
+    device: &mut Device,
+    interview: &mut Interview,
+) {
+    let memory = interview.ask(|| card.memory()).map(|memory| memory.total);
+    device
+        .capacity
+        .extend(memory.map(|bytes| (names::MEMORY, bytes)));
+    let capability = interview.ask(|| card.compute_capability());
+    let capability = capability.and_then(|(major, minor)| {
+        let version = Version::of_two(major.try_into().ok()?, minor.try_into().ok()?);
+        Some(Value::from(version))
+    });
+    // Nice to know, and no reason to doubt a card that does not tell.
+    let display = interview.ask(|| Ok(card.has_display().ok())).flatten();
+    let coherent = interview.ask(|| Ok(card.is_coherent().ok())).flatten();
+    let facts = [
+        (names::PRODUCT, product.map(Value::from)),
+        (names::COMPUTE_CAPABILITY, capability),
+        (names::DISPLAY, display.map(Value::from)),
+        (names::COHERENT, coherent.map(Value::from)),
+    ];
+    let known = facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    device.attributes.extend(known);
 }
 
 /// The id of a card; an empty one is none.

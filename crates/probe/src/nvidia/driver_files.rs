@@ -27,7 +27,7 @@ use std::{
 };
 
 use host::FileIdentity;
-use model::{Device, Driver, DriverFiles, PciAddress, Platform};
+use model::{Device, Driver, DriverFiles, PciAddress, Platform, names};
 use tokio::time::Instant;
 
 pub(super) use self::nodes::strays;
@@ -182,7 +182,8 @@ impl Finder {
     /// The kind of machine, where these are its devices.
     fn platform(&self, devices: &[Device]) -> Platform {
         let is_board = |device: &Device| {
-            device.id.as_str() == platform::TEGRA || platform::is_integrated(&device.model)
+            device.flag(&names::INTEGRATED) == Some(true)
+                || device.product().is_some_and(platform::is_integrated)
         };
         match devices.iter().any(is_board) {
             true => Platform::Tegra,

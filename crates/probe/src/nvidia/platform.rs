@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use model::{Device, DeviceId, DeviceNode, Driver, Ecc, Index, NodeRole, SinceReset, Telemetry};
+use model::{
+    Device, DeviceId, DeviceNode, Driver, Ecc, Index, NodeRole, SinceReset, Telemetry, names,
+};
 
 use super::files::Files;
 use crate::protocol::Sample;
@@ -47,22 +49,29 @@ pub(super) fn is_integrated(model: &str) -> bool {
 
 /// All cards under WSL as the one device that a container can be given.
 pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
-    let mut memory = cards.iter().map(|card| card.memory_bytes);
+    let mut memory = cards.iter().map(Device::memory);
     let memory = memory.try_fold(0_u64, |sum, card| sum.checked_add(card?));
     let failures: Vec<_> = cards
         .iter()
         .flat_map(|card| card.failures.clone())
         .collect();
-    let first = cards.into_iter().next()?;
+    let mut attributes = cards.into_iter().next()?.attributes;
+    // Of one card only.
+    attributes.remove(&names::DISPLAY);
+    attributes.remove(&names::COHERENT);
+    attributes.insert(names::COMBINED, true.into());
     Some(Device {
-        memory_bytes: memory,
-        compute_capability: first.compute_capability,
+        attributes,
+        capacity: memory
+            .map(|bytes| (names::MEMORY, bytes))
+            .into_iter()
+            .collect(),
         nodes: vec![DeviceNode {
             path: DXG.to_owned(),
             role: NodeRole::Own,
         }],
         failures,
-        ..Device::card_of("nvidia", ALL, &first.model)
+        ..Device::unnamed("nvidia", ALL)
     })
 }
 
@@ -111,6 +120,7 @@ pub(super) fn tegra(files: &Files, model: Option<&str>) -> Device {
     Device {
         index: Some(Index::of_card(0)),
         ..Device::card_of("nvidia", TEGRA, model.as_deref().unwrap_or("NVIDIA Tegra"))
+            .with(names::INTEGRATED, true)
     }
 }
 
@@ -174,11 +184,11 @@ mod tests {
         let device = tegra(&files, None);
         assert_eq!(device.id.as_str(), "tegra");
         assert_eq!(device.index, Some(Index::of_card(0)));
-        assert_eq!(device.model, "Jetson AGX Orin");
+        assert_eq!(device.product(), Some("Jetson AGX Orin"));
         assert!(device.nodes.is_empty());
         assert_eq!(tegra_driver(&files).version, "36.4.3");
         let (_root, nothing) = host(&[]);
-        assert_eq!(tegra(&nothing, None).model, "NVIDIA Tegra");
+        assert_eq!(tegra(&nothing, None).product(), Some("NVIDIA Tegra"));
         assert_eq!(tegra_driver(&nothing).version, "unknown");
     }
 
@@ -218,14 +228,14 @@ mod tests {
 
     #[test]
     fn under_wsl_all_cards_are_one_device() {
-        let card = |n: u64| Device {
-            memory_bytes: Some(n << 30),
-            ..Device::card_of("nvidia", format!("GPU-{n}"), "NVIDIA RTX 4090")
+        let card = |n: u64| {
+            Device::card_of("nvidia", format!("GPU-{n}"), "NVIDIA RTX 4090").with_memory(n << 30)
         };
         let all = together(vec![card(8), card(16)]).unwrap();
         assert_eq!(all.id.as_str(), "all");
         assert_eq!(all.index, None);
-        assert_eq!(all.memory_bytes, Some(24 << 30));
+        assert_eq!(all.memory(), Some(24 << 30));
+        assert_eq!(all.product(), Some("NVIDIA RTX 4090"));
         assert_eq!(all.nodes[0].path, DXG);
         assert_eq!(together(Vec::new()), None);
         let (_root, wsl) = host(&[("dev/dxg", "")]);

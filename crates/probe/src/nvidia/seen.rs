@@ -1,6 +1,6 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{CardRef, DeviceId, Index, Kind, PciAddress, Reading, SinceReset, Tier};
+use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier, names};
 use nvml::{Calls, Session};
 
 use super::{card::Card, checks, files::Files, sensors, stage::Watched, topology::handle};
@@ -87,13 +87,14 @@ impl Seen {
 
 /// The card for the thread that waits for events.
 pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
-    let part = |device: &model::Device| match &device.kind {
-        Kind::Partition {
-            gpu_instance,
-            compute_instance,
-            ..
-        } => Some((*gpu_instance, *compute_instance, device.id.clone())),
-        Kind::Card { .. } => None,
+    let number = |device: &Device, name| {
+        let value = device.attributes.get(&name)?.as_int()?;
+        u32::try_from(value).ok()
+    };
+    let part = |device: &Device| {
+        let gpu = number(device, names::GPU_INSTANCE)?;
+        let compute = number(device, names::COMPUTE_INSTANCE)?;
+        Some((gpu, compute, device.id.clone()))
     };
     Watched {
         at: card.at,

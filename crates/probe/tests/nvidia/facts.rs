@@ -1,5 +1,6 @@
 //! What is read of cards, partitions and links when all is well.
 
+use model::names;
 use rstest::rstest;
 
 use super::*;
@@ -18,12 +19,12 @@ fn reads_every_card_with_its_place_and_nodes() {
     assert_eq!(report.devices.len(), expected.len());
     for (device, gpu) in report.devices.iter().zip(&expected) {
         assert_eq!(device.id.as_str(), gpu.uuid);
-        assert_eq!(device.model, gpu.name);
+        assert_eq!(device.product(), Some(gpu.name.as_str()));
         assert_eq!(device.pci, Some(rig.pci(gpu.index)));
         assert_eq!(device.numa, gpu.numa);
-        assert_eq!(device.memory_bytes, Some(gpu.memory_bytes));
+        assert_eq!(device.memory(), Some(gpu.memory_bytes));
         assert_eq!(device.index, gpu.index.to_string().parse().ok());
-        assert_eq!(device.compute_capability.as_deref(), Some("8.0"));
+        assert_eq!(device.compute_capability().unwrap().as_str(), "8.0");
         assert_eq!(device.nodes[0].path, format!("/dev/nvidia{}", gpu.minor));
         assert!(
             device
@@ -107,11 +108,16 @@ fn partitions_have_their_shape_and_capability_nodes(#[case] profile: &str) {
             device.kind,
             Kind::Partition {
                 parent: mig.gpu.as_str().into(),
-                profile: mig.profile.clone(),
-                gpu_instance: mig.gpu_instance,
-                compute_instance: mig.compute_instance,
+                profile: Some(mig.profile.clone()),
             }
         );
+        for (name, number) in [
+            (names::GPU_INSTANCE, mig.gpu_instance),
+            (names::COMPUTE_INSTANCE, mig.compute_instance),
+        ] {
+            assert_eq!(device.attributes.get(&name), Some(&number.into()));
+        }
+        assert_eq!(device.attributes[&names::ARCHITECTURE], "Ampere".into());
         let role = |role| device.nodes.iter().filter(|node| node.role == role).count();
         assert_eq!(
             (role(NodeRole::Own), role(NodeRole::Capability)),

@@ -93,7 +93,7 @@ fn a_failing_call_is_held_against_its_card_only() {
     assert_eq!(bad, [2]);
     assert_eq!(report.devices[2].failures[0].code, "UNKNOWN");
     assert!(!report.devices[2].failures[0].fatal);
-    assert_eq!(report.devices[2].memory_bytes, None);
+    assert_eq!(report.devices[2].memory(), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Device as Card, Kind, NodeRole};
+use model::{Device as Card, Kind, NodeRole, names};
 
 use super::{super::ContainerEdits, Maker};
 
@@ -37,7 +37,7 @@ impl<'a> Maker<'a> {
     /// What is noted of a device for programs. MIG devices have no such notes, as NVIDIA's have not.
     pub(super) fn annotations(&self, card: &Card) -> BTreeMap<String, String> {
         let wanted = self.flags.coherent && matches!(card.kind, Kind::Card { .. });
-        let coherent = card.coherent.filter(|_| wanted);
+        let coherent = card.flag(&names::COHERENT).filter(|_| wanted);
         let notes = coherent.map(|coherent| (COHERENT.to_owned(), coherent.to_string()));
         notes.into_iter().collect()
     }
@@ -68,6 +68,8 @@ impl<'a> Maker<'a> {
 fn draws(card: &Card) -> bool {
     match &card.kind {
         Kind::Card { .. } => true,
-        Kind::Partition { profile, .. } => profile.contains("gfx"),
+        Kind::Partition { profile, .. } => profile
+            .as_ref()
+            .is_some_and(|profile| profile.contains("gfx")),
     }
 }

@@ -1,7 +1,7 @@
 //! Machines whose driver is not installed in the usual way: WSL and Tegra boards.
 
 use config::ListStrategy;
-use model::{FileKind, NodeStat, Platform};
+use model::{FileKind, NodeStat, Platform, names};
 use rstest::rstest;
 
 use super::{layouts::file, *};
@@ -165,10 +165,7 @@ fn a_board_with_nvml_lets_a_newer_cuda_take_its_place(
     #[case] cuda: Option<&str>,
     #[case] words: Option<&[&str]>,
 ) {
-    let device = Card {
-        model: model.to_owned(),
-        ..tegra()
-    };
+    let device = tegra().with(names::PRODUCT, model);
     let mut snapshot = machine(vec![device], jetson());
     for driver in snapshot.backends.iter_mut().flat_map(|b| &mut b.driver) {
         driver.cuda = cuda.map(str::to_owned);

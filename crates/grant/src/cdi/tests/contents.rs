@@ -1,6 +1,6 @@
 //! What is in specs: nodes under their roots, libraries under their names, what flags ask for.
 
-use model::{DriverFile, FileKind};
+use model::{DriverFile, FileKind, names};
 
 use super::*;
 
@@ -131,19 +131,11 @@ fn companions_of_the_driver_are_there_where_the_flag_asks_for_them() {
 
 #[test]
 fn cards_are_marked_coherent_or_not_where_the_flag_asks_for_it() {
-    let coherent = |n, coherent| Card {
-        coherent,
-        ..card(n)
-    };
-    let part = Card {
-        coherent: Some(true),
-        ..partition(0, 0)
-    };
     let devices = vec![
-        coherent(0, Some(true)),
-        coherent(1, Some(false)),
-        coherent(2, None),
-        part,
+        card(0).with(names::COHERENT, true),
+        card(1).with(names::COHERENT, false),
+        card(2),
+        partition(0, 0).with(names::COHERENT, true),
     ];
     let snapshot = machine(devices, DriverFiles::default());
     let cdi = Cdi {

@@ -73,7 +73,7 @@ fn only_a_mig_device_for_graphics_can_draw() {
         let mut part = partition(0, 0);
         part.pci = pci;
         if let Kind::Partition { profile: own, .. } = &mut part.kind {
-            profile.clone_into(own);
+            *own = Some(profile.to_owned());
         }
         snapshot.devices[0].device = part.into();
         let made = made(snapshot, &wish, &cdi);

@@ -89,9 +89,7 @@ mod tests {
         Device {
             kind: Kind::Partition {
                 parent: parent.into(),
-                profile: "1g.5gb".to_owned(),
-                gpu_instance: 0,
-                compute_instance: 0,
+                profile: Some("1g.5gb".to_owned()),
             },
             ..card(id, 0, Vec::new())
         }

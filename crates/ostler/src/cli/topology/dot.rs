@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::Ancestor;
 use place::Topology;
 
-use super::{joined, name, pairs};
+use super::{joined, name, pairs, product};
 
 /// An undirected graph: NUMA nodes are clusters, NVLinks thick edges, PCIe switches thin ones.
 pub(super) fn graph(topology: &Topology<'_>) -> String {
@@ -47,6 +47,6 @@ pub(super) fn graph(topology: &Topology<'_>) -> String {
 
 fn card(topology: &Topology<'_>, at: usize) -> String {
     let device = &topology.cards[at].device;
-    let label = format!("{}\\n{}", name(topology, at), device.model);
+    let label = format!("{}\\n{}", name(topology, at), product(device));
     format!("    c{at} [label=\"{}\"];\n", label.replace('"', "'"))
 }

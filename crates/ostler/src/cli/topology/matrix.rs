@@ -3,7 +3,7 @@
 use model::Ancestor;
 use place::{Topology, Way};
 
-use super::{name, pairs};
+use super::{name, pairs, product};
 use crate::cli::table::table;
 
 /// What the letters mean, nearest first.
@@ -42,7 +42,7 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
             .map_or_else(|| "-".to_owned(), |n| n.to_string());
         let mut line = vec![names[at].clone()];
         line.extend(row.iter().cloned());
-        line.extend([numa, device.model.clone()]);
+        line.extend([numa, product(device).to_owned()]);
         rows.add_row(line);
     }
     rows.trim_fmt() + "\n" + &legend(&cells)

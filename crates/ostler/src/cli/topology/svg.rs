@@ -10,7 +10,7 @@ use model::State;
 use place::Topology;
 
 use self::ring::Ring;
-use super::{joined, name, pairs};
+use super::{joined, name, pairs, product};
 
 /// The height of one line of the legend.
 const LINE: f64 = 24.0;
@@ -61,15 +61,16 @@ pub(super) fn draw(topology: &Topology<'_>) -> String {
 fn title(topology: &Topology<'_>) -> String {
     let mut models: Vec<&str> = Vec::new();
     for entry in &topology.cards {
-        if !models.contains(&entry.device.model.as_str()) {
-            models.push(&entry.device.model);
+        let model = product(&entry.device);
+        if !models.contains(&model) {
+            models.push(model);
         }
     }
     let count = |model: &&str| {
         topology
             .cards
             .iter()
-            .filter(|e| e.device.model == **model)
+            .filter(|e| product(&e.device) == *model)
             .count()
     };
     let parts: Vec<String> = models
@@ -151,7 +152,7 @@ fn cards(topology: &Topology<'_>, ring: &Ring) -> String {
         let bad = if state == State::Healthy { "" } else { " bad" };
         let device = &entry.device;
         let pci = device.pci.map(|pci| pci.to_string()).unwrap_or_default();
-        let words = format!("{}, {}, {state}", device.id, device.model);
+        let words = format!("{}, {}, {state}", device.id, product(device));
         svg += &format!(
             "<g><title>{}</title><rect class=\"card{bad}\" x=\"{:.1}\" y=\"{:.1}\" \
              width=\"{wide}\" height=\"{high}\" rx=\"8\"/>\n",

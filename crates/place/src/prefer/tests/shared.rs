@@ -110,9 +110,7 @@ fn partitions(policy: Policy, distinct: Distinct) -> Offer {
             let parent = machines::id(card as usize);
             let kind = Kind::Partition {
                 parent: parent.as_str().into(),
-                profile: "1g.5gb".to_owned(),
-                gpu_instance: part,
-                compute_instance: 0,
+                profile: Some("1g.5gb".to_owned()),
             };
             // The ids do not tell which card they are on.
             let id = format!("MIG-{}", (card + 2 * part) * 7 % 8);

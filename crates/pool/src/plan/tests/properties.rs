@@ -1,7 +1,7 @@
 //! What holds for any devices and any config.
 
 use config::{Distinct, Template};
-use model::Kind;
+use model::{Kind, Version, names};
 use proptest::{prelude::*, sample::select};
 
 use super::*;
@@ -10,12 +10,12 @@ use crate::sample::snapshot;
 fn devices() -> impl Strategy<Value = Vec<Entry>> {
     let parts = (0..4u8, prop::bool::ANY).prop_flat_map(|(kind, other)| {
         let profile = select(vec![
-            "1g.5gb",
-            "2g.10gb",
-            "1c.2g.10gb",
-            "1g.5gb+me",
-            "unknown",
-            "?!",
+            Some("1g.5gb"),
+            Some("2g.10gb"),
+            Some("1c.2g.10gb"),
+            Some("1g.5gb+me"),
+            None,
+            Some("?!"),
         ]);
         let parts = prop::collection::vec((profile, prop::bool::ANY), 0..4);
         (Just(kind), Just(other), parts)
@@ -25,9 +25,13 @@ fn devices() -> impl Strategy<Value = Vec<Entry>> {
         for ((kind, other, parts), n) in cards.into_iter().zip(0..) {
             let mut whole = if kind == 0 { card(n) } else { mig_card(n) };
             if other {
-                whole.device_mut().model = "Tesla T4".to_owned();
-                whole.device_mut().memory_bytes = None;
-                whole.device_mut().compute_capability = Some("7.5".to_owned());
+                whole
+                    .device_mut()
+                    .attributes
+                    .insert(names::PRODUCT, "Tesla T4".into());
+                whole.device_mut().capacity.clear();
+                let attributes = &mut whole.device_mut().attributes;
+                attributes.insert(names::COMPUTE_CAPABILITY, Version::of_two(7, 5).into());
             }
             if kind == 1 {
                 whole.device_mut().vendor = "amd".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{Devices, ListedDevice};
 use comfy_table::Table;
-use model::{Kind, PciAddress};
+use model::{AttributeName, Kind, Value};
 use sim::kubelet::{Admitted, Capacity, Kubelet};
 use tokio::time::Instant;
 
@@ -31,7 +31,10 @@ pub(in crate::cli::demo) fn name(entry: &ListedDevice) -> String {
     let index = index_or_id(entry);
     match &device.kind {
         Kind::Card { .. } => format!("GPU {index}"),
-        Kind::Partition { profile, .. } => format!("MIG device {index} ({profile})"),
+        Kind::Partition { profile, .. } => {
+            let profile = profile.as_deref().unwrap_or("-");
+            format!("MIG device {index} ({profile})")
+        }
     }
 }
 
@@ -59,16 +62,13 @@ fn index_or_id(entry: &ListedDevice) -> String {
 
 /// In the driver's order: by card, then by instance.
 pub(super) fn sort(entries: &mut [&ListedDevice]) {
-    let key = |entry: &&ListedDevice| -> (Option<PciAddress>, Option<(u32, u32)>) {
-        let instance = match entry.device.kind {
-            Kind::Card { .. } => None,
-            Kind::Partition {
-                gpu_instance,
-                compute_instance,
-                ..
-            } => Some((gpu_instance, compute_instance)),
-        };
-        (entry.device.pci, instance)
+    let number = |entry: &&ListedDevice, name: AttributeName| {
+        entry.device.attributes.get(&name).and_then(Value::as_int)
+    };
+    let key = |entry: &&ListedDevice| {
+        let gpu = number(entry, model::names::GPU_INSTANCE);
+        let compute = number(entry, model::names::COMPUTE_INSTANCE);
+        (entry.device.pci, gpu, compute)
     };
     entries.sort_by_key(key);
 }
@@ -114,10 +114,10 @@ pub(super) fn cards(snapshot: &Devices) -> Table {
         let Kind::Card { partitioned } = device.kind else {
             continue;
         };
-        let mib = device.memory_bytes.map(|bytes| bytes >> 20);
+        let mib = device.memory().map(|bytes| bytes >> 20);
         let mut row = vec![
             or_dash(device.index),
-            device.model.clone(),
+            or_dash(device.product()),
             mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB")),
             or_dash(device.pci),
             or_dash(device.numa),
@@ -137,7 +137,7 @@ fn parts(entries: &[&ListedDevice], card: &ListedDevice, partitioned: bool) -> S
         } = &entry.device.kind
             && *parent == card.device.id
         {
-            *counts.entry(profile).or_default() += 1;
+            *counts.entry(profile.as_deref().unwrap_or("-")).or_default() += 1;
         }
     }
     if counts.is_empty() {

@@ -80,7 +80,7 @@ fn without_a_store_what_leads_to_it_is_taken_and_the_lack_told() {
 
 /// The card of a board.
 fn card() -> Device {
-    Device::card_of("nvidia", "tegra", "NVIDIA Tegra")
+    Device::card_of("nvidia", "tegra", "NVIDIA Tegra").with(model::names::INTEGRATED, true)
 }
 
 fn board(host: &Host) -> DriverFiles {

@@ -1,0 +1,69 @@
+//! Facts of a card that never change, by NVIDIA's own names.
+
+use model::{Attributes, Value, names};
+use nvml::Error;
+
+/// NVML's architectures, by number. The names are those of NVIDIA's DRA driver.
+const ARCHITECTURES: [(u32, &str); 9] = [
+    (2, "Kepler"),
+    (3, "Maxwell"),
+    (4, "Pascal"),
+    (5, "Volta"),
+    (6, "Turing"),
+    (7, "Ampere"),
+    (8, "Ada Lovelace"),
+    (9, "Hopper"),
+    (10, "Blackwell"),
+];
+
+/// NVML's brands, by number. The names are those of NVIDIA's DRA driver.
+const BRANDS: [(u32, &str); 16] = [
+    (1, "Quadro"),
+    (2, "Tesla"),
+    (3, "NVS"),
+    (4, "Grid"),
+    (5, "GeForce"),
+    (6, "Titan"),
+    (7, "NvidiaVApps"),
+    (8, "NvidiaVPC"),
+    (9, "NvidiaVCS"),
+    (10, "NvidiaVWS"),
+    (11, "NvidiaCloudGaming"),
+    (12, "QuadroRTX"),
+    (13, "NvidiaRTX"),
+    (14, "Nvidia"),
+    (15, "GeForceRTX"),
+    (16, "TitanRTX"),
+];
+
+/// Reads architecture and brand. What the card does not support, or tells as a number without a
+/// name, is left out.
+///
+/// # Errors
+/// The card fails to answer.
+pub(super) fn read_constants(card: nvml::Device<'_>) -> Result<Attributes, Error> {
+    let architecture = supported(card.architecture())?;
+    let brand = supported(card.brand())?;
+    let facts = [
+        (names::ARCHITECTURE, named(&ARCHITECTURES, architecture)),
+        (names::BRAND, named(&BRANDS, brand)),
+    ];
+    let known = facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    Ok(known.collect())
+}
+
+fn supported(answer: Result<u32, Error>) -> Result<Option<u32>, Error> {
+    match answer {
+        Ok(number) => Ok(Some(number)),
+        Err(error) if error.is_not_supported() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn named(table: &[(u32, &str)], number: Option<u32>) -> Option<Value> {
+    let number = number?;
+    let row = table.iter().find(|(known, _)| *known == number);
+    row.map(|(_, name)| Value::from(*name))
+}
