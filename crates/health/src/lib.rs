@@ -15,5 +15,5 @@ pub use self::{
     policy::Policy,
     record::Record,
     saved::{Continuity, Saved, SavedFile, prune},
-    sight::{Event, Now, Sight},
+    sight::{Now, Sight},
 };

@@ -14,7 +14,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use model::{CauseKind, Reading, SinceReset, Tier};
+use model::{CauseKind, EventCode, Reading, SinceReset, Tier};
 
 use self::{
     events::Happened,
@@ -22,13 +22,13 @@ use self::{
     readings::Counters,
     standing::{Passing, Standing},
 };
-use crate::{Check, Event, Now, Policy, Sight};
+use crate::{Check, Now, Policy, Sight};
 
 /// The history of one device, as far as it matters for its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// What the driver told of the device by itself, until something ended it.
-    events: BTreeMap<Event, Happened>,
+    events: BTreeMap<EventCode, Happened>,
     /// What the checks found, until they pass again. Trouble that nobody can look at any more
     /// stands until somebody has looked.
     standing: BTreeMap<Check, Standing>,
@@ -134,7 +134,7 @@ impl Record {
     }
 
     /// Takes in what the driver told.
-    pub fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
+    pub fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
         self.settle(policy, now);
         self.note(event, policy, now);
     }

@@ -6,7 +6,7 @@ mod prune;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{DeviceId, SinceReset, Transition};
+use model::{DeviceId, EventCode, SinceReset, Transition};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
 pub use self::prune::prune;
@@ -85,9 +85,12 @@ pub struct Continuity {
     pub same_driver: bool,
 }
 
-/// An event: `xid` with its number, or `ecc`.
+/// An event. Agents before this one wrote `xid` with its number instead of a code, or neither for a
+/// memory error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedEvent {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<EventCode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) xid: Option<u64>,
     pub(crate) since: Timestamp,

@@ -46,14 +46,3 @@ impl Sight<'_> {
         }
     }
 }
-
-/// What a driver tells of a device by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
-    /// An NVIDIA driver error with its number.
-    Xid(u64),
-    /// A memory error that was not repaired.
-    EccUncorrected,
-    /// A memory error that was repaired. It changes nothing: its rate is a check of its own.
-    EccCorrected,
-}

@@ -5,14 +5,16 @@ mod policy;
 
 use std::sync::LazyLock;
 
-pub(crate) use self::policy::WARN_FOR;
-pub use self::policy::action;
-/// The meaning of an XID for its card.
-pub use config::XidAction as Action;
+use model::EventCode;
 use serde::{
     Deserialize,
     de::value::{Error, StrDeserializer},
 };
+
+pub(crate) use self::policy::WARN_FOR;
+pub use self::policy::action;
+/// The meaning of an XID for its card.
+pub use config::XidAction as Action;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,19 @@ const TABLE: &str = include_str!("xid/table.txt");
 
 /// Every row, by number.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().filter_map(parse).collect());
+
+/// The class of the codes of XIDs.
+const CLASS: &str = "xid";
+
+/// The code of the event that an XID is.
+pub fn code(number: u64) -> EventCode {
+    EventCode::from((CLASS, number))
+}
+
+/// The XID that an event is.
+pub fn number(code: &EventCode) -> Option<u64> {
+    code.number().filter(|_| code.class() == CLASS)
+}
 
 /// The row of an XID.
 fn row(number: u64) -> Option<&'static Row> {

@@ -9,12 +9,14 @@ use std::{
     sync::Arc,
 };
 
-use health::{Event, History, Now, Policy, compare};
+use health::{History, Now, Policy, compare};
 use jiff::Timestamp;
-use model::{Backend, Device, DeviceId, Entry, Phase, SinceReset, Snapshot, Tier, Verdict};
+use model::{
+    Backend, Device, DeviceId, Entry, Event, EventCode, Phase, SinceReset, Snapshot, Tier, Verdict,
+};
 use probe::{
     Sighting, Update,
-    protocol::{self, Checkup, EventKind, Sample},
+    protocol::{Checkup, Sample},
 };
 
 pub(super) use self::restore::ALL;
@@ -42,7 +44,7 @@ pub(super) struct Inventory {
     released: BTreeSet<String>,
     history: History,
     /// What happened to devices that are not known yet.
-    early: Vec<(DeviceId, Event)>,
+    early: Vec<(DeviceId, EventCode)>,
     last: Arc<Snapshot>,
     /// Whether something changed that has to outlive the agent.
     dirty: bool,
@@ -81,7 +83,7 @@ impl Inventory {
             Update::Sighting(sighting) => self.see(*sighting, now),
             Update::Sample(sample) => self.sample(&sample, now),
             Update::Checkup(checkup) => self.check(&checkup, now),
-            Update::Event(event) => self.event(&event, now),
+            Update::Event(event) => self.event(event, now),
             Update::Count(count) => self.count(&count.device, &count.since_reset),
         }
     }
@@ -323,17 +325,12 @@ impl Inventory {
 
     /// An event on a card concerns its partitions too, which are as well as their card; one on a
     /// partition only that.
-    fn event(&mut self, event: &protocol::Event, now: Now) {
-        let protocol::Event { device, event, .. } = event;
-        tracing::info!(%device, ?event, "the driver reports an event");
-        let event = match event {
-            EventKind::Xid(number) => Event::Xid(*number),
-            EventKind::EccCorrected => Event::EccCorrected,
-            EventKind::EccUncorrected => Event::EccUncorrected,
-        };
-        match self.known.get_mut(device) {
-            Some(known) => known.record.happen(event, &self.policy, now),
-            None if self.early.len() < EARLY => self.early.push((device.clone(), event)),
+    fn event(&mut self, event: Event, now: Now) {
+        let Event { device, code, .. } = event;
+        tracing::info!(%device, %code, "the driver reports an event");
+        match self.known.get_mut(&device) {
+            Some(known) => known.record.happen(code, &self.policy, now),
+            None if self.early.len() < EARLY => self.early.push((device, code)),
             None => {}
         }
     }

@@ -6,6 +6,7 @@ mod backend;
 mod card;
 mod device;
 mod driver_files;
+mod event;
 mod id;
 mod index;
 mod link;
@@ -27,6 +28,7 @@ pub use self::{
     card::{CardRef, InvalidCardRef},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
+    event::{Event, EventCode, InvalidEventCode},
     id::{DeviceId, InvalidResourceName, ResourceName},
     index::{Index, InvalidIndex},
     link::{Ancestor, Link},

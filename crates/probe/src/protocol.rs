@@ -4,9 +4,8 @@
 //! input; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
 //! that either side may be newer.
 
-use jiff::Timestamp;
 use model::{
-    CardRef, Device, DeviceId, Driver, Extras, Reading, SinceReset, StuckCall, Telemetry,
+    CardRef, Device, DeviceId, Driver, Event, Extras, Reading, SinceReset, StuckCall, Telemetry,
     Unreadable,
 };
 use schemars::JsonSchema;
@@ -115,18 +114,6 @@ pub struct Checkup {
     pub reading: Reading,
 }
 
-/// Something that happened to a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
-    /// The device or, where the partition is not known, its card.
-    pub device: DeviceId,
-    /// When it was heard of.
-    #[schemars(with = "String")]
-    pub at: Timestamp,
-    /// What happened.
-    pub event: EventKind,
-}
-
 /// Counters of a card, read right after an event of it was told. They show whether a reset that is seen
 /// later is newer than the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,18 +122,6 @@ pub struct Count {
     pub device: DeviceId,
     /// Its counters since its last reset.
     pub since_reset: SinceReset,
-}
-
-/// What can happen to a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// An NVIDIA driver error with its number.
-    Xid(u64),
-    /// A memory error that was repaired.
-    EccCorrected,
-    /// A memory error that was not repaired.
-    EccUncorrected,
 }
 
 /// A sign of life.

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use model::{Backend, CardRef, Device, StuckCall};
+use model::{Backend, CardRef, Device, Event, StuckCall};
 
-use crate::protocol::{Checkup, Count, Event, Sample};
+use crate::protocol::{Checkup, Count, Sample};
 
 /// One step of what is known of a backend.
 #[derive(Clone, Debug, PartialEq)]

@@ -98,7 +98,7 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
     for bad in [
         json!({"type": "report", "devices": [{"id": 7}]}),
         json!({"type": "hello", "probe": "x"}),
-        json!({"type": "event", "device": "GPU-1", "event": {"xid": "79"}}),
+        json!({"type": "event", "device": "GPU-1", "at": "2026-03-01T10:15:00Z", "code": 79}),
         json!({"type": "checkup", "device": "GPU-1"}),
         json!({"type": "checkup", "device": "GPU-1", "tier": "working", "ecc_uncorrected": -1}),
         json!({"devices": []}),

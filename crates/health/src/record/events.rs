@@ -2,11 +2,11 @@
 
 use config::Weight;
 use jiff::Timestamp;
-use model::{Cause, CauseKind};
+use model::{Cause, CauseKind, EventCode};
 
 use super::{Moment, Record};
 use crate::{
-    Check, Event, Now, Policy, policy,
+    Check, Now, Policy, policy,
     xid::{self, Action},
 };
 
@@ -31,9 +31,9 @@ pub(super) struct Happened {
 
 impl Record {
     /// Keeps an event, if it means anything.
-    pub(super) fn note(&mut self, event: Event, policy: &Policy, now: Now) {
+    pub(super) fn note(&mut self, event: EventCode, policy: &Policy, now: Now) {
         let room = self.events.len() < MOST || self.events.contains_key(&event);
-        if room && action(event, policy) != Action::Ignore {
+        if room && action(&event, policy) != Action::Ignore {
             let asked = self.asked;
             let happened = self.events.entry(event).or_insert(Happened {
                 since: now.wall,
@@ -51,7 +51,7 @@ impl Record {
     /// The device was reset: what that ends has ended.
     pub(super) fn reset(&mut self, policy: &Policy) {
         self.events
-            .retain(|event, _| action(*event, policy) == Action::Permanent);
+            .retain(|event, _| action(event, policy) == Action::Permanent);
     }
 
     /// Something is done about the events from now on.
@@ -70,19 +70,19 @@ impl Record {
             return;
         }
         self.events.retain(|event, happened| {
-            !happened.asked || action(*event, policy) == Action::Permanent
+            !happened.asked || action(event, policy) == Action::Permanent
         });
     }
 
     /// The memory errors were counted, and are not any more.
     pub(super) fn forget_ecc(&mut self) {
-        self.events.remove(&Event::EccUncorrected);
+        self.events.remove(&EventCode::ECC_UNCORRECTED);
     }
 
     /// Drops what ended by time alone.
     pub(super) fn settle(&mut self, policy: &Policy, now: Now) {
         self.events
-            .retain(|event, happened| !is_over(*event, happened, policy, now));
+            .retain(|event, happened| !is_over(event, happened, policy, now));
         if self.residue_left(policy, now).is_none() {
             self.residue = None;
         }
@@ -92,15 +92,15 @@ impl Record {
     pub(super) fn told(&self, policy: &Policy, now: Now) -> Vec<(Weight, Cause)> {
         let mut told = Vec::new();
         for (event, happened) in &self.events {
-            let action = action(*event, policy);
-            let weight = weight(*event, action, policy);
+            let action = action(event, policy);
+            let weight = weight(event, action, policy);
             let silent = action == Action::Ignore || weight == Weight::Off;
-            if silent || is_over(*event, happened, policy, now) {
+            if silent || is_over(event, happened, policy, now) {
                 continue;
             }
             let cause = Cause {
-                kind: kind(*event),
-                evidence: evidence(*event),
+                kind: kind(event),
+                evidence: evidence(event),
                 since: happened.since,
                 ends_when: ends_when(action),
             };
@@ -110,41 +110,57 @@ impl Record {
     }
 }
 
-/// What is to be done about an event.
-pub(super) fn action(event: Event, policy: &Policy) -> Action {
-    match event {
-        Event::Xid(number) => xid::action(&policy.xids, number),
-        Event::EccUncorrected => Action::Reset,
-        Event::EccCorrected => Action::Ignore,
+/// The action for an event. One that nobody knows is a warning for a while.
+pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
+    if let Some(number) = xid::number(event) {
+        return xid::action(&policy.xids, number);
+    }
+    if *event == EventCode::ECC_UNCORRECTED {
+        Action::Reset
+    } else if is_ecc(event) {
+        // The rate of repaired errors is a check of its own.
+        Action::Ignore
+    } else {
+        Action::Application
     }
 }
 
-fn is_over(event: Event, happened: &Happened, policy: &Policy, now: Now) -> bool {
+fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) -> bool {
     action(event, policy) == Action::Application && happened.last.ago(now) >= xid::WARN_FOR
 }
 
-/// What an event does: an XID what its action says, a memory error what the check of them does.
-fn weight(event: Event, action: Action, policy: &Policy) -> Weight {
-    match event {
-        Event::EccUncorrected | Event::EccCorrected => policy::weight(policy, Check::Ecc),
-        Event::Xid(_) if action.takes_out() => Weight::Out,
-        Event::Xid(_) => Weight::Warn,
+/// The weight of an event: for a memory error that of its check, for any other by its action.
+fn weight(event: &EventCode, action: Action, policy: &Policy) -> Weight {
+    if is_ecc(event) {
+        policy::weight(policy, Check::Ecc)
+    } else if action.takes_out() {
+        Weight::Out
+    } else {
+        Weight::Warn
     }
 }
 
-fn kind(event: Event) -> CauseKind {
-    match event {
-        Event::Xid(_) => CauseKind::Event,
-        Event::EccUncorrected | Event::EccCorrected => CauseKind::Ecc,
+fn kind(event: &EventCode) -> CauseKind {
+    if is_ecc(event) {
+        CauseKind::Ecc
+    } else {
+        CauseKind::Event
     }
 }
 
-fn evidence(event: Event) -> String {
-    match event {
-        Event::Xid(number) => xid::describe(number),
-        Event::EccUncorrected => "the driver told of a memory error that was not repaired".into(),
-        Event::EccCorrected => "the driver told of a memory error that was repaired".into(),
+fn evidence(event: &EventCode) -> String {
+    if let Some(number) = xid::number(event) {
+        return xid::describe(number);
     }
+    match event.as_str() {
+        "ecc:uncorrected" => "the driver told of a memory error that was not repaired".to_owned(),
+        "ecc:corrected" => "the driver told of a memory error that was repaired".to_owned(),
+        other => format!("the driver told of the event {other}"),
+    }
+}
+
+fn is_ecc(event: &EventCode) -> bool {
+    [EventCode::ECC_CORRECTED, EventCode::ECC_UNCORRECTED].contains(event)
 }
 
 fn ends_when(action: Action) -> String {

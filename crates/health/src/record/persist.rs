@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::Tier;
+use model::{EventCode, Tier};
 
 use super::{
     Begun, Cordon, Flap, Moment, Record, Release, Residue,
@@ -11,8 +11,9 @@ use super::{
     standing::{Passing, Standing},
 };
 use crate::{
-    Check, Continuity, Event, Now, Policy, Saved,
+    Check, Continuity, Now, Policy, Saved,
     saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
+    xid,
 };
 
 // === impl Record ===
@@ -22,10 +23,8 @@ impl Record {
     pub fn save(&self, now: Now) -> Saved {
         let ago = |then: Moment| then.ago(now).as_secs();
         let events = self.events.iter().map(|(event, happened)| SavedEvent {
-            xid: match event {
-                Event::Xid(number) => Some(*number),
-                _ => None,
-            },
+            code: Some(event.clone()),
+            xid: None,
             since: happened.since,
             ago: ago(happened.last),
             asked: happened.asked,
@@ -182,17 +181,15 @@ fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)>
     Some((Check::named(&saved.check)?, standing))
 }
 
-fn restore_event(saved: &SavedEvent, now: Now) -> (Event, Happened) {
+fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
     let happened = Happened {
         since: saved.since,
         last: earlier(saved.ago, now),
         asked: saved.asked,
         counted: !saved.uncounted,
     };
-    (
-        saved.xid.map_or(Event::EccUncorrected, Event::Xid),
-        happened,
-    )
+    let old = || saved.xid.map_or(EventCode::ECC_UNCORRECTED, xid::code);
+    (saved.code.clone().unwrap_or_else(old), happened)
 }
 
 fn earlier(seconds: u64, now: Now) -> Moment {

@@ -48,7 +48,7 @@ impl Record {
         self.unsaved |= is_news && !self.events.is_empty();
         if anew {
             self.events.retain(|event, happened| {
-                action(*event, policy) == Action::Permanent || !happened.counted
+                action(event, policy) == Action::Permanent || !happened.counted
             });
         }
         for event in self.events.values_mut() {

@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost};
 
 use super::*;
-use crate::{Continuity, Saved, xid::Action};
+use crate::{
+    Continuity, Saved,
+    xid::{self, Action},
+};
 
 const SAME: Continuity = Continuity {
     same_boot: true,
@@ -72,7 +75,7 @@ impl Bench {
 
     /// Takes in an XID, and says whether the device is out then.
     fn xid(&mut self, number: u64) -> bool {
-        let event = Event::Xid(number);
+        let event = xid::code(number);
         self.record.happen(event, &self.policy, at(self.second));
         self.state() == State::Unhealthy
     }

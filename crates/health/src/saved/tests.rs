@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::*;
-use crate::{Event, Now, Policy, Record};
+use crate::{Now, Policy, Record, xid};
 
 fn at(seconds: u64) -> Now {
     let uptime = Duration::from_secs(seconds);
@@ -21,7 +21,7 @@ fn now() -> Now {
 
 fn file() -> SavedFile {
     let mut record = Record::default();
-    record.happen(Event::Xid(48), &Policy::default(), now());
+    record.happen(xid::code(48), &Policy::default(), now());
     SavedFile {
         boot_id: "boot-1".to_owned(),
         drivers: [("nvidia".to_owned(), "load-1".to_owned())].into(),

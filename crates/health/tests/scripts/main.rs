@@ -9,8 +9,8 @@ mod subject;
 use std::{collections::BTreeMap, time::Duration};
 
 use config::{MonitorLoss, Weight};
-use health::{Continuity, Event, Policy, Record};
-use model::{CauseKind, Verdict};
+use health::{Continuity, Policy, Record};
+use model::{CauseKind, EventCode, Verdict};
 
 use self::{
     oracle::{Oracle, Published, Rules, What},
@@ -126,11 +126,11 @@ impl<S: Subject> Play<S> {
             }),
             Step::Xid(device, xid) => {
                 self.each(Some(device), What::Xid(xid), |subject, policy, _| {
-                    subject.happen(Event::Xid(xid), policy, now);
+                    subject.happen(health::xid::code(xid), policy, now);
                 });
             }
             Step::Ecc(device) => self.each(Some(device), What::Ecc, |subject, policy, _| {
-                subject.happen(Event::EccUncorrected, policy, now);
+                subject.happen(EventCode::ECC_UNCORRECTED, policy, now);
             }),
             Step::Read(device, read) => self.one(device, What::Read(read.clone()), |s, policy| {
                 s.read(&read, policy, now);

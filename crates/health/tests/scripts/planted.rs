@@ -1,7 +1,7 @@
 //! Bugs planted on purpose: each must be caught by the scripts, or they prove nothing.
 
-use health::{Continuity, Event, Now, Policy, Record, Saved};
-use model::Verdict;
+use health::{Continuity, Now, Policy, Record, Saved};
+use model::{EventCode, Verdict};
 
 use crate::{
     SCRIPTS, run,
@@ -61,7 +61,7 @@ impl<P: Planted> Subject for P {
         self.look(view, is_card, &Self::policy(policy), now);
     }
 
-    fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
+    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
         Subject::happen(self.inner(), event, &Self::policy(policy), now);
     }
 

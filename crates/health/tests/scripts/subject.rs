@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use health::{Continuity, Event, Now, Policy, Record, Sight};
+use health::{Continuity, Now, Policy, Record, Sight};
 use jiff::Timestamp;
 use model::{
-    CallFailure, Deep, Performing, Reading, SinceReset, StuckCall, Trend, Values, Verdict, Work,
-    Working,
+    CallFailure, Deep, EventCode, Performing, Reading, SinceReset, StuckCall, Trend, Values,
+    Verdict, Work, Working,
 };
 
 use crate::script::{Counts, Read, View};
@@ -14,7 +14,7 @@ use crate::script::{Counts, Read, View};
 /// The health of one device.
 pub(crate) trait Subject: Default {
     fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
-    fn happen(&mut self, event: Event, policy: &Policy, now: Now);
+    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now);
     fn read(&mut self, read: &Read, policy: &Policy, now: Now);
     fn count(&mut self, counts: Counts, policy: &Policy);
     /// The agent stops at one moment and starts at another.
@@ -48,7 +48,7 @@ impl Subject for Record {
         Self::see(self, sight, policy, now);
     }
 
-    fn happen(&mut self, event: Event, policy: &Policy, now: Now) {
+    fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
         Self::happen(self, event, policy, now);
     }
 

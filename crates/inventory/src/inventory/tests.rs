@@ -8,7 +8,7 @@ use model::{
     CallFailure, CardRef, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable, names,
     sample::{self, card, lost, partition},
 };
-use probe::{protocol::Event, sample::sighting};
+use probe::sample::sighting;
 
 use super::*;
 
@@ -231,7 +231,7 @@ fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that()
     let xid = |device: Device| Event {
         device: device.id,
         at: at(1).wall,
-        event: EventKind::Xid(48),
+        code: health::xid::code(48),
     };
     inventory.take(Update::Event(xid(partition(0, 1))), at(1));
     inventory.take(Update::Event(xid(card(1))), at(1));
@@ -251,7 +251,7 @@ fn an_event_that_comes_before_its_device_is_not_lost() {
     let event = Event {
         device: card(0).id,
         at: at(0).wall,
-        event: EventKind::Xid(79),
+        code: health::xid::code(79),
     };
     inventory.take(Update::Event(event), at(0));
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(1));
@@ -280,7 +280,7 @@ fn a_new_config_keeps_what_was_seen() {
         Update::Event(Event {
             device: card(0).id,
             at: at(1).wall,
-            event: EventKind::Xid(79),
+            code: health::xid::code(79),
         }),
         at(1),
     );

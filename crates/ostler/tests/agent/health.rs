@@ -82,7 +82,10 @@ async fn an_xid_of_a_faulty_program_changes_nothing() {
     let seen = agent.devices().await.unwrap();
     let verdict = &seen.find(&rig.uuid(2)).unwrap().verdict;
     assert_eq!(verdict.state, State::Healthy);
-    assert!(agent.log().contains("Xid(13)"), "it is logged all the same");
+    assert!(
+        agent.log().contains("code=xid:13"),
+        "it is logged all the same"
+    );
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use model::{DeviceId, Tier};
+use model::{DeviceId, Event, Tier};
 
 use super::deep::Patient;
-use crate::protocol::{Checkup, Count, Event, Report, Sample};
+use crate::protocol::{Checkup, Count, Report, Sample};
 
 /// A vendor's way to look at its devices. It reports facts and decides nothing.
 pub trait Backend: Send + 'static {

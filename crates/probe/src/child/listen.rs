@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use model::Event;
 use nvml::Calls;
 use tokio::sync::mpsc;
 
@@ -17,7 +18,7 @@ use super::{
     Events, chain,
     work::{Gone, Order},
 };
-use crate::protocol::{Event, Message};
+use crate::protocol::Message;
 
 /// How long one wait for events takes; also how long a change of the cards goes unnoticed.
 const WAIT: Duration = Duration::from_secs(1);

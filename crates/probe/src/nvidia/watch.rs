@@ -3,7 +3,7 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use jiff::Timestamp;
-use model::DeviceId;
+use model::{DeviceId, Event, EventCode};
 use nvml::{EventSet, Occurrence, Session};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     child::{Events, WatchError},
-    protocol::{Count, Event, EventKind},
+    protocol::Count,
 };
 
 /// After so many waits, cards that could not be listened to are tried again.
@@ -122,10 +122,10 @@ impl Watch {
     }
 
     fn events(&self, occurrence: &Occurrence) -> Vec<Event> {
-        let event = match occurrence.kind {
-            nvml::EventKind::Xid(number) => EventKind::Xid(number),
-            nvml::EventKind::SingleBitEcc => EventKind::EccCorrected,
-            nvml::EventKind::DoubleBitEcc => EventKind::EccUncorrected,
+        let code = match occurrence.kind {
+            nvml::EventKind::Xid(number) => EventCode::from(("xid", number)),
+            nvml::EventKind::SingleBitEcc => EventCode::ECC_CORRECTED,
+            nvml::EventKind::DoubleBitEcc => EventCode::ECC_UNCORRECTED,
             nvml::EventKind::Other(_) => return Vec::new(),
         };
         let present = self.scene.iter().flat_map(|scene| &scene.cards);
@@ -137,7 +137,11 @@ impl Watch {
         let at = Timestamp::now();
         concerned(card, occurrence)
             .into_iter()
-            .map(|device| Event { device, at, event })
+            .map(|device| Event {
+                device,
+                at,
+                code: code.clone(),
+            })
             .collect()
     }
 }

@@ -16,7 +16,7 @@ use std::{thread, time::Duration};
 
 use model::{CardRef, StuckCall, Work};
 use node::{Rig, target};
-use probe::protocol::{EventKind, Message, ProblemKind};
+use probe::protocol::{Message, ProblemKind};
 use process::{FILES, Kind, Process};
 use rustix::process::Signal;
 use sim::Effect;
@@ -246,7 +246,7 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
         _ => None,
     });
     assert_eq!(event.device.as_str(), gpu.uuid);
-    assert_eq!(event.event, EventKind::Xid(79));
+    assert_eq!(event.code.as_str(), "xid:79");
     let report = process.report();
     assert_eq!(report.unreadable[0].card, CardRef::Pci(rig.pci(2)));
     assert_eq!(report.devices.len(), 7);

@@ -21,7 +21,7 @@ fn events_name_the_card_or_the_partition() {
             heard.first().cloned()
         });
         assert_eq!(heard.device.as_str(), name);
-        assert_eq!(heard.event, EventKind::Xid(xid));
+        assert_eq!(heard.code.as_str(), format!("xid:{xid}"));
     }
 }
 
@@ -33,25 +33,18 @@ fn memory_errors_are_heard_with_their_kind_and_the_device_they_are_of() {
     let mut events = backend.events().unwrap();
     assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
     let mig = &rig.node.migs().unwrap()[0];
-    for (name, kind, event) in [
-        (&mig.gpu, sim::EccKind::Corrected, EventKind::EccCorrected),
-        (
-            &mig.gpu,
-            sim::EccKind::Uncorrected,
-            EventKind::EccUncorrected,
-        ),
-        (
-            &mig.uuid,
-            sim::EccKind::Uncorrected,
-            EventKind::EccUncorrected,
-        ),
+    for (name, kind, code) in [
+        (&mig.gpu, sim::EccKind::Corrected, "ecc:corrected"),
+        (&mig.gpu, sim::EccKind::Uncorrected, "ecc:uncorrected"),
+        (&mig.uuid, sim::EccKind::Uncorrected, "ecc:uncorrected"),
     ] {
         rig.node.ecc(&target(name), kind).unwrap();
         let heard = node::wait_for(|| {
             let heard = events.wait(Duration::from_millis(200)).unwrap();
             heard.first().cloned()
         });
-        assert_eq!((heard.device.as_str(), heard.event), (name.as_str(), event));
+        let told = (heard.device.as_str(), heard.code.as_str());
+        assert_eq!(told, (name.as_str(), code));
     }
 }
 

@@ -27,7 +27,7 @@ use nvml::Calls;
 use probe::{
     child::Backend,
     nvidia::{Nvidia, Settings},
-    protocol::{EventKind, ProblemKind, Report, Scope},
+    protocol::{ProblemKind, Report, Scope},
 };
 use sim::{Effect, NewGpu};
 

@@ -163,7 +163,7 @@ fn what_is_off_is_left_out_of_account() {
     let now = bench.now();
     bench
         .record
-        .happen(Event::EccUncorrected, &bench.policy, now);
+        .happen(EventCode::ECC_UNCORRECTED, &bench.policy, now);
     assert_eq!(
         bench.verdict(),
         Verdict::default(),
@@ -180,7 +180,7 @@ fn what_a_tier_found_that_is_not_checked_any_more_is_left_out_of_account() {
     let now = bench.now();
     bench
         .record
-        .happen(Event::EccUncorrected, &bench.policy, now);
+        .happen(EventCode::ECC_UNCORRECTED, &bench.policy, now);
     assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
     bench.policy.periods.working = None;
     assert_eq!(bench.kinds(), [CauseKind::Ecc], "the event is no check's");

@@ -197,14 +197,14 @@ fn an_unrepaired_memory_error_ends_with_a_reset_or_when_its_counter_is_back() {
     };
     let mut bench = Bench::new();
     let tell = |bench: &mut Bench, event| bench.record.happen(event, &bench.policy, at(0));
-    tell(&mut bench, Event::EccCorrected);
+    tell(&mut bench, EventCode::ECC_CORRECTED);
     assert_eq!(bench.record, Record::default());
-    tell(&mut bench, Event::EccUncorrected);
+    tell(&mut bench, EventCode::ECC_UNCORRECTED);
     bench.read(counted(0));
     assert_eq!(bench.kinds(), [CauseKind::Ecc], "it was not counted yet");
     bench.wait(60).read(counted(1)).wait(60).read(counted(0));
     assert_eq!(bench.verdict(), Verdict::default());
-    tell(&mut bench, Event::EccUncorrected);
+    tell(&mut bench, EventCode::ECC_UNCORRECTED);
     bench.lose().wait(1);
     assert_eq!(bench.back_after(), 20);
 }
@@ -295,5 +295,19 @@ fn a_foreign_process_withholds_the_card_for_a_while_and_for_longer_each_time() {
     assert_eq!(bench.wait(1).verdict(), Verdict::default());
     found(&mut bench);
     bench.record.clean();
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn an_event_that_nobody_knows_is_a_warning_for_a_while() {
+    let mut bench = Bench::new();
+    let code = "ras:umc".parse().unwrap();
+    bench.record.happen(code, &bench.policy, at(0));
+    let verdict = bench.verdict();
+    assert_eq!(verdict.state, State::Healthy);
+    let evidence = verdict.warnings.iter().map(|cause| &cause.evidence);
+    assert!(evidence.eq(["the driver told of the event ras:umc"]));
+    let over = xid::WARN_FOR.as_secs();
+    bench.wait(over);
     assert_eq!(bench.verdict(), Verdict::default());
 }

@@ -51,7 +51,7 @@ fn an_xid_that_wants_a_reset_survives_unless_node_or_driver_was_started_anew(
     bench.xid(48);
     bench
         .record
-        .happen(Event::EccUncorrected, &bench.policy, at(0));
+        .happen(EventCode::ECC_UNCORRECTED, &bench.policy, at(0));
     bench.restart(continuity).well();
     assert_eq!(bench.state() == State::Unhealthy, stands);
 }
@@ -219,7 +219,7 @@ fn what_another_version_wrote_and_this_one_does_not_know_is_left_out() {
             {"check": 7},
             {"check": "lost", "evidence": "x", "since": "2026-01-01T00:00:00Z", "colour": "red"}
         ],
-        "events": [{"xid": 48, "since": "2026-01-01T00:00:00Z"}, "new"],
+        "events": [{"code": "xid:48", "since": "2026-01-01T00:00:00Z"}, "new"],
         "begun": [{"what": "quantum", "times": 2, "last": "2026-01-01T00:00:00Z"}],
         "mood": "calm"
     }"#;
@@ -227,6 +227,19 @@ fn what_another_version_wrote_and_this_one_does_not_know_is_left_out() {
     let mut bench = Bench::new();
     bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
     assert_eq!(bench.kinds(), [CauseKind::Event, CauseKind::Lost]);
+}
+
+#[rstest]
+#[case(r#"{"xid": 48, "since": "2026-01-01T00:00:00Z"}"#, xid::code(48))]
+#[case(r#"{"since": "2026-01-01T00:00:00Z"}"#, EventCode::ECC_UNCORRECTED)]
+fn events_that_were_kept_without_a_code_are_still_read(
+    #[case] event: &str,
+    #[case] code: EventCode,
+) {
+    let text = format!(r#"{{"events": [{event}]}}"#);
+    let saved: Saved = serde_json::from_str(&text).unwrap();
+    let record = Record::restore(saved, SAME, &Policy::default(), at(0));
+    assert!(record.events.keys().eq([&code]), "{record:?}");
 }
 
 /// What an agent before this one kept of a device, which this one reads late.

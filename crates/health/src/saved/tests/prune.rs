@@ -23,7 +23,7 @@ fn kept(id: &str, now: Now, act: impl FnOnce(&mut Record)) -> (DeviceId, Saved) 
 
 fn broken(id: &str, now: Now) -> (DeviceId, Saved) {
     kept(id, now, |record| {
-        record.happen(Event::Xid(79), &Policy::default(), now);
+        record.happen(xid::code(79), &Policy::default(), now);
     })
 }
 

@@ -1,0 +1,165 @@
+//! Events: the things that a driver announces of a device by itself.
+
+use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::DeviceId;
+
+/// Something that happened to a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// The device or, where the partition is not known, its card.
+    pub device: DeviceId,
+    /// When it was heard of.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// The kind of event.
+    pub code: EventCode,
+}
+
+/// The kind of an event: a class and what it was, as in `xid:79` or `ecc:uncorrected`.
+///
+/// Codes sort by class, then by number, so that `xid:79` comes before `xid:119`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct EventCode(Cow<'static, str>);
+
+/// A text that is no code of an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the code of an event such as xid:79 or ecc:uncorrected")]
+pub struct InvalidEventCode(String);
+
+/// The longest code.
+const LIMIT: usize = 64;
+
+// === impl EventCode ===
+
+impl EventCode {
+    /// A memory error that was repaired.
+    pub const ECC_CORRECTED: Self = Self(Cow::Borrowed("ecc:corrected"));
+    /// A memory error that was not repaired.
+    pub const ECC_UNCORRECTED: Self = Self(Cow::Borrowed("ecc:uncorrected"));
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part before the colon.
+    pub fn class(&self) -> &str {
+        self.parts().0
+    }
+
+    /// The number after the colon, where it is one.
+    pub fn number(&self) -> Option<u64> {
+        self.parts().1.parse().ok()
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once(':').unwrap_or((&self.0, ""))
+    }
+}
+
+impl PartialOrd for EventCode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for EventCode {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let class = self.class().cmp(other.class());
+        class
+            .then_with(|| self.number().cmp(&other.number()))
+            .then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl fmt::Display for EventCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for EventCode {
+    type Err = InvalidEventCode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.to_owned().try_into()
+    }
+}
+
+impl TryFrom<String> for EventCode {
+    type Error = InvalidEventCode;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let is_code = text.len() <= LIMIT
+            && text
+                .split_once(':')
+                .is_some_and(|(class, what)| is_word(class) && is_word(what));
+        if is_code {
+            Ok(Self(Cow::Owned(text)))
+        } else {
+            Err(InvalidEventCode(text))
+        }
+    }
+}
+
+impl From<EventCode> for String {
+    fn from(code: EventCode) -> Self {
+        code.0.into_owned()
+    }
+}
+
+impl From<(&'static str, u64)> for EventCode {
+    /// The code of a class whose events are numbered. The class is a word.
+    fn from((class, number): (&'static str, u64)) -> Self {
+        Self(Cow::Owned(format!("{class}:{number}")))
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    !text.is_empty() && text.bytes().all(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_one_text_in_json() {
+        for text in ["\"xid:79\"", "\"ecc:uncorrected\"", "\"ras:umc.0\""] {
+            let code: EventCode = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&code).unwrap(), text);
+        }
+        let known = [EventCode::ECC_CORRECTED, EventCode::ECC_UNCORRECTED];
+        for code in known {
+            assert_eq!(code.as_str().parse(), Ok(code));
+        }
+    }
+
+    #[test]
+    fn refuses_and_names_the_text() {
+        let long = format!("xid:{}", "9".repeat(61));
+        for text in ["", "79", "xid", "xid:", ":79", "xid:7 9", "a:b:c", &long] {
+            let error = text.parse::<EventCode>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn sorts_by_class_and_number() {
+        let mut codes = ["xid:119", "xid:79", "ecc:corrected", "xid:x"].map(|text| {
+            let code: EventCode = text.parse().unwrap();
+            code
+        });
+        codes.sort();
+        let texts = codes.map(String::from);
+        assert_eq!(texts, ["ecc:corrected", "xid:x", "xid:79", "xid:119"]);
+    }
+}
