@@ -117,9 +117,8 @@ impl<'a> Draft<'a> {
         let Pools {
             include, exclude, ..
         } = self.pools;
-        if let Some(selector) = select::first(exclude, device) {
-            let reason = format!("excluded by {}", select::words(selector));
-            return Some((AsideKind::Excluded, reason));
+        if let Some(reason) = select::first_reason(exclude, device) {
+            return Some((AsideKind::Excluded, format!("excluded by {reason}")));
         }
         if !include.is_empty() && select::first(include, device).is_none() {
             let reason = "`include` does not name it".to_owned();
@@ -168,9 +167,8 @@ impl<'a> Draft<'a> {
 
     /// The name of a device in its pool, or why it has none there.
     fn fit(pool: &Pool, device: &Device) -> Result<ResourceName, (AsideKind, String)> {
-        if let Some(selector) = select::first(&pool.reserved, device) {
-            let reason = format!("reserved by {}", select::words(selector));
-            return Err((AsideKind::Reserved, reason));
+        if let Some(reason) = select::first_reason(&pool.reserved, device) {
+            return Err((AsideKind::Reserved, format!("reserved by {reason}")));
         }
         let resource = name::name(&pool.resource, device).map_err(|why| {
             let reason = format!("{why}; change `resource` of pool `{}`", pool.name);

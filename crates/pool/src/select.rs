@@ -1,12 +1,32 @@
-//! Which devices a selector means. Patterns are compared letter by letter, with upper and lower
-//! case told apart, but for the digits of PCI addresses. What is not known of a device is matched
-//! by no selector that asks for it.
+//! The devices that a selector means. Patterns are compared letter by letter, with upper and lower
+//! case told apart, but for the digits of PCI addresses and for attributes. What is not known of a
+//! device is matched by no selector that asks for it, but for attributes where a device is kept
+//! back: who excludes a kind of device must not get one because a call failed.
 
 use config::{KindName, Selector};
-use model::{Device, Kind, PciAddress, names};
+use model::{AttributeName, Device, Kind, PciAddress, Version, names};
 
-/// Whether everything that the selector says holds for the device.
+/// Tells if everything that the selector says holds for the device.
 pub fn matches(selector: &Selector, device: &Device) -> bool {
+    matches_known(selector, device)
+        && selector
+            .attributes
+            .iter()
+            .all(|(name, patterns)| has_attribute(device, name, patterns).unwrap_or(false))
+}
+
+/// Tells if everything that the selector says holds for the device, or may hold: an attribute that
+/// is not known counts as one that matches.
+fn may_match(selector: &Selector, device: &Device) -> bool {
+    matches_known(selector, device)
+        && selector
+            .attributes
+            .iter()
+            .all(|(name, patterns)| has_attribute(device, name, patterns).unwrap_or(true))
+}
+
+/// Tells if everything that the selector says beside attributes holds for the device.
+fn matches_known(selector: &Selector, device: &Device) -> bool {
     // Field by field, so that a new one cannot be forgotten here.
     let Selector {
         vendor,
@@ -19,6 +39,7 @@ pub fn matches(selector: &Selector, device: &Device) -> bool {
         mig_profile,
         kind,
         display,
+        attributes: _,
     } = selector;
     any(vendor, |pattern| like(pattern, &device.vendor))
         && any(model, |pattern| {
@@ -45,6 +66,17 @@ pub fn matches(selector: &Selector, device: &Device) -> bool {
 /// The first selector that means the device.
 pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'s Selector> {
     selectors.iter().find(|selector| matches(selector, device))
+}
+
+/// The first selector that means the device, or may mean it, with a reason to keep it back.
+pub(crate) fn first_reason(selectors: &[Selector], device: &Device) -> Option<String> {
+    let selector = selectors.iter().find(|one| may_match(one, device))?;
+    let mut names = selector.attributes.keys();
+    let unknown = names.find(|name| !device.attributes.contains_key(*name));
+    Some(match unknown {
+        Some(name) => format!("{}; its {name} is not known", words(selector)),
+        None => words(selector),
+    })
 }
 
 /// Whether selectors ask for nothing but the vendor and the kind.
@@ -105,6 +137,9 @@ pub(crate) fn words(selector: &Selector) -> String {
         KindName::Partition => "kind partition".to_owned(),
     }));
     words.extend(selector.display.map(|display| format!("display {display}")));
+    for (name, patterns) in &selector.attributes {
+        words.push(format!("{name} {}", patterns.join(" or ")));
+    }
     match words.is_empty() {
         true => "every device".to_owned(),
         false => words.join(", "),
@@ -114,6 +149,20 @@ pub(crate) fn words(selector: &Selector) -> String {
 /// Whether nothing is asked for, or one of the patterns holds.
 fn any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| holds(pattern))
+}
+
+/// Tells if an attribute has one of the patterns; `None` where it is not known.
+fn has_attribute(device: &Device, name: &AttributeName, patterns: &[String]) -> Option<bool> {
+    let value = device.attributes.get(name)?;
+    let text = value.to_string().to_ascii_lowercase();
+    let is = |pattern: &String| {
+        let same_version = |version: &Version| {
+            let wanted = pattern.parse::<Version>();
+            wanted.is_ok_and(|wanted| wanted.numbers() == version.numbers())
+        };
+        like(&pattern.to_ascii_lowercase(), &text) || value.as_version().is_some_and(same_version)
+    };
+    Some(patterns.iter().any(is))
 }
 
 /// The index of a card means its partitions too.

@@ -1,6 +1,8 @@
 //! Selectors: the devices that a rule is about.
 
-use model::PciAddress;
+use std::collections::BTreeMap;
+
+use model::{AttributeName, PciAddress};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,24 @@ pub struct Selector {
     /// Cards with (`true`) or without (`false`) a display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<bool>,
+    /// Attributes by name, e.g. `architecture: hopper`. Patterns, in upper or lower case. An attribute
+    /// that is not known of a device matches in `exclude` and `reserved`, and nowhere else.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, crate::schema::OneOrMany<AttributePattern>>")]
+    pub attributes: BTreeMap<AttributeName, Vec<String>>,
+}
+
+/// A pattern for an attribute: a form for the schema alone.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "the schema is made from it, no value ever is")]
+enum AttributePattern {
+    /// For a text or a version.
+    Text(String),
+    /// For a number.
+    Number(i64),
+    /// For a yes or no.
+    Bool(bool),
 }
 
 /// Whole card or partition.
@@ -83,6 +103,7 @@ impl Section for Selector {
         at.set("migProfile", &mut self.mig_profile);
         at.set("kind", &mut self.kind);
         at.set("display", &mut self.display);
+        at.set_by("attributes", &mut self.attributes, attributes);
         self.check(at);
         self.check_texts(at);
     }
@@ -141,4 +162,32 @@ impl Word for KindName {}
 
 fn size(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Size>> {
     parsed("write a whole number with Gi, G, Mi or M")(item, notes).map(Some)
+}
+
+/// Reads the attributes of a selector. What is wrong with one costs that one.
+fn attributes(item: &Item<'_>, notes: &mut Notes) -> Option<BTreeMap<AttributeName, Vec<String>>> {
+    let mut found = BTreeMap::new();
+    for (text, place, item) in item.fields(notes)?.items() {
+        let name: AttributeName = match text.parse() {
+            Ok(name) => name,
+            Err(error) => {
+                let help = "write it as in `attributes: {architecture: hopper}`";
+                notes.error(place, &item.key, format!("{error}"), help);
+                continue;
+            }
+        };
+        let patterns: Vec<String> = item
+            .one_or_many()
+            .iter()
+            .filter_map(|one| Some(one.text(notes)?.value))
+            .collect();
+        if patterns.iter().any(String::is_empty) || patterns.is_empty() {
+            let help = "write a value, or a pattern such as `hop*`";
+            notes.error(place, &item.key, "an empty text matches nothing", help);
+        }
+        if found.insert(name, patterns).is_some() {
+            notes.error(place, &item.key, "said twice", "remove one of them");
+        }
+    }
+    Some(found)
 }

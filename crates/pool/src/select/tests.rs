@@ -1,5 +1,5 @@
 use config::Size;
-use model::{Entry, names};
+use model::{Entry, Version, names};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -184,6 +184,50 @@ fn what_is_not_known_matches_no_selector_that_asks_for_it() {
         assert!(matches(&selector, &known(display)));
         assert!(!matches(&selector, &known(!display)));
     }
+}
+
+fn of_attribute(name: &str, pattern: &str) -> Selector {
+    Selector {
+        attributes: [(name.parse().unwrap(), vec![pattern.to_owned()])].into(),
+        ..Selector::default()
+    }
+}
+
+#[rstest]
+#[case("architecture", "hopper", true)]
+#[case("architecture", "Hop*", true)]
+#[case("architecture", "ampere", false)]
+#[case("cudaComputeCapability", "9.0", true)]
+#[case("cudaComputeCapability", "9.0.0", true)]
+#[case("cudaComputeCapability", "8.*", false)]
+#[case("display", "false", true)]
+#[case("gpuInstance", "3", true)]
+#[case("example.com/rack", "*", false)]
+fn every_attribute_can_be_asked_for(
+    #[case] name: &str,
+    #[case] pattern: &str,
+    #[case] expected: bool,
+) {
+    let device = Device::card_of("nvidia", "GPU-0", "H100")
+        .with(names::ARCHITECTURE, "Hopper")
+        .with(names::COMPUTE_CAPABILITY, Version::of_two(9, 0))
+        .with(names::DISPLAY, false)
+        .with(names::GPU_INSTANCE, 3_u32);
+    assert_eq!(matches(&of_attribute(name, pattern), &device), expected);
+}
+
+#[test]
+fn an_attribute_that_is_not_known_keeps_a_device_back() {
+    let selector = of_attribute("architecture", "kepler");
+    let bare = Device::card_of("nvidia", "GPU-0", "K80");
+    assert!(!matches(&selector, &bare));
+    let reason = first_reason(std::slice::from_ref(&selector), &bare);
+    insta::assert_snapshot!(reason.unwrap(), @"architecture kepler; its architecture is not known");
+    let known = bare.clone().with(names::ARCHITECTURE, "Kepler");
+    let reason = first_reason(std::slice::from_ref(&selector), &known);
+    insta::assert_snapshot!(reason.unwrap(), @"architecture kepler");
+    let other = bare.with(names::ARCHITECTURE, "Hopper");
+    assert_eq!(first_reason(&[selector], &other), None);
 }
 
 #[test]
