@@ -5,7 +5,8 @@ use std::sync::Arc;
 use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
 use jiff::Timestamp;
 use model::{
-    Backend, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot, names, sample,
+    Backend, Companions, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot,
+    classes, names, sample,
 };
 use pool::{Offer, Unit, UnitId};
 
@@ -142,12 +143,13 @@ pub(crate) fn with(extras: Extras, offer: Offer) -> Offer {
 
 /// All that a machine can have.
 pub(crate) fn everything() -> Extras {
-    let nodes = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let rdma = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
     Extras {
-        imex_channels: vec![0, 1],
-        gds: nodes(&["/dev/nvidia-fs0", "/dev/nvidia-fs1"]),
-        gdrcopy: nodes(&["/dev/gdrdrv"]),
-        mofed: nodes(&["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"]),
+        companions: Companions::default()
+            .with(classes::IMEX_CHANNEL, [0, 1])
+            .with(classes::GDS, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"])
+            .with(classes::GDRCOPY, ["/dev/gdrdrv"])
+            .with(classes::MOFED, rdma),
         ..Extras::default()
     }
 }

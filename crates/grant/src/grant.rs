@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use config::{Handover, ListStrategy, Method};
-use model::{Device, Extras};
+use model::{Device, Extras, classes};
 use pool::Offer;
 
 use crate::{
@@ -196,7 +196,8 @@ fn own_nodes(devices: &[&Device]) -> impl Iterator<Item = String> {
 
 /// The IMEX channels of the pool: those that the host has, and those that it has not. Sorted.
 pub(crate) fn channels(offer: &Offer) -> (Vec<u32>, Vec<u32>) {
-    let there = found(offer).map_or(&[][..], |extras| &extras.imex_channels);
+    let there = found(offer).map(|extras| extras.companions.numbers(classes::IMEX_CHANNEL));
+    let there: BTreeSet<u32> = there.into_iter().flatten().collect();
     let asked: BTreeSet<u32> = offer.pool.handover.imex.iter().copied().collect();
     asked
         .into_iter()
@@ -207,23 +208,17 @@ pub(crate) fn channels(offer: &Offer) -> (Vec<u32>, Vec<u32>) {
 pub(crate) fn extras(offer: &Offer) -> Vec<Extra<'_>> {
     let handover = &offer.pool.handover;
     let found = found(offer);
-    let nodes = |of: fn(&Extras) -> &Vec<String>| found.map_or(&[][..], |extras| of(extras));
     let all = [
-        (
-            handover.gdrcopy,
-            "gdrcopy",
-            "NVIDIA_GDRCOPY",
-            nodes(|e| &e.gdrcopy),
-        ),
-        (handover.gds, "gds", "NVIDIA_GDS", nodes(|e| &e.gds)),
-        (handover.mofed, "mofed", "NVIDIA_MOFED", nodes(|e| &e.mofed)),
+        (handover.gdrcopy, classes::GDRCOPY, "NVIDIA_GDRCOPY"),
+        (handover.gds, classes::GDS, "NVIDIA_GDS"),
+        (handover.mofed, classes::MOFED, "NVIDIA_MOFED"),
     ];
     all.into_iter()
         .filter(|(enabled, ..)| *enabled)
-        .map(|(_, class, variable, nodes)| Extra {
+        .map(|(_, class, variable)| Extra {
             class,
             variable,
-            nodes,
+            nodes: found.map_or(&[], |extras| extras.companions.of(class)),
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallFailure, CardRef, DriverFiles};
+use crate::{CallFailure, CardRef, Companions, DriverFiles};
 
 /// One backend's own state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,21 +36,9 @@ pub struct Backend {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Extras {
-    /// IMEX channels whose device node exists.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub imex_channels: Vec<u32>,
-    /// Device nodes of GPUDirect Storage.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gds: Vec<String>,
-    /// Device nodes of GDRCopy.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gdrcopy: Vec<String>,
-    /// Device nodes for RDMA.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mofed: Vec<String>,
-    /// Resource names whose MPS control daemon is up, in the order of the alphabet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mps: Vec<String>,
+    /// Device nodes, channels and daemons, by class.
+    #[serde(skip_serializing_if = "Companions::is_empty")]
+    pub companions: Companions,
     /// Device nodes that only the host's own `/dev` has, where another folder for them was named:
     /// what stands before the paths of the others does not stand before theirs.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]

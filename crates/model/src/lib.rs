@@ -4,6 +4,7 @@
 mod attribute;
 mod backend;
 mod card;
+mod companion;
 mod device;
 mod driver_files;
 mod event;
@@ -26,6 +27,7 @@ pub use self::{
     },
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     card::{CardRef, InvalidCardRef},
+    companion::{Companions, classes},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
     event::{Event, EventCode, InvalidEventCode},

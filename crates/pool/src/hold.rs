@@ -2,7 +2,7 @@
 //! units are listed and Unhealthy, with the reason; they are well again when it is there.
 
 use config::{Method, Needs, Pool, Pools};
-use model::{Device, Extras, ResourceName, Snapshot};
+use model::{Companions, Device, ResourceName, Snapshot, classes};
 
 use crate::{NoteKind, Unit};
 
@@ -31,7 +31,7 @@ pub fn missing_channels(pools: &Pools, snapshot: &Snapshot) -> Vec<u32> {
 /// Whether the MPS daemon of a resource is up.
 pub(crate) fn has_daemon(resource: &ResourceName, snapshot: &Snapshot) -> bool {
     let up = |name: &String| name == resource.as_str();
-    extras(snapshot).any(|extras| extras.mps.iter().any(up))
+    companions(snapshot).any(|there| there.of(classes::MPS).iter().any(up))
 }
 
 // === impl Hold ===
@@ -84,15 +84,19 @@ impl Hold {
 
 /// The channels that a pool must have and the node does not, sorted.
 fn channels(pool: &Pool, needs: &Needs, snapshot: &Snapshot) -> Vec<u32> {
-    let there = |channel: &u32| extras(snapshot).any(|e| e.imex_channels.contains(channel));
+    let there = |channel: &u32| {
+        let mut all = companions(snapshot);
+        all.any(|there| there.numbers(classes::IMEX_CHANNEL).any(|n| n == *channel))
+    };
     let wanted = pool.handover.imex.iter().filter(|_| needs.imex);
     let mut missing: Vec<u32> = wanted.filter(|channel| !there(channel)).copied().collect();
     missing.sort_unstable();
     missing
 }
 
-fn extras(snapshot: &Snapshot) -> impl Iterator<Item = &Extras> {
-    snapshot.backends.iter().map(|backend| &backend.extras)
+fn companions(snapshot: &Snapshot) -> impl Iterator<Item = &Companions> {
+    let backends = snapshot.backends.iter();
+    backends.map(|backend| &backend.extras.companions)
 }
 
 #[cfg(test)]

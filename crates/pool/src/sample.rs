@@ -5,7 +5,8 @@ use std::sync::Arc;
 use config::{Method, Pool, Pools, Selector, Sharing};
 use jiff::Timestamp;
 use model::{
-    Backend, Cause, CauseKind, Device, Entry, Extras, Kind, Snapshot, State, Verdict, sample,
+    Backend, Cause, CauseKind, Companions, Device, Entry, Extras, Kind, Snapshot, State, Verdict,
+    classes, sample,
 };
 
 use crate::{Plan, plan};
@@ -62,7 +63,7 @@ pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     let backend = Backend {
         extras: Extras {
-            mps: mps.iter().map(|name| (*name).to_owned()).collect(),
+            companions: Companions::default().with(classes::MPS, mps),
             ..Extras::default()
         },
         ..sample::backend()

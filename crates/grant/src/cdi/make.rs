@@ -55,11 +55,11 @@ pub fn specs(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi, previous: &[Spec]) -> 
     };
     let mut specs: Vec<Spec> = maker.gpus(previous).into_iter().collect();
     specs.extend(maker.channels());
-    let extras = &maker.backend.extras;
+    let companions = &maker.backend.extras.companions;
     let others = [
-        (GDRCOPY, wish.gdrcopy, &extras.gdrcopy),
-        (GDS, wish.gds, &extras.gds),
-        (MOFED, wish.mofed, &extras.mofed),
+        (GDRCOPY, wish.gdrcopy, companions.of(GDRCOPY)),
+        (GDS, wish.gds, companions.of(GDS)),
+        (MOFED, wish.mofed, companions.of(MOFED)),
     ];
     for (class, wanted, nodes) in others {
         if wanted && !nodes.is_empty() {
@@ -178,7 +178,8 @@ impl<'a> Maker<'a> {
     }
 
     fn channels(&self) -> Option<Spec> {
-        let there = &self.backend.extras.imex_channels;
+        let there = self.backend.extras.companions.numbers(IMEX);
+        let there: Vec<u32> = there.collect();
         let channels = self.wish.imex.iter().filter(|n| there.contains(n));
         let devices: Vec<Device> = channels
             .map(|n| {

@@ -1,18 +1,20 @@
 //! CDI names: how they are made, and the annotation that carries them.
 
+use model::classes;
+
 /// The vendor of every CDI kind that is made for the device plugin.
 pub const VENDOR: &str = "k8s.device-plugin.nvidia.com";
 
 /// The class of cards and MIG devices.
 pub const GPU: &str = "gpu";
 /// The class of IMEX channels.
-pub const IMEX: &str = "imex-channel";
+pub const IMEX: &str = classes::IMEX_CHANNEL;
 /// The class of GDRCopy.
-pub const GDRCOPY: &str = "gdrcopy";
+pub const GDRCOPY: &str = classes::GDRCOPY;
 /// The class of GPUDirect Storage.
-pub const GDS: &str = "gds";
+pub const GDS: &str = classes::GDS;
 /// The class of RDMA devices.
-pub const MOFED: &str = "mofed";
+pub const MOFED: &str = classes::MOFED;
 
 /// Every class, in the order of the names that a container is given.
 pub const CLASSES: [&str; 5] = [GPU, IMEX, GDRCOPY, GDS, MOFED];

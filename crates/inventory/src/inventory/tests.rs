@@ -5,7 +5,8 @@ mod late;
 mod ways_back;
 
 use model::{
-    CallFailure, CardRef, CauseKind, Device, Kind, State, StuckCall, Transition, Unreadable, names,
+    CallFailure, CardRef, CauseKind, Companions, Device, Kind, State, StuckCall, Transition,
+    Unreadable, classes, names,
     sample::{self, card, lost, partition},
 };
 use probe::sample::sighting;
@@ -330,7 +331,7 @@ fn a_sample_is_no_new_snapshot() {
 fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     let mut inventory = inventory();
     let mut first = sighting(vec![card(0)]);
-    first.backend.extras.imex_channels = vec![0];
+    first.backend.extras.companions = Companions::default().with(classes::IMEX_CHANNEL, [0]);
     see(&mut inventory, first, at(1));
     for phase in [Phase::Failing, Phase::Starting] {
         let mut blind = sighting(Vec::new());
@@ -338,7 +339,10 @@ fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
         see(&mut inventory, blind, at(2));
         inventory.changed(at(2));
     }
-    let extras = |inventory: &Inventory| inventory.last.backends[0].extras.imex_channels.clone();
+    let extras = |inventory: &Inventory| -> Vec<u32> {
+        let companions = &inventory.last.backends[0].extras.companions;
+        companions.numbers(classes::IMEX_CHANNEL).collect()
+    };
     assert_eq!(extras(&inventory), [0]);
     see(&mut inventory, sighting(vec![card(0)]), at(3));
     inventory.changed(at(3));

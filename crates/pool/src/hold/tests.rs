@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use config::Handover;
-use model::{CauseKind, Entry};
+use model::{CauseKind, Entry, classes};
 use rstest::rstest;
 
 use super::*;
@@ -41,7 +41,8 @@ fn channelled(imex: &[u32]) -> Pool {
 /// A snapshot with these channels.
 fn seen(devices: Vec<Entry>, channels: &[u32]) -> Arc<Snapshot> {
     let mut seen = Arc::unwrap_or_clone(snapshot(devices, &[]));
-    seen.backends[0].extras.imex_channels = channels.to_vec();
+    let companions = &mut seen.backends[0].extras.companions;
+    *companions = std::mem::take(companions).with(classes::IMEX_CHANNEL, channels);
     Arc::new(seen)
 }
 

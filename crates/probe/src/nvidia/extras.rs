@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::Extras;
+use model::{Companions, Extras, classes};
 
 use super::{driver_files, files::Files};
 
@@ -15,19 +15,25 @@ const MOST: usize = 4096;
 
 /// Looks at everything; `mps` is the folder of the MPS daemons as this process sees it.
 pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
-    let channel = |name: &String| {
+    let channel = |name: &String| -> Option<u32> {
         let number = name.strip_prefix("channel")?.parse().ok()?;
         // A mount whose source was missing leaves a file or a folder, which is no channel.
         files.has_node(&format!("{IMEX}/{name}")).then_some(number)
     };
+    let channels = sorted(files.names(IMEX).iter().filter_map(channel));
+    let gds = nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs"));
+    let gdrcopy = nodes(files, "/dev", |name| name == "gdrdrv");
+    let mofed = nodes(files, "/dev/infiniband", |name| {
+        is_numbered(name, "uverbs") || name == "rdma_cm"
+    });
+    let daemons = mps.map(|root| daemons(files, root)).unwrap_or_default();
     Extras {
-        imex_channels: sorted(files.names(IMEX).iter().filter_map(channel)),
-        gds: nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs")),
-        gdrcopy: nodes(files, "/dev", |name| name == "gdrdrv"),
-        mofed: nodes(files, "/dev/infiniband", |name| {
-            is_numbered(name, "uverbs") || name == "rdma_cm"
-        }),
-        mps: mps.map(|root| daemons(files, root)).unwrap_or_default(),
+        companions: Companions::default()
+            .with(classes::IMEX_CHANNEL, channels)
+            .with(classes::GDS, gds)
+            .with(classes::GDRCOPY, gdrcopy)
+            .with(classes::MOFED, mofed)
+            .with(classes::MPS, daemons),
         host_nodes: driver_files::strays(files),
         files: None,
     }
@@ -86,6 +92,11 @@ mod tests {
         Files::new(root, Arc::default())
     }
 
+    fn channels(root: &Path) -> Vec<u32> {
+        let extras = read(&files(root), None);
+        extras.companions.numbers(classes::IMEX_CHANNEL).collect()
+    }
+
     #[test]
     fn lists_what_the_host_has_and_nothing_that_only_looks_like_it() {
         let root = tree(&[
@@ -103,12 +114,16 @@ mod tests {
             "dev/infiniband/issm0",
         ]);
         let extras = read(&files(root.path()), None);
-        assert_eq!(extras.imex_channels, [0, 10]);
-        assert_eq!(extras.gds, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]);
-        assert_eq!(extras.gdrcopy, ["/dev/gdrdrv"]);
+        let numbers = extras.companions.numbers(classes::IMEX_CHANNEL);
+        assert!(numbers.eq([0, 10]));
+        assert_eq!(
+            extras.companions.of(classes::GDS),
+            ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]
+        );
+        assert_eq!(extras.companions.of(classes::GDRCOPY), ["/dev/gdrdrv"]);
         let mofed = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
-        assert_eq!(extras.mofed, mofed);
-        assert!(extras.mps.is_empty());
+        assert_eq!(extras.companions.of(classes::MOFED), mofed);
+        assert!(extras.companions.of(classes::MPS).is_empty());
     }
 
     /// A character device that every machine has stands in for nodes.
@@ -119,17 +134,18 @@ mod tests {
         for node in ["dev/nvidiactl", "dev/nvidia-caps-imex-channels/channel0"] {
             fs_err::os::unix::fs::symlink("/dev/null", at(node)).unwrap();
         }
-        assert_eq!(read(&files(root.path()), None).imex_channels, [0]);
+        assert_eq!(channels(root.path()), [0]);
         fs_err::remove_file(at("dev/nvidiactl")).unwrap();
         fs_err::write(at("dev/nvidiactl"), "").unwrap();
-        assert_eq!(read(&files(root.path()), None).imex_channels, [0, 1]);
+        assert_eq!(channels(root.path()), [0, 1]);
     }
 
     #[test]
     fn a_second_place_for_device_nodes_counts_too() {
         let (root, driver) = (tree(&["dev/null"]), tree(&["dev/gdrdrv"]));
         let files = files(root.path()).with_dev(Some(driver.path().to_owned()));
-        assert_eq!(read(&files, None).gdrcopy, ["/dev/gdrdrv"]);
+        let extras = read(&files, None);
+        assert_eq!(extras.companions.of(classes::GDRCOPY), ["/dev/gdrdrv"]);
     }
 
     #[test]
@@ -142,7 +158,7 @@ mod tests {
         ]);
         let root = tree(&[]);
         let extras = read(&files(root.path()), Some(&mps.path().to_owned()));
-        assert_eq!(extras.mps, ["nvidia.com/gpu"]);
+        assert_eq!(extras.companions.of(classes::MPS), ["nvidia.com/gpu"]);
         let nowhere = mps.path().join("nowhere");
         assert!(read(&files(root.path()), Some(&nowhere)).is_empty());
     }

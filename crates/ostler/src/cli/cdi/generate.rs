@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use config::{Config, IdStrategy};
 use grant::cdi::{Made, Spec, Wish, management, specs};
-use model::Snapshot;
+use model::{Snapshot, classes};
 
 use crate::cli::{block_on, devices::look, place::Place, table};
 
@@ -156,7 +156,7 @@ fn everything(snapshot: &Snapshot) -> Wish {
         gdrcopy: true,
         mofed: true,
         imex: extras
-            .flat_map(|extras| extras.imex_channels.iter().copied())
+            .flat_map(|extras| extras.companions.numbers(classes::IMEX_CHANNEL))
             .collect(),
         ..Wish::default()
     }

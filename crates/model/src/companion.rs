@@ -1,0 +1,73 @@
+//! Things that a driver has beside the devices, as plain data.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Things that a driver has beside the devices, by class. A class lists paths of device nodes, names or
+/// numbers, each as a text, in the order in which the probe gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Companions(BTreeMap<String, Vec<String>>);
+
+/// The classes that the product knows.
+pub mod classes {
+    /// Numbers of IMEX channels whose device node exists.
+    pub const IMEX_CHANNEL: &str = "imex-channel";
+    /// Device nodes of GPUDirect Storage.
+    pub const GDS: &str = "gds";
+    /// Device nodes of GDRCopy.
+    pub const GDRCOPY: &str = "gdrcopy";
+    /// Device nodes for RDMA.
+    pub const MOFED: &str = "mofed";
+    /// Names of the resources whose MPS control daemon is up.
+    pub const MPS: &str = "mps";
+}
+
+// === impl Companions ===
+
+impl Companions {
+    /// The same with a class more; an empty list is left out.
+    #[must_use]
+    pub fn with<T: ToString>(mut self, class: &str, list: impl IntoIterator<Item = T>) -> Self {
+        let list: Vec<String> = list.into_iter().map(|one| one.to_string()).collect();
+        if !list.is_empty() {
+            self.0.insert(class.to_owned(), list);
+        }
+        self
+    }
+
+    /// The list of a class; empty where there is none.
+    pub fn of(&self, class: &str) -> &[String] {
+        self.0.get(class).map_or(&[], Vec::as_slice)
+    }
+
+    /// The numbers of a class that lists numbers.
+    pub fn numbers(&self, class: &str) -> impl Iterator<Item = u32> {
+        self.of(class).iter().filter_map(|text| text.parse().ok())
+    }
+
+    /// Tells if there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_a_map_of_lists_in_json() {
+        let all = Companions::default()
+            .with(classes::IMEX_CHANNEL, [0, 10])
+            .with(classes::GDS, ["/dev/nvidia-fs0"])
+            .with(classes::MPS, Vec::<String>::new());
+        let text = r#"{"gds":["/dev/nvidia-fs0"],"imex-channel":["0","10"]}"#;
+        assert_eq!(serde_json::to_string(&all).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Companions>(text).unwrap(), all);
+        assert!(all.numbers(classes::IMEX_CHANNEL).eq([0, 10]));
+        assert!(all.of(classes::MPS).is_empty());
+    }
+}
