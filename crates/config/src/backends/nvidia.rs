@@ -1,0 +1,99 @@
+//! The section `backends.nvidia`, which the config reads and NVIDIA's probe is given.
+
+use std::{path::PathBuf, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::source::{At, Section, Word, word};
+
+// The probe reads the same type as JSON: a key that is missing has its default there, and a key that is
+// not known is ignored.
+/// Settings of the probe of NVIDIA's cards. Paths are as the agent sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(deny_unknown_fields)]
+pub struct NvidiaBackend {
+    /// The folder under which the driver's files are.
+    pub driver_path: Option<PathBuf>,
+    /// Asks the loader for the library where `driverPath` does not have it.
+    pub loader_fallback: bool,
+    /// The driver library itself; without it, it is looked for.
+    pub nvml_library: Option<PathBuf>,
+    /// A second folder under which device nodes are.
+    pub dev_path: Option<PathBuf>,
+    /// The folder of the MPS daemons.
+    pub mps_path: Option<PathBuf>,
+    /// The way in which cards are found.
+    pub discovery: Discovery,
+}
+
+/// The way in which cards are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Discovery {
+    /// As the machine is.
+    #[default]
+    Auto,
+    /// Through NVML.
+    Nvml,
+    /// As a Tegra board.
+    Tegra,
+}
+
+// === impl NvidiaBackend ===
+
+impl Section for NvidiaBackend {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("driverPath", &mut self.driver_path);
+        at.set("loaderFallback", &mut self.loader_fallback);
+        at.set("nvmlLibrary", &mut self.nvml_library);
+        at.set("devPath", &mut self.dev_path);
+        at.set("mpsPath", &mut self.mps_path);
+        at.set("discovery", &mut self.discovery);
+    }
+}
+
+impl NvidiaBackend {
+    /// The section as JSON.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).expect("the config refuses paths that are not UTF-8")
+    }
+}
+
+// === impl Discovery ===
+
+impl Word for Discovery {}
+
+impl FromStr for Discovery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        word(text).map_err(|(message, help)| format!("{message}; {help}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_probe_reads_what_the_config_writes() {
+        let section = NvidiaBackend {
+            driver_path: Some("/driver".into()),
+            loader_fallback: true,
+            discovery: Discovery::Tegra,
+            ..NvidiaBackend::default()
+        };
+        let read: NvidiaBackend = serde_json::from_value(section.to_value()).unwrap();
+        assert_eq!(read, section);
+    }
+
+    #[test]
+    fn a_missing_key_has_its_default_and_an_unknown_key_is_ignored() {
+        let read: NvidiaBackend = serde_json::from_value(json!({"later": 1})).unwrap();
+        assert_eq!(read, NvidiaBackend::default());
+    }
+}
