@@ -215,6 +215,8 @@ async fn serve(
                     work.order(Order::Refresh);
                     continue;
                 }
+                // Settings are for the whole life of a probe: the agent starts another for others.
+                Some(Command::Configure(_)) => continue,
                 Some(Command::Stop) => return End::Told,
                 None => return End::NoInput,
             },

@@ -1,8 +1,10 @@
 //! What a probe says to the agent and the agent to a probe: one JSON object per line.
 //!
-//! A probe writes [`Message`]s to its standard output and may read [`Command`]s from its standard
-//! input; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
+//! A probe writes [`Message`]s to its standard output and reads [`Command`]s from its standard
+//! input, the first of which are its settings; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
 //! that either side may be newer.
+
+mod configure;
 
 use model::{
     CardRef, Device, DeviceId, Driver, Event, Extras, Reading, SinceReset, StuckCall, Telemetry,
@@ -10,6 +12,8 @@ use model::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, DeepCheck, FileSearch, Scope};
 
 /// The version of the protocol spoken here.
 pub const VERSION: u32 = 1;
@@ -66,7 +70,7 @@ pub struct Report {
     /// What a person should know and what is no verdict on a device: a monitor that does not work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Cards left out because the agent asked for it (`--skip`).
+    /// Cards left out because the agent asked for it (`skip`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<CardRef>,
     /// What there is beside the devices.
@@ -136,25 +140,15 @@ pub struct Beat {
 }
 
 /// One line to a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Command {
+    /// The settings: the first line, and only there.
+    Configure(Box<Configure>),
     /// Look at the devices again now and report even if nothing changed.
     Refresh,
     /// Close every driver handle and exit.
     Stop,
-}
-
-/// Which cards a probe looks at; given on its command line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// All of them.
-    #[default]
-    All,
-    /// All but these.
-    Skip(Vec<CardRef>),
-    /// Only this one.
-    Only(CardRef),
 }
 
 /// Why a line from a probe is no message.
@@ -168,6 +162,16 @@ pub enum Error {
         /// The start of the line.
         line: String,
     },
+}
+
+// === impl Command ===
+
+impl Command {
+    /// The line for this command, with its newline.
+    pub fn line(&self) -> String {
+        let line = serde_json::to_string(self);
+        line.expect("commands have string keys and no failing serializer") + "\n"
+    }
 }
 
 // === impl Message ===

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use probe::protocol::{Command, Message};
+use probe::protocol::{Command, Message, Scope};
 use proptest::prelude::*;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -89,7 +89,17 @@ fn every_command_on_the_page_is_valid_and_readable() {
             serde_json::from_str(line).unwrap()
         })
         .collect();
-    assert_eq!(commands, [Command::Refresh, Command::Stop]);
+    let [
+        Command::Configure(configure),
+        Command::Refresh,
+        Command::Stop,
+    ] = &commands[..]
+    else {
+        panic!("{commands:?}");
+    };
+    assert!(matches!(configure.cards, Scope::Skip(_)));
+    let section: config::NvidiaBackend = configure.section().unwrap();
+    assert!(section.loader_fallback);
 }
 
 #[test]

@@ -38,8 +38,11 @@ pub(super) fn read(input: impl Read, mut take: impl FnMut(Command) -> bool) -> i
             return Ok(());
         }
         match serde_json::from_slice(&line) {
-            Ok(command) if !take(command) => return Ok(()),
-            Ok(_) => {}
+            Ok(command) => {
+                if !take(command) {
+                    return Ok(());
+                }
+            }
             Err(_) if line.trim_ascii().is_empty() => {}
             Err(error) => tracing::debug!(%error, "a line on the input is no command"),
         }
