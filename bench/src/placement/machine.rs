@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use config::{Pool, Pools};
+use config::{NvidiaBackend, Pool, Pools};
 use jiff::Timestamp;
 use model::{Entry, Snapshot};
 use pool::Offer;
-use probe::{
-    child::Backend as _,
-    nvidia::{Nvidia, Settings},
-};
+use probe::{child::Backend as _, nvidia::Nvidia, protocol::Configure};
 
 use crate::peer::Site;
 
 /// What the probe sees of a simulated machine.
 pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
     let site = Site::make(profile)?;
-    let settings = Settings {
+    let configure = Configure {
         host_root: site.node.root(),
-        nvml_library: Some(site.node.library()),
-        ..Settings::default()
+        ..Configure::default()
     };
-    let mut probe = Nvidia::new(settings, Arc::default());
+    let section = NvidiaBackend {
+        nvml_library: Some(site.node.library()),
+        ..NvidiaBackend::default()
+    };
+    let mut probe = Nvidia::new(&configure, section, Arc::default());
     let mut report = probe.survey();
     probe.links(&mut report, true);
     ensure!(

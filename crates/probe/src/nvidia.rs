@@ -21,13 +21,13 @@ mod platform;
 mod profile;
 mod seen;
 mod sensors;
-mod settings;
 mod stage;
 mod topology;
 mod watch;
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
 
+use config::{Discovery, NvidiaBackend};
 use model::{Device, DeviceId, DriverFiles, PciAddress};
 use nvml::{Calls, Session};
 use tokio::time::Instant;
@@ -45,8 +45,7 @@ use self::{
     stage::{Scene, Stage},
     topology::Topology,
 };
-pub use self::{platform::Discovery, settings::Settings};
-use crate::protocol::{Problem, Report, Scope};
+use crate::protocol::{Configure, FileSearch, Problem, Report, Scope};
 
 /// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
 /// runs, so that a driver that was loaded again has another.
@@ -108,19 +107,20 @@ pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
 
 impl Nvidia {
     /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
-    pub fn new(settings: Settings, calls: Arc<Calls>) -> Self {
-        let files = Files::new(&settings.host_root, Arc::clone(&calls));
-        let files = files.with_dev(settings.dev_path);
-        let is_all = !matches!(settings.scope, Scope::Only(_));
-        let is_asked = settings.driver_files || settings.driver_files_later;
+    pub fn new(configure: &Configure, section: NvidiaBackend, calls: Arc<Calls>) -> Self {
+        let files = Files::new(&configure.host_root, Arc::clone(&calls));
+        let files = files.with_dev(section.dev_path);
+        let is_all = !matches!(configure.cards, Scope::Only(_));
+        let is_asked = configure.driver_files != FileSearch::Never;
         let finder = (is_asked && is_all).then(|| {
-            let root = settings.driver_path.clone().unwrap_or(settings.host_root);
+            let root = section.driver_path.as_ref();
+            let root = root.unwrap_or(&configure.host_root).clone();
             Finder::new(root, files.clone())
         });
         let search = Search {
-            file: settings.nvml_library,
-            driver_path: settings.driver_path,
-            or_loader: settings.loader_fallback,
+            file: section.nvml_library,
+            driver_path: section.driver_path,
+            or_loader: section.loader_fallback,
         };
         let stage = Stage::default();
         Self {
@@ -129,11 +129,11 @@ impl Nvidia {
             reader: Reader::new(Nodes::new(files.clone())),
             files,
             finder,
-            unfiled: (!settings.driver_files).then(Vec::new),
-            scope: settings.scope,
-            processes: settings.processes,
-            discovery: settings.discovery,
-            mps_path: settings.mps_path,
+            unfiled: (configure.driver_files != FileSearch::Now).then(Vec::new),
+            scope: configure.cards.clone(),
+            processes: configure.processes,
+            discovery: section.discovery,
+            mps_path: section.mps_path,
             topology: Topology::default(),
             seen: Vec::new(),
             strangers: BTreeSet::new(),

@@ -3,12 +3,11 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Subcommand;
-use config::Period;
+use config::{Discovery, NvidiaBackend, Period};
 use model::CardRef;
 use probe::{
-    child,
-    nvidia::{self, Discovery},
-    protocol::Scope,
+    child, nvidia,
+    protocol::{Configure, FileSearch, Scope},
 };
 
 use super::place::Place;
@@ -152,26 +151,30 @@ impl Nvidia {
             None => Scope::Skip(self.skip),
         };
         let calls = Arc::default();
-        let backend = nvidia::Nvidia::new(
-            nvidia::Settings {
-                host_root: self.place.host_root.unwrap_or_else(|| "/".into()),
-                driver_path: self.place.driver_path,
-                nvml_library: self.place.nvml_library,
-                loader_fallback: self.loader_fallback,
-                dev_path: self.dev_path,
-                mps_path: self.mps_path,
-                driver_files: self.driver_files,
-                driver_files_later: self.driver_files_later,
-                discovery: match self.discovery {
-                    Way::Auto => Discovery::Auto,
-                    Way::Nvml => Discovery::Nvml,
-                    Way::Tegra => Discovery::Tegra,
-                },
-                scope,
-                processes: self.processes,
+        let configure = Configure {
+            host_root: self.place.host_root.unwrap_or_else(|| "/".into()),
+            cards: scope,
+            processes: self.processes,
+            driver_files: match (self.driver_files, self.driver_files_later) {
+                (true, _) => FileSearch::Now,
+                (false, true) => FileSearch::Later,
+                (false, false) => FileSearch::Never,
             },
-            Arc::clone(&calls),
-        );
+            ..Configure::default()
+        };
+        let section = NvidiaBackend {
+            driver_path: self.place.driver_path,
+            nvml_library: self.place.nvml_library,
+            loader_fallback: self.loader_fallback,
+            dev_path: self.dev_path,
+            mps_path: self.mps_path,
+            discovery: match self.discovery {
+                Way::Auto => Discovery::Auto,
+                Way::Nvml => Discovery::Nvml,
+                Way::Tegra => Discovery::Tegra,
+            },
+        };
+        let backend = nvidia::Nvidia::new(&configure, section, Arc::clone(&calls));
         let settings = child::Settings {
             period: self.period.get(),
             events: !self.no_events,

@@ -1,11 +1,11 @@
 //! What the probe asks of NVIDIA's cards.
 
+use config::Discovery;
 use model::{DeviceId, Tier};
 use tokio::time::Instant;
 
 use super::{
-    Discovery, Nvidia, glance::Layout, platform, seen::Seen, sensors, topology::handle,
-    watch::Watch,
+    Nvidia, glance::Layout, platform, seen::Seen, sensors, topology::handle, watch::Watch,
 };
 use crate::{
     child::{Backend, Events, Patient},

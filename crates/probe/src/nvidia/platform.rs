@@ -18,18 +18,6 @@ pub(super) const ALL: &str = "all";
 /// The id of a Tegra board's card.
 pub(super) const TEGRA: &str = "tegra";
 
-/// How the cards are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Discovery {
-    /// As the machine is.
-    #[default]
-    Auto,
-    /// Through NVML, whatever the machine looks like.
-    Nvml,
-    /// As a Tegra board, whatever the machine looks like.
-    Tegra,
-}
-
 /// Whether this is WSL: its node is there, and the driver's usual one is not.
 pub(super) fn is_wsl(files: &Files) -> bool {
     files.has(DXG, None) && !files.has("/dev/nvidiactl", None)

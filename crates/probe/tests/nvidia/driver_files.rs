@@ -5,11 +5,11 @@ use model::{DriverFiles, FileKind, FileLink};
 use super::*;
 
 fn find(rig: &Rig) -> Arc<DriverFiles> {
-    let settings = Settings {
-        driver_files: true,
-        ..rig.settings(Scope::All)
+    let configure = Configure {
+        driver_files: FileSearch::Now,
+        ..rig.configure(Scope::All)
     };
-    let report = Nvidia::new(settings, Arc::default()).survey();
+    let report = rig.backend_as(&configure).survey();
     report.extras.files.unwrap()
 }
 
@@ -66,24 +66,26 @@ fn every_machine_has_its_files_without_a_problem() {
 #[test]
 fn a_card_that_is_tried_alone_needs_none() {
     let rig = Rig::new("t4");
-    let settings = Settings {
-        driver_files: true,
-        ..rig.settings(Scope::Only("0000:00:1e.0".parse().unwrap()))
+    let configure = Configure {
+        driver_files: FileSearch::Now,
+        ..rig.configure(Scope::Only("0000:00:1e.0".parse().unwrap()))
     };
-    let report = Nvidia::new(settings, Arc::default()).survey();
+    let report = rig.backend_as(&configure).survey();
     assert_eq!((report.devices.len(), report.extras.files), (1, None));
 }
 
 #[test]
 fn the_driver_is_found_by_its_root_too() {
     let rig = Rig::new("t4");
-    let settings = Settings {
-        host_root: rig.node.root(),
-        driver_path: Some(rig.node.root()),
-        driver_files: true,
-        ..Settings::default()
+    let configure = Configure {
+        driver_files: FileSearch::Now,
+        ..rig.configure(Scope::All)
     };
-    let mut backend = Nvidia::new(settings, Arc::default());
+    let section = NvidiaBackend {
+        driver_path: Some(rig.node.root()),
+        ..NvidiaBackend::default()
+    };
+    let mut backend = Nvidia::new(&configure, section, Arc::default());
     let report = backend.survey();
     assert_eq!(report.problem, None);
     assert_eq!(report.devices.len(), 1);
@@ -103,12 +105,12 @@ fn the_driver_is_found_by_its_root_too() {
 #[test]
 fn who_may_need_them_later_does_not_wait_for_them_in_the_first_report() {
     let rig = Rig::new("t4");
-    let settings = Settings {
-        driver_files_later: true,
-        ..rig.settings(Scope::All)
+    let configure = Configure {
+        driver_files: FileSearch::Later,
+        ..rig.configure(Scope::All)
     };
     rig.node.unplug_driver().unwrap();
-    let mut backend = Nvidia::new(settings, Arc::default());
+    let mut backend = rig.backend_as(&configure);
     let mut none = backend.survey();
     assert!(!backend.files(&mut none), "there is no driver yet");
     rig.node.plug_driver().unwrap();

@@ -156,14 +156,10 @@ fn cards_left_out_are_not_touched() {
 fn a_machine_without_a_pci_bus_is_read_by_index() {
     let rig = Rig::new("t4");
     let empty = tempfile::tempdir().unwrap();
-    let mut backend = Nvidia::new(
-        Settings {
-            host_root: empty.path().to_owned(),
-            nvml_library: Some(rig.node.library()),
-            ..Settings::default()
-        },
-        Arc::default(),
-    );
+    let mut backend = rig.backend_as(&Configure {
+        host_root: empty.path().to_owned(),
+        ..Configure::default()
+    });
     let report = backend.survey();
     let gpus = rig.node.gpus().unwrap();
     assert_eq!(ids(&report), [gpus[0].uuid.as_str()]);

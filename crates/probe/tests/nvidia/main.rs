@@ -21,13 +21,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use config::NvidiaBackend;
 use model::{CallFailure, Device, Kind, NodeRole};
 use node::{Rig, target};
 use nvml::Calls;
 use probe::{
     child::Backend,
-    nvidia::{Nvidia, Settings},
-    protocol::{ProblemKind, Report, Scope},
+    nvidia::Nvidia,
+    protocol::{Configure, FileSearch, ProblemKind, Report, Scope},
 };
 use sim::{Effect, NewGpu};
 

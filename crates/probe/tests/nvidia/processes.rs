@@ -14,9 +14,9 @@ fn processes_are_told_where_they_are_asked_for() {
             .all(|s| s.telemetry.processes.is_none())
     );
 
-    let mut settings = rig.settings(Scope::All);
-    settings.processes = true;
-    let mut backend = Nvidia::new(settings, Arc::default());
+    let mut configure = rig.configure(Scope::All);
+    configure.processes = true;
+    let mut backend = rig.backend_as(&configure);
     let report = backend.survey();
     let process = |pid, work| sim::state::Process {
         pid,
@@ -52,9 +52,9 @@ fn processes_are_told_where_they_are_asked_for() {
 #[test]
 fn more_processes_than_were_expected_are_all_told() {
     let rig = Rig::new("t4");
-    let mut settings = rig.settings(Scope::All);
-    settings.processes = true;
-    let mut backend = Nvidia::new(settings, Arc::default());
+    let mut configure = rig.configure(Scope::All);
+    configure.processes = true;
+    let mut backend = rig.backend_as(&configure);
     backend.survey();
     let processes: Vec<_> = (1..=200)
         .map(|pid| sim::state::Process {

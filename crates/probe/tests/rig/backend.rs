@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use config::NvidiaBackend;
 use nvml::Calls;
 use probe::{
-    nvidia::{Nvidia, Settings},
-    protocol::Scope,
+    nvidia::Nvidia,
+    protocol::{Configure, Scope},
 };
 
 use crate::node::Rig;
@@ -28,13 +29,21 @@ impl Rig {
         fs_err::rename(newer, self.node.library()).unwrap();
     }
 
-    /// Where the node is.
-    pub(crate) fn settings(&self, scope: Scope) -> Settings {
-        Settings {
-            host_root: self.node.root(),
+    /// Where the driver of the node is.
+    pub(crate) fn section(&self) -> NvidiaBackend {
+        NvidiaBackend {
             nvml_library: Some(self.node.library()),
-            scope,
-            ..Settings::default()
+            ..NvidiaBackend::default()
+        }
+    }
+
+    /// Settings for these cards of the node.
+    pub(crate) fn configure(&self, cards: Scope) -> Configure {
+        Configure {
+            host_root: self.node.root(),
+            cards,
+            backend: self.section().to_value(),
+            ..Configure::default()
         }
     }
 
@@ -47,7 +56,12 @@ impl Rig {
     }
 
     pub(crate) fn backend_with(&self, scope: Scope, calls: Arc<Calls>) -> Nvidia {
-        Nvidia::new(self.settings(scope), calls)
+        Nvidia::new(&self.configure(scope), self.section(), calls)
+    }
+
+    /// The backend with other settings than the usual.
+    pub(crate) fn backend_as(&self, configure: &Configure) -> Nvidia {
+        Nvidia::new(configure, self.section(), Arc::default())
     }
 }
 

@@ -12,10 +12,11 @@ use std::{
     time::Duration,
 };
 
+use config::NvidiaBackend;
 use probe::{
     child::{self, DeepCheck, Periods, Settings},
     nvidia::Nvidia,
-    protocol::{Beat, Checkup, Message, Report, Scope},
+    protocol::{Beat, Checkup, Configure, FileSearch, Message, Report, Scope},
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -68,14 +69,20 @@ pub(crate) fn run_if_asked() {
     };
     let node = sim::Node::open(folder.as_ref()).unwrap();
     let calls = Arc::default();
-    let settings = probe::nvidia::Settings {
+    let configure = Configure {
         host_root: node.root(),
-        scope: scope(&std::env::var(CARDS).unwrap_or_default()),
-        driver_files_later: std::env::var_os(FILES).is_some(),
-        nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
-        ..probe::nvidia::Settings::default()
+        cards: scope(&std::env::var(CARDS).unwrap_or_default()),
+        driver_files: match std::env::var_os(FILES) {
+            Some(_) => FileSearch::Later,
+            None => FileSearch::Never,
+        },
+        ..Configure::default()
     };
-    let backend = Nvidia::new(settings, Arc::clone(&calls));
+    let section = NvidiaBackend {
+        nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
+        ..NvidiaBackend::default()
+    };
+    let backend = Nvidia::new(&configure, section, Arc::clone(&calls));
     let millis = std::env::var(WORKING).map(|text| text.parse().unwrap());
     let settings = Settings {
         period: Duration::from_secs(1),
