@@ -5,6 +5,7 @@
 
 mod backend;
 mod clocks;
+mod configure;
 mod deep;
 mod input;
 mod listen;
@@ -29,15 +30,15 @@ use tokio::{
 
 pub use self::{
     backend::{Backend, Events, WatchError},
-    clocks::Periods,
-    deep::{DeepCheck, Patient},
+    configure::{ConfigureError, read_settings},
+    deep::Patient,
 };
 use self::{
     output::Output,
     work::{Order, Work},
 };
 use crate::{
-    protocol::{self, Beat, Command, Hello, Message},
+    protocol::{self, Beat, Command, Configure, Hello, Message},
     tree,
 };
 
@@ -59,17 +60,11 @@ const BACKLOG: usize = 64;
 /// How a probe process behaves.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Time between two surveys.
-    pub period: Duration,
-    /// Whether to listen to events.
-    pub events: bool,
-    /// How often to ask for all links again; `None` is never to ask how devices are linked.
-    pub links: Option<Duration>,
-    /// How often the devices are checked.
-    pub checks: Periods,
-    /// The command for deep checks.
-    pub deep: Option<DeepCheck>,
-    /// Whether the agent runs it: it dies with the agent, and the end of its input is its end.
+    /// Cards to look at, and how often to do what.
+    pub configure: Configure,
+    /// Time between two questions for all links, where links are asked for.
+    pub links_period: Duration,
+    /// Set where the agent runs the probe: it dies with the agent, and the end of its input is its end.
     pub supervised: bool,
     /// The probe's own version, for its first line.
     pub version: String,
@@ -110,11 +105,8 @@ impl Default for Settings {
     /// A survey every ten seconds, with events, links and checks, for a person.
     fn default() -> Self {
         Self {
-            period: Duration::from_secs(10),
-            events: true,
-            links: Some(LINKS),
-            checks: Periods::default(),
-            deep: None,
+            configure: Configure::default(),
+            links_period: LINKS,
             supervised: false,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -138,7 +130,7 @@ impl Error {
 /// The process could not be set up. What happens to the driver is no error: it is reported.
 pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Result<(), Error> {
     // A probe that has a command to end sees the end of its input.
-    if settings.supervised && settings.deep.is_none() {
+    if settings.supervised && settings.configure.deep_check().is_none() {
         let signal = Some(rustix::process::Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal)
             .map_err(io::Error::from)
@@ -182,7 +174,7 @@ async fn converse(
     drop(messages);
     let deadline = Instant::now() + FAREWELL;
     work.finish(deadline).await;
-    if settings.deep.is_some() {
+    if settings.configure.deep_check().is_some() {
         end_commands(settings.supervised, deadline).await;
     }
     Ok(())

@@ -10,6 +10,7 @@ use inventory::{Inputs, Published, Readers, Requests};
 use model::{Kind, Phase, names};
 use probe::{
     Update,
+    protocol::FileSearch,
     supervisor::{self, Children, Orders},
 };
 use tokio::{
@@ -86,23 +87,22 @@ impl Sight {
                 anstream::eprintln!("{error}; looking at the hardware without it");
                 let overrides = self.place.overrides();
                 let resolved = config::native(None, overrides, &config::Origin::flag)?;
-                look(resolved.config, &[]).await
+                look(resolved.config, FileSearch::Never).await
             }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// One look of our own, through a probe, so that a hung driver cannot hang us. The probe is started
-/// with these flags too.
-pub(super) async fn look(mut config: Config, flags: &[&str]) -> anyhow::Result<Devices> {
+/// Looks once through a probe of our own, so that a hung driver cannot hang us. The driver's files are
+/// looked for where `files` says so.
+pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Result<Devices> {
     // What an agent keeps is its own.
     config.health.state_file = None;
     let (published, orders) = (Published::new(), Orders::default());
     let mut settings = own_probe(&config, Children::default(), orders.clone());
-    let flags = ["--no-events"].iter().chain(flags);
-    let flags = flags.map(|flag| (*flag).to_owned());
-    settings.program.args.extend(flags);
+    settings.configure.events = false;
+    settings.configure.driver_files = files;
     let (seen, updates) = mpsc::channel(64);
     let stop = CancellationToken::new();
     let readers = published.readers();

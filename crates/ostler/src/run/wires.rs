@@ -14,6 +14,7 @@ use pool::Offers;
 use prepare::Preparer;
 use probe::{
     Update,
+    protocol::FileSearch,
     supervisor::{self, Children, Orders},
 };
 use tokio::sync::{Mutex, mpsc, watch};
@@ -153,11 +154,10 @@ impl Wires {
         let mut settings = own_probe(config, self.children, self.orders);
         settings.program.args.extend(self.log);
         // A reload may ask for them: then they are known, and no device has to wait.
-        let files = match needs_files(config) {
-            true => "--driver-files",
-            false => "--driver-files-later",
+        settings.configure.driver_files = match needs_files(config) {
+            true => FileSearch::Now,
+            false => FileSearch::Later,
         };
-        settings.program.args.push(files.to_owned());
         let mut restored = self.readers.restored;
         Box::pin(async move {
             // What an operator has in hand is not looked at, not even once.

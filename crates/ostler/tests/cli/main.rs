@@ -8,6 +8,7 @@ mod cdi;
 mod config;
 #[cfg(feature = "sim")]
 mod demo;
+mod probe;
 #[cfg(feature = "sim")]
 mod sim;
 

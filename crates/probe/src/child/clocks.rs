@@ -5,16 +5,7 @@ use std::time::Duration;
 use model::Tier;
 use tokio::time::Instant;
 
-/// How often each tier of checks is made; zero is never.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Periods {
-    /// Does it work.
-    pub working: Duration,
-    /// Does it work as well as it could.
-    pub performing: Duration,
-    /// Is it getting worse.
-    pub trend: Duration,
-}
+use crate::protocol::CheckPeriods;
 
 /// The clocks of the tiers that are made of driver calls.
 #[derive(Debug)]
@@ -27,23 +18,11 @@ pub(super) struct Clock {
     due: Instant,
 }
 
-// === impl Periods ===
-
-impl Default for Periods {
-    fn default() -> Self {
-        Self {
-            working: Duration::from_secs(60),
-            performing: Duration::from_secs(5 * 60),
-            trend: Duration::from_secs(15 * 60),
-        }
-    }
-}
-
 // === impl Clocks ===
 
 impl Clocks {
     /// All are due at `now`, but for those that never are.
-    pub(super) fn new(periods: &Periods, now: Instant) -> Self {
+    pub(super) fn new(periods: &CheckPeriods, now: Instant) -> Self {
         let tiers = [
             (Tier::Working, periods.working),
             (Tier::Performing, periods.performing),
@@ -107,7 +86,7 @@ mod tests {
     #[test]
     fn each_tier_has_its_own_clock_and_zero_is_never() {
         let now = Instant::now();
-        let periods = Periods {
+        let periods = CheckPeriods {
             working: Duration::from_secs(60),
             performing: Duration::from_secs(90),
             trend: Duration::ZERO,

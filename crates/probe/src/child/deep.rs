@@ -14,26 +14,16 @@ use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::time::Instant;
 
 use self::run::Run;
-use crate::{protocol::Checkup, tree};
+use crate::{
+    protocol::{Checkup, DeepCheck},
+    tree,
+};
 
 /// Time between two looks at a running command.
 const STEP: Duration = Duration::from_millis(500);
 
 /// A new probe waits for this part of a period before its first round.
 const REST: u32 = 10;
-
-/// What is run for deep checks, how often, and how long it may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeepCheck {
-    /// The program and its arguments; the first is looked for in `PATH`.
-    pub command: Vec<String>,
-    /// Time between two runs for the same card.
-    pub period: Duration,
-    /// A run that takes longer is ended and has failed.
-    pub limit: Duration,
-    /// How long ago the last run was, or the beginning of the time in which one is due.
-    pub last_ago: Duration,
-}
 
 /// A card for which the command is run.
 #[derive(Clone, Debug, PartialEq, Eq)]

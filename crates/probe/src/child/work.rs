@@ -30,6 +30,9 @@ use crate::protocol::{Message, Report};
 /// How soon to look again while there is no driver, and between two glances while there is one.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
+/// The shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// The driver's own code runs on these stacks.
 const STACK: usize = 1 << 20;
 
@@ -85,7 +88,7 @@ impl Work {
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         let warnings = Warnings::default();
-        let events = backend.events().filter(|_| settings.events);
+        let events = backend.events().filter(|_| settings.configure.events);
         if let Some(events) = events {
             let listener = Listener {
                 events,
@@ -97,22 +100,23 @@ impl Work {
             };
             threads.push(named("events", move || listener.run())?);
         }
+        let configure = &settings.configure;
         let survey = Survey {
             backend,
             lines,
             orders,
-            period: settings.period,
-            links: settings
-                .links
-                .map(|period| Clock::new(period, Instant::now() + period)),
+            period: configure.period.max(SHORTEST),
+            links: configure.links.then(|| {
+                let period = settings.links_period;
+                Clock::new(period, Instant::now() + period)
+            }),
             calls: Arc::clone(calls),
             warnings,
             last: None,
-            clocks: Clocks::new(&settings.checks, Instant::now()),
-            deep: settings
-                .deep
-                .clone()
-                .map(|deep| Deep::new(deep, Instant::now()).adopting()),
+            clocks: Clocks::new(&configure.checks, Instant::now()),
+            deep: configure
+                .deep_check()
+                .map(|deep| Deep::new(deep.clone(), Instant::now()).adopting()),
             checked: None,
         };
         threads.push(named("survey", move || survey.run())?);

@@ -50,7 +50,7 @@ impl Supervisor {
     fn refresh(&mut self) {
         self.picture.expect();
         for running in self.running.values_mut().filter(|r| r.reported) {
-            if !running.process.tell(Command::Refresh) {
+            if !running.process.tell(&Command::Refresh) {
                 tracing::warn!(
                     probe = self.settings.name,
                     pid = running.process.pid(),

@@ -1,6 +1,8 @@
 //! One probe process: how it is started, how its lines reach the supervisor, how it is let go.
 
 use std::{
+    io::{self, PipeReader, Write as _},
+    os::fd::OwnedFd,
     path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -9,10 +11,14 @@ use std::{
 use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use model::CardRef;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    io::ioctl_fionbio,
+    process::{Pid, Signal, kill_process_group},
+};
 use tokio::{
     io::AsyncWriteExt,
-    process::{Child, ChildStdin, ChildStdout, Command},
+    net::unix::pipe,
+    process::{Child, ChildStdout, Command},
     sync::mpsc,
     task::JoinSet,
     time::{Instant, timeout},
@@ -21,7 +27,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::{Children, Settings};
 use crate::{
-    protocol::{self, LINE_LIMIT, Message, Scope},
+    protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message},
     tree,
 };
 
@@ -61,7 +67,7 @@ pub(super) struct Process {
     /// What others that it may have started, and that may have left its group, are known by.
     mark: Option<String>,
     child: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<pipe::Sender>,
 }
 
 /// A process that is gone for good.
@@ -72,55 +78,61 @@ pub(super) struct Left {
     pub(super) status: Option<ExitStatus>,
 }
 
+/// A process that is to be started.
+#[derive(Debug)]
+pub(super) struct Launch<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) number: Number,
+    pub(super) role: Role,
+    /// Settings of this process.
+    pub(super) configure: &'a Configure,
+}
+
 /// How to start a probe: a program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The executable.
     pub path: PathBuf,
-    /// The arguments before those that choose cards.
+    /// The arguments.
     pub args: Vec<String>,
-}
-
-// === impl Program ===
-
-impl Program {
-    /// Whether it runs a command for deep checks.
-    pub(super) fn checks_deeply(&self) -> bool {
-        let mut args = self.args.iter();
-        args.any(|arg| arg.starts_with("--deep-command"))
-    }
 }
 
 // === impl Process ===
 
 impl Process {
     /// Starts a probe and forwards what it says to `heard`, on a task in `readers`.
+    ///
+    /// # Errors
+    /// The program cannot be started, or its settings are longer than its input takes at once; then
+    /// nothing is started.
     pub(super) fn start(
-        settings: &Settings,
-        number: Number,
-        role: Role,
-        choice: &[String],
+        launch: &Launch<'_>,
         readers: &mut JoinSet<()>,
         heard: mpsc::Sender<(Number, Heard)>,
-    ) -> std::io::Result<Self> {
-        let has_others = role == Role::Main && settings.program.checks_deeply();
+    ) -> io::Result<Self> {
+        let Launch {
+            settings,
+            number,
+            role,
+            configure,
+        } = *launch;
+        let (stdin, input) = filled_input(configure)?;
+        let has_others = configure.deep_check().is_some();
         let mark = has_others.then(|| Timestamp::now().as_nanosecond().to_string());
         let mut child = Command::new(&settings.program.path)
             // Never a drop-in name: others look for processes by it, to send them signals.
             .arg0("ostler-probe")
-            .args(program_args(settings, role))
-            .args(choice)
+            .args(&settings.program.args)
             .envs(mark.as_ref().map(|mark| (MARK, mark)))
             // Signals to the agent's group are for the agent; it ends its probes itself.
             .process_group(0)
-            .stdin(Stdio::piped())
+            .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
             .spawn()?;
         let pid = child.id();
         if let Some(pid) = pid {
             settings.children.add(pid);
         }
-        let stdin = child.stdin.take();
         if let Some(stdout) = child.stdout.take() {
             readers.spawn(read(number, stdout, heard));
         }
@@ -131,7 +143,7 @@ impl Process {
             children: settings.children.clone(),
             mark: mark.map(|mark| format!("{MARK}={mark}")),
             child,
-            stdin,
+            stdin: Some(stdin),
         })
     }
 
@@ -141,10 +153,8 @@ impl Process {
     }
 
     /// Sends it a command; `false` where its input does not take one at once.
-    pub(super) fn tell(&mut self, command: protocol::Command) -> bool {
-        let line = serde_json::to_string(&command)
-            .expect("a command is a tag and nothing that could fail")
-            + "\n";
+    pub(super) fn tell(&mut self, command: &protocol::Command) -> bool {
+        let line = command.line();
         let Some(stdin) = &mut self.stdin else {
             return false;
         };
@@ -218,19 +228,27 @@ impl Drop for Process {
     }
 }
 
-/// The program's arguments. A card that is tried alone is not in order: no deep checks.
-fn program_args(settings: &Settings, role: Role) -> impl Iterator<Item = &String> {
-    let wanted = move |arg: &&String| role == Role::Main || !arg.starts_with("--deep-");
-    settings.program.args.iter().filter(wanted)
-}
-
-/// The arguments that choose the cards of a probe.
-pub(super) fn choice(scope: &Scope) -> Vec<String> {
-    match scope {
-        Scope::All => Vec::new(),
-        Scope::Skip(cards) => cards.iter().map(|card| format!("--skip={card}")).collect(),
-        Scope::Only(card) => vec![format!("--only={card}")],
+/// An input for a process, with its settings in it.
+///
+/// They are written before anybody reads, so that a process starts with all of them or not at all.
+fn filled_input(configure: &Configure) -> io::Result<(pipe::Sender, PipeReader)> {
+    let line = protocol::Command::Configure(Box::new(configure.clone())).line();
+    let (input, mut stdin) = io::pipe()?;
+    // A write that waited for a reader would wait for ever.
+    ioctl_fionbio(&stdin, true)?;
+    // A pipe may be smaller than usual: the kernel gives a user who has many only a page for each.
+    let taken = match line.len() > CONFIGURE_LIMIT {
+        true => CONFIGURE_LIMIT,
+        false => stdin.write(line.as_bytes())?,
+    };
+    if taken < line.len() {
+        let why = format!(
+            "its settings are {} bytes long, and its input takes {taken} at once",
+            line.len()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
+    Ok((pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?, input))
 }
 
 async fn read(number: Number, stdout: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{children::Children, orders::Orders, process::Program};
+use crate::protocol::Configure;
 
 /// What a supervisor keeps running, and how patiently.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub struct Settings {
     pub name: String,
     /// How its probe is started.
     pub program: Program,
+    /// Settings of its processes. Each has its own cards, and goes without what hangs.
+    pub configure: Configure,
     /// How patient to be.
     pub limits: Limits,
     /// Where its processes are written down.

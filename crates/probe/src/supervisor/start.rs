@@ -1,13 +1,13 @@
-//! When a supervisor starts a process, and with which arguments.
+//! When a supervisor starts a process, and with which settings.
 
 use tokio::time::Instant;
 
 use super::{
     OPTIONAL, Running, Supervisor,
-    process::{Process, Role, choice},
+    process::{Launch, Process, Role},
     stuck::{Concern, Timing},
 };
-use crate::protocol::Scope;
+use crate::protocol::{Configure, DeepCheck, Scope};
 
 // === impl Supervisor ===
 
@@ -30,7 +30,7 @@ impl Supervisor {
             };
             let rests = |c: &Concern| self.ledger.holds(*c) && !self.ledger.due(*c, now);
             let without = OPTIONAL.into_iter().filter(rests).collect();
-            self.start(Role::Main, &scope, without, now);
+            self.start(Role::Main, scope, without, now);
         }
         for card in cards {
             if self.estate.aside.holds_card(card) {
@@ -38,7 +38,7 @@ impl Supervisor {
             }
             let alone = |r: &Running| r.process.role == Role::Solo(card);
             if self.ledger.due(Concern::Card(card), now) && !self.running.values().any(alone) {
-                self.start(Role::Solo(card), &Scope::Only(card), Vec::new(), now);
+                self.start(Role::Solo(card), Scope::Only(card), Vec::new(), now);
             }
         }
     }
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&mut self, role: Role, scope: &Scope, without: Vec<Concern>, now: Instant) {
+    fn start(&mut self, role: Role, cards: Scope, without: Vec<Concern>, now: Instant) {
         if !self.has_place(role) {
             if role == Role::Main {
                 self.picture.unwatched = Some(format!(
@@ -65,21 +65,22 @@ impl Supervisor {
             return;
         }
         self.estate.started += 1;
-        let args = self.args(role, scope, &without);
-        let process = Process::start(
-            &self.settings,
-            self.estate.started,
+        let configure = self.configure(role, cards, &without);
+        let launch = Launch {
+            settings: &self.settings,
+            number: self.estate.started,
             role,
-            &args,
-            &mut self.readers,
-            self.heard.clone(),
-        );
+            configure: &configure,
+        };
+        let process = Process::start(&launch, &mut self.readers, self.heard.clone());
         match process {
             Ok(process) => {
                 tracing::debug!(
                     probe = self.settings.name,
                     pid = process.pid(),
-                    ?args,
+                    cards = ?configure.cards,
+                    events = configure.events,
+                    links = configure.links,
                     "probe started"
                 );
                 let running = Running {
@@ -104,18 +105,20 @@ impl Supervisor {
         }
     }
 
-    /// The arguments behind the program's own.
-    fn args(&self, role: Role, scope: &Scope, without: &[Concern]) -> Vec<String> {
-        let mut args = choice(scope);
-        args.extend(without.iter().filter_map(|concern| match concern {
-            Concern::Events => Some("--no-events".to_owned()),
-            Concern::Links => Some("--no-links".to_owned()),
-            Concern::Card(_) | Concern::Driver => None,
-        }));
-        if role == Role::Main && self.settings.program.checks_deeply() {
-            let ago = self.estate.deep.elapsed().as_secs();
-            args.push(format!("--deep-last-ago={ago}"));
+    /// Settings of one process: those of all, with its own cards and without what hangs now. A card
+    /// that is tried alone is not in order: no deep checks.
+    fn configure(&self, role: Role, cards: Scope, without: &[Concern]) -> Configure {
+        let all = &self.settings.configure;
+        let deep = all.deep.clone().filter(|_| role == Role::Main);
+        Configure {
+            cards,
+            events: all.events && !without.contains(&Concern::Events),
+            links: all.links && !without.contains(&Concern::Links),
+            deep: deep.map(|deep| DeepCheck {
+                last_ago: self.estate.deep.elapsed(),
+                ..deep
+            }),
+            ..all.clone()
         }
-        args
     }
 }

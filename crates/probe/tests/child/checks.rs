@@ -1,6 +1,6 @@
 //! The checks of a probe process: when they come, and what they do to the survey.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use model::{Tier, Values, Work};
 use probe::protocol::Message;
@@ -8,7 +8,7 @@ use sim::Effect;
 
 use crate::{
     node::{Rig, target, wait_for},
-    process::{Kind, Process, WORKING},
+    process::{Kind, Process},
 };
 
 #[test]
@@ -39,7 +39,9 @@ fn the_first_checks_follow_the_first_report_and_its_links() {
 #[test]
 fn a_tier_comes_again_with_its_period_and_the_others_do_not() {
     let rig = Rig::new("t4");
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(WORKING, "200")]);
+    let mut process = Process::start_with(&rig, Kind::Supervised, |configure| {
+        configure.checks.working = Duration::from_millis(200);
+    });
     let mut tiers = Vec::new();
     while tiers.iter().filter(|tier| **tier == Tier::Working).count() < 4 {
         tiers.push(process.checkup().reading.values.tier());
@@ -111,7 +113,7 @@ fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
     rig.node
         .fault("nvmlDeviceGetNvLinkState", None, hang)
         .unwrap();
-    let mut without = Process::start(&rig, Kind::NoLinks);
+    let mut without = Process::start_with(&rig, Kind::Supervised, |c| c.links = false);
     let performing = wait_for(|| match without.checkup().reading.values {
         Values::Performing(performing) => Some(performing),
         _ => None,

@@ -1,13 +1,25 @@
 //! Deep checks: the command that a user names, and what becomes of what it starts.
 
+use std::time::Duration;
+
 use model::Values;
-use probe::protocol::Message;
+use probe::protocol::{DeepCheck, Message};
 use rstest::rstest;
 
 use crate::{
     node::{Rig, target, wait_for},
-    process::{DEEP, Kind, Process},
+    process::{Kind, Process},
 };
+
+/// A deep check that is this shell script.
+fn deep(script: String) -> Option<DeepCheck> {
+    Some(DeepCheck {
+        command: vec!["sh".to_owned(), "-c".to_owned(), script],
+        period: Duration::from_millis(500),
+        limit: Duration::from_secs(600),
+        last_ago: Duration::ZERO,
+    })
+}
 
 #[test]
 fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
@@ -21,7 +33,7 @@ fn a_deep_check_runs_on_idle_cards_only_while_the_survey_goes_on() {
         go.display(),
         rig.node.gpus().unwrap()[2].uuid
     );
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(DEEP, &script)]);
+    let mut process = Process::start_with(&rig, Kind::Supervised, |c| c.deep = deep(script));
     process.report();
     wait_for(|| begun.exists().then_some(()));
     let cards = rig.node.gpus().unwrap();
@@ -54,7 +66,7 @@ const START: &str = "sleep 1000 & echo $! > MARK.new; mv MARK.new MARK";
 fn start(rig: &Rig, script: &str) -> (Process, String) {
     let mark = rig.node.dir().join("pid");
     let script = script.replace("MARK", &mark.display().to_string());
-    let mut process = Process::start_with(rig, Kind::Supervised, &[(DEEP, &script)]);
+    let mut process = Process::start_with(rig, Kind::Supervised, |c| c.deep = deep(script));
     process.report();
     let pid = wait_for(|| fs_err::read_to_string(&mark).ok());
     (process, pid.trim().to_owned())

@@ -6,7 +6,7 @@ use probe::protocol::{Message, Report};
 use crate::{
     HANG,
     node::{Rig, target, wait_for},
-    process::{Kind, LINKS, Process},
+    process::{Kind, Process},
     stuck,
 };
 
@@ -29,7 +29,7 @@ fn links_that_nobody_wants_are_not_asked_for() {
     ] {
         rig.node.fault(call, None, HANG).unwrap();
     }
-    let mut process = Process::start(&rig, Kind::NoLinks);
+    let mut process = Process::start_with(&rig, Kind::Supervised, |c| c.links = false);
     assert_eq!(process.report().devices.len(), 8);
     process.wait(|message| matches!(message, Message::Sample(_)).then_some(()));
     process.command(r#"{"type":"refresh"}"#);
@@ -66,7 +66,7 @@ fn a_refresh_asks_for_no_links() {
 #[test]
 fn links_are_asked_for_again_now_and_then() {
     let rig = Rig::new("dgx1-v100");
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(LINKS, "100")]);
+    let mut process = Process::start_asking_for_links(&rig, "100");
     let lanes = |report: &Report| -> u32 {
         let links = report.devices.iter().flat_map(|device| &device.links);
         links.map(|link| link.lanes).sum()

@@ -16,8 +16,8 @@ use std::{thread, time::Duration};
 
 use model::{CardRef, StuckCall, Work};
 use node::{Rig, target};
-use probe::protocol::{Message, ProblemKind};
-use process::{FILES, Kind, Process};
+use probe::protocol::{FileSearch, Message, ProblemKind};
+use process::{Kind, Process};
 use rustix::process::Signal;
 use sim::Effect;
 use tokio::time::Instant;
@@ -73,7 +73,9 @@ fn says_who_it_is_then_what_it_sees_then_how_that_hangs_together() {
 #[test]
 fn the_drivers_files_follow_the_first_report_at_once() {
     let rig = Rig::new("t4");
-    let mut process = Process::start_with(&rig, Kind::Supervised, &[(FILES, "1")]);
+    let mut process = Process::start_with(&rig, Kind::Supervised, |configure| {
+        configure.driver_files = FileSearch::Later;
+    });
     assert_eq!(process.report().extras.files, None);
     // Before the look is over.
     let next = process.wait(|message| match message {

@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use model::{CardRef, Phase};
 use probe::{
     Sighting,
+    protocol::Scope,
     supervisor::{Children, Limits, Orders, Program, Settings, Which},
 };
 
@@ -20,21 +21,22 @@ fn start(rig: &Rig) -> Agent {
             path: "/bin/sh".into(),
             args: vec![wrapper(rig).display().to_string()],
         },
+        configure: rig.configure(Scope::All),
         limits: Limits::default(),
         children: Children::default(),
         orders: Orders::default(),
     })
 }
 
-/// A script that starts this program as the probe, with the arguments that choose cards.
+/// A script that starts this program as the probe.
 fn wrapper(rig: &Rig) -> PathBuf {
     let path = rig.node.dir().join("probe.sh");
     let program = std::env::current_exe().unwrap();
     let script = format!(
-        "export {node}={dir} PROBE_TEST_SUPERVISED=1 {cards}=\"$*\"\n\
+        "export {node}={dir} {supervised}=1\n\
          exec {program} --exact probe_process --nocapture --test-threads=1\n",
         node = process::NODE,
-        cards = process::CARDS,
+        supervised = process::SUPERVISED,
         dir = rig.node.dir().display(),
         program = program.display(),
     );

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use config::NvidiaBackend;
 use nvml::Calls;
 use probe::{
     nvidia::Nvidia,
@@ -27,24 +26,6 @@ impl Rig {
         let newer = self.node.dir().join("older.so");
         fs_err::write(&newer, bytes).unwrap();
         fs_err::rename(newer, self.node.library()).unwrap();
-    }
-
-    /// Where the driver of the node is.
-    pub(crate) fn section(&self) -> NvidiaBackend {
-        NvidiaBackend {
-            nvml_library: Some(self.node.library()),
-            ..NvidiaBackend::default()
-        }
-    }
-
-    /// Settings for these cards of the node.
-    pub(crate) fn configure(&self, cards: Scope) -> Configure {
-        Configure {
-            host_root: self.node.root(),
-            cards,
-            backend: self.section().to_value(),
-            ..Configure::default()
-        }
     }
 
     pub(crate) fn backend(&self) -> Nvidia {

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use config::NvidiaBackend;
 use model::PciAddress;
+use probe::protocol::{Configure, Scope};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sim::{Scratch, Target};
 
@@ -30,6 +32,24 @@ impl Rig {
     pub(crate) fn pci(&self, card: usize) -> PciAddress {
         let text = self.node.gpus().unwrap()[card].pci.to_string();
         text.parse().unwrap()
+    }
+
+    /// Where the driver of the node is.
+    pub(crate) fn section(&self) -> NvidiaBackend {
+        NvidiaBackend {
+            nvml_library: Some(self.node.library()),
+            ..NvidiaBackend::default()
+        }
+    }
+
+    /// Settings for these cards of the node.
+    pub(crate) fn configure(&self, cards: Scope) -> Configure {
+        Configure {
+            host_root: self.node.root(),
+            cards,
+            backend: self.section().to_value(),
+            ..Configure::default()
+        }
     }
 
     /// A file of a card on the PCI bus.

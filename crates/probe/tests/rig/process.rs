@@ -14,9 +14,9 @@ use std::{
 
 use config::NvidiaBackend;
 use probe::{
-    child::{self, DeepCheck, Periods, Settings},
+    child::{self, Settings},
     nvidia::Nvidia,
-    protocol::{Beat, Checkup, Configure, FileSearch, Message, Report, Scope},
+    protocol::{Beat, Checkup, Command as Line, Configure, Message, Report, Scope},
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -24,20 +24,10 @@ use crate::node::{Rig, wait_for};
 
 /// Tells the program that it is the probe, and where the node is.
 pub(crate) const NODE: &str = "PROBE_TEST_NODE";
-const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
-const BY_NAME: &str = "PROBE_TEST_BY_NAME";
-const NO_LINKS: &str = "PROBE_TEST_NO_LINKS";
+/// Tells it that the agent runs it, and that its settings come by its input.
+pub(crate) const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
 /// The time between two questions for all links, in milliseconds.
-pub(crate) const LINKS: &str = "PROBE_TEST_LINKS";
-/// The cards to look at, as the agent's arguments say it.
-pub(crate) const CARDS: &str = "PROBE_TEST_CARDS";
-/// The period of the working tier in milliseconds.
-pub(crate) const WORKING: &str = "PROBE_TEST_WORKING";
-/// A shell script for deep checks.
-pub(crate) const DEEP: &str = "PROBE_TEST_DEEP";
-
-/// Says that the driver's files are wanted later.
-pub(crate) const FILES: &str = "PROBE_TEST_FILES";
+const LINKS: &str = "PROBE_TEST_LINKS";
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -48,8 +38,6 @@ pub(crate) enum Kind {
     Person,
     /// The agent, and the loader has to find the library.
     ByName,
-    /// The agent, which wants no links.
-    NoLinks,
 }
 
 /// A running probe.
@@ -67,72 +55,64 @@ pub(crate) fn run_if_asked() {
     let Some(folder) = std::env::var_os(NODE) else {
         return;
     };
-    let node = sim::Node::open(folder.as_ref()).unwrap();
+    let supervised = std::env::var_os(SUPERVISED).is_some();
+    let configure = match supervised {
+        true => child::read_settings().unwrap(),
+        false => of_person(&sim::Node::open(folder.as_ref()).unwrap()),
+    };
     let calls = Arc::default();
-    let configure = Configure {
-        host_root: node.root(),
-        cards: scope(&std::env::var(CARDS).unwrap_or_default()),
-        driver_files: match std::env::var_os(FILES) {
-            Some(_) => FileSearch::Later,
-            None => FileSearch::Never,
-        },
-        ..Configure::default()
-    };
-    let section = NvidiaBackend {
-        nvml_library: std::env::var_os(BY_NAME).is_none().then(|| node.library()),
-        ..NvidiaBackend::default()
-    };
+    let section = configure.section().unwrap();
     let backend = Nvidia::new(&configure, section, Arc::clone(&calls));
-    let millis = std::env::var(WORKING).map(|text| text.parse().unwrap());
+    let usual = Settings::default();
+    let links = std::env::var(LINKS).map(|text| text.parse().unwrap());
     let settings = Settings {
-        period: Duration::from_secs(1),
-        checks: Periods {
-            working: millis.map_or(Periods::default().working, Duration::from_millis),
-            ..Periods::default()
-        },
-        deep: std::env::var(DEEP).ok().map(|script| DeepCheck {
-            command: vec!["sh".to_owned(), "-c".to_owned(), script],
-            period: Duration::from_millis(500),
-            limit: Duration::from_secs(600),
-            last_ago: Duration::ZERO,
-        }),
-        links: links(),
-        supervised: std::env::var_os(SUPERVISED).is_some(),
-        ..Settings::default()
+        configure,
+        links_period: links.map_or(usual.links_period, Duration::from_millis),
+        supervised,
+        ..usual
     };
     child::run(&settings, backend, calls).unwrap();
     std::process::exit(0);
 }
 
-/// How often links are asked for.
-fn links() -> Option<Duration> {
-    let millis = std::env::var(LINKS).map(|text| text.parse().unwrap());
-    let usual = Settings::default().links;
-    let wanted = millis.map_or(usual, |millis| Some(Duration::from_millis(millis)));
-    wanted.filter(|_| std::env::var_os(NO_LINKS).is_none())
-}
-
-/// The cards that the agent's arguments choose.
-fn scope(args: &str) -> Scope {
-    let words = || args.split_whitespace();
-    if let Some(card) = words().find_map(|word| word.strip_prefix("--only=")) {
-        return Scope::Only(card.parse().unwrap());
-    }
-    let skip = words().filter_map(|word| word.strip_prefix("--skip="));
-    let skip: Vec<_> = skip.map(|card| card.parse().unwrap()).collect();
-    match skip.is_empty() {
-        true => Scope::All,
-        false => Scope::Skip(skip),
+/// The settings that a person's flags would give.
+fn of_person(node: &sim::Node) -> Configure {
+    let section = NvidiaBackend {
+        nvml_library: Some(node.library()),
+        ..NvidiaBackend::default()
+    };
+    Configure {
+        host_root: node.root(),
+        period: Duration::from_secs(1),
+        backend: section.to_value(),
+        ..Configure::default()
     }
 }
 
 impl Process {
     pub(crate) fn start(rig: &Rig, kind: Kind) -> Self {
-        Self::start_with(rig, kind, &[])
+        Self::start_with(rig, kind, |_| ())
     }
 
-    /// Starts it with more in its environment.
-    pub(crate) fn start_with(rig: &Rig, kind: Kind, more: &[(&str, &str)]) -> Self {
+    /// Starts it with other settings.
+    pub(crate) fn start_with(rig: &Rig, kind: Kind, change: impl FnOnce(&mut Configure)) -> Self {
+        Self::launch(rig, kind, change, &[])
+    }
+
+    /// Starts it with another time between two questions for all links.
+    pub(crate) fn start_asking_for_links(rig: &Rig, millis: &str) -> Self {
+        Self::launch(rig, Kind::Supervised, |_| (), &[(LINKS, millis)])
+    }
+
+    fn launch(
+        rig: &Rig,
+        kind: Kind,
+        change: impl FnOnce(&mut Configure),
+        more: &[(&str, &str)],
+    ) -> Self {
+        let mut configure = rig.configure(Scope::All);
+        configure.period = Duration::from_secs(1);
+        change(&mut configure);
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args([
@@ -151,14 +131,15 @@ impl Process {
             command.env(SUPERVISED, "1");
         }
         if kind == Kind::ByName {
-            command
-                .env(BY_NAME, "1")
-                .env("LD_LIBRARY_PATH", rig.node.dir());
-        }
-        if kind == Kind::NoLinks {
-            command.env(NO_LINKS, "1");
+            command.env("LD_LIBRARY_PATH", rig.node.dir());
+            configure.backend = NvidiaBackend::default().to_value();
         }
         let mut child = command.spawn().unwrap();
+        if kind != Kind::Person {
+            let line = Line::Configure(Box::new(configure)).line();
+            let input = child.stdin.as_mut().unwrap();
+            input.write_all(line.as_bytes()).unwrap();
+        }
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::sync_channel(4);
         thread::spawn(move || {

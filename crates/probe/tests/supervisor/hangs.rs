@@ -7,7 +7,9 @@ use probe::supervisor::Which;
 use rustix::process::{getpid, set_child_subreaper};
 use tokio::time::timeout;
 
-use crate::script::{CARDS, HELLO, LIVE, LONG, card, ids, runs_with_both, start, start_with};
+use crate::script::{
+    CARDS, HELLO, LIVE, LONG, card, deep_check, ids, runs_with_both, start, start_with,
+};
 
 #[tokio::test]
 async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() {
@@ -18,8 +20,8 @@ async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() 
         r#"{"call":"nvmlDeviceGetUUID","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z"}"#;
     let script = format!(
         r#"{HELLO}
-        case "$*" in *--only*) echo "$*" >> {tried};; *) echo "$*" >> {whole};; esac
-        case "$*" in *--skip*) {CARDS};; *)
+        case "$settings" in *only*) echo "$settings" >> {tried};; *) echo "$settings" >> {whole};; esac
+        case "$settings" in *skip*) {CARDS};; *)
             while [ -e {hang} ]; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done; {CARDS};;
         esac
         {LIVE}"#,
@@ -28,9 +30,9 @@ async fn a_card_whose_call_hangs_is_named_left_out_tried_alone_and_taken_back() 
         whole = whole.display(),
     );
     fs_err::write(&hang, "").unwrap();
-    let deep = "--deep-command=memtest";
+    let deep = r#""command":["memtest"]"#;
     let mut rig = start_with(folder.path(), &script, |settings| {
-        settings.program.args.push(deep.to_owned());
+        settings.configure.deep = deep_check();
     });
 
     let without = rig.until(|s| ids(s) == ["GPU-2"]).await;
@@ -84,19 +86,19 @@ async fn a_driver_that_hangs_as_a_whole_is_named_before_it_is_given_up() {
 #[rstest::rstest]
 #[case::events(
     r#"{"call":"nvmlEventSetWait_v2","since":"2026-01-01T00:00:00Z","work":"events"}"#,
-    "--no-events"
+    r#""events":false"#
 )]
-#[case::links(r#"{"call":"nvmlDeviceGetNvLinkState","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z","work":"links"}"#, "--no-links")]
+#[case::links(r#"{"call":"nvmlDeviceGetNvLinkState","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z","work":"links"}"#, r#""links":false"#)]
 #[tokio::test]
 async fn what_can_be_left_out_and_hangs_is_left_out_and_costs_no_card(
     #[case] call: &str,
-    #[case] flag: &str,
+    #[case] without: &str,
 ) {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         r#"{HELLO}
         {CARDS}
-        case "$*" in *{flag}*) {LIVE};; esac
+        case "$settings" in *'{without}'*) {LIVE};; esac
         while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#
     );
     let mut rig = start(folder.path(), &script);
@@ -150,8 +152,8 @@ async fn a_stuck_card_that_is_released_is_not_tried() {
     let call = r#"{"call":"x","device":"0000:01:00.0","since":"2026-01-01T00:00:00Z"}"#;
     let script = format!(
         r#"{HELLO}
-        case "$*" in *--only*) echo x >> {tried};; esac
-        case "$*" in *--skip*) {CARDS}
+        case "$settings" in *only*) echo x >> {tried};; esac
+        case "$settings" in *skip*) {CARDS}
             {LIVE};;
         esac
         while true; do echo '{{"type":"beat","calls":[{call}]}}'; sleep 0.1; done"#,
@@ -202,10 +204,7 @@ async fn what_a_deep_check_started_ends_with_a_probe_that(#[case] end: &str) {
         end = end.replace("{mark}", &mark.display().to_string()),
     );
     let mut rig = start_with(folder.path(), &script, |settings| {
-        settings
-            .program
-            .args
-            .push("--deep-command=memtest".to_owned());
+        settings.configure.deep = deep_check();
     });
     rig.until(|s| s.unwatched.is_some()).await;
     let pid = fs_err::read_to_string(&mark).unwrap();

@@ -2,13 +2,18 @@
 
 use std::{path::Path, time::Duration};
 
-use probe::supervisor::{Children, Orders, Settings, Which};
+use probe::{
+    protocol::Configure,
+    supervisor::{Children, Orders, Settings, Which},
+};
 use rstest::rstest;
 use tokio::time::Instant;
 
 use crate::{
     agent::Agent,
-    script::{CARDS, HELLO, LIVE, LONG, card, log, runs_with_both, settings},
+    script::{
+        CARDS, HELLO, LIVE, LONG, card, deep_check, log, logged_settings, runs_with_both, settings,
+    },
 };
 
 /// A probe that takes its time when its input ends.
@@ -16,13 +21,13 @@ fn slow(folder: &Path) -> String {
     let log = folder.join("log");
     format!(
         r#"{HELLO}
-        echo "begin $*" >> {log}
+        echo "begin" >> {log}
         {CARDS}
         ({LIVE}) & beats=$!
         cat > /dev/null
         sleep 1
         kill $beats
-        echo "end $*" >> {log}"#,
+        echo "end" >> {log}"#,
         log = log.display(),
     )
 }
@@ -76,12 +81,11 @@ async fn a_card_that_was_closed_stays_so() {
     new.stop().await;
 }
 
-/// How many seconds ago the last deep check was, as each process was told.
-fn told(folder: &Path) -> Vec<u64> {
-    let log = log(folder);
-    let words = log.split_whitespace();
-    let agos = words.filter_map(|word| word.strip_prefix("--deep-last-ago="));
-    agos.map(|ago| ago.parse().expect("whole seconds"))
+/// How long ago the last deep check was, as each process was told.
+fn told(folder: &Path) -> Vec<Duration> {
+    let begun = logged_settings(folder, "begin ").into_iter();
+    begun
+        .map(|settings| settings.deep.expect("deep checks").last_ago)
         .collect()
 }
 
@@ -90,7 +94,7 @@ fn deep(folder: &Path) -> Settings {
     let checkup = r#"{"type":"checkup","device":"GPU-1","tier":"deep","passed":true,"output":""}"#;
     let script = format!(
         r#"{HELLO}
-        echo "begin $*" >> {log}
+        echo "begin $settings" >> {log}
         [ -e {checked} ] && echo '{checkup}'
         {CARDS}
         {LIVE}"#,
@@ -98,10 +102,7 @@ fn deep(folder: &Path) -> Settings {
         checked = folder.join("checked").display(),
     );
     let mut settings = settings(folder, &script);
-    settings
-        .program
-        .args
-        .push("--deep-command=memtest".to_owned());
+    settings.configure.deep = deep_check();
     settings
 }
 
@@ -126,19 +127,21 @@ async fn a_new_probe_is_told_how_long_ago_the_last_deep_check_was() {
     }
     let ago = told(folder.path());
     assert_eq!(ago.len(), 4, "{ago:?}");
-    assert!(ago[1] >= 1 && ago[2] >= 2, "{ago:?}");
-    assert!(ago[2] <= begun.elapsed().as_secs(), "{ago:?}");
-    assert!(ago[3] <= checked.elapsed().as_secs(), "{ago:?}");
+    let second = Duration::from_secs(1);
+    assert!(ago[1] >= second && ago[2] >= 2 * second, "{ago:?}");
+    assert!(ago[2] <= begun.elapsed(), "{ago:?}");
+    assert!(ago[3] <= checked.elapsed(), "{ago:?}");
 }
 
 #[tokio::test]
 async fn a_probe_without_deep_checks_is_told_nothing_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = deep(folder.path());
-    settings.program.args.pop();
+    settings.configure.deep = None;
     (settings.children, settings.orders) = (Children::default(), Orders::default());
     let mut agent = Agent::start(settings);
     agent.until(runs_with_both).await;
     agent.stop().await;
-    assert_eq!(log(folder.path()), "begin \n");
+    let begun = logged_settings(folder.path(), "begin ");
+    assert_eq!(begun, [Configure::default()]);
 }

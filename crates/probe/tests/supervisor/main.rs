@@ -9,7 +9,11 @@ mod release;
 mod script;
 
 use model::Phase;
-use script::{BEAT, CARDS, HELLO, LIVE, ids, runs_with_both, start, start_with};
+use probe::protocol::CONFIGURE_LIMIT;
+use script::{
+    BEAT, CARDS, HELLO, LIVE, ids, logged, logged_settings, runs_with_both, start, start_with,
+};
+
 #[tokio::test]
 async fn a_probe_that_dies_is_started_again_and_its_devices_are_kept_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,4 +83,36 @@ async fn a_program_that_does_not_exist_is_named() {
     let down = rig.until(|s| s.unwatched.is_some()).await;
     assert!(down.backend.message.contains("absent cannot be started"));
     rig.stop().await;
+}
+
+#[tokio::test]
+async fn settings_that_the_input_does_not_take_at_once_start_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let script = format!("touch {}\n{HELLO}\n{CARDS}\n{LIVE}", begun.display());
+    let mut rig = start_with(folder.path(), &script, |settings| {
+        settings.configure.backend = "x".repeat(CONFIGURE_LIMIT).into();
+    });
+    let down = rig.until(|s| s.unwatched.is_some()).await;
+    let why = &down.backend.message;
+    assert!(why.contains("its settings are"), "{why}");
+    assert!(why.contains("takes 65536 at once"), "{why}");
+    rig.stop().await;
+    assert!(!begun.exists());
+}
+
+#[tokio::test]
+async fn settings_up_to_the_limit_arrive_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = logged(folder.path());
+    let mut rig = start_with(folder.path(), &script, |settings| {
+        settings.configure.backend = "x".repeat(CONFIGURE_LIMIT - 1000).into();
+    });
+    rig.until(runs_with_both).await;
+    rig.stop().await;
+    let begun = logged_settings(folder.path(), "begin ");
+    assert_eq!(
+        begun[0].backend.as_str().map(str::len),
+        Some(CONFIGURE_LIMIT - 1000)
+    );
 }

@@ -5,11 +5,14 @@ use std::time::Duration;
 use model::Phase;
 use probe::{
     Sighting,
+    protocol::{Configure, Scope},
     supervisor::{Orders, Which},
 };
 use tokio::time::timeout;
 
-use crate::script::{LONG, card, ids, log, logged, runs_with_both, start, start_with};
+use crate::script::{
+    LONG, card, ids, log, logged, logged_settings, runs_with_both, start, start_with, without_card,
+};
 
 #[tokio::test]
 async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
@@ -26,9 +29,11 @@ async fn a_released_card_is_closed_and_the_others_go_on_being_watched() {
     assert_eq!(ids(&closed), ["GPU-2"]);
     assert_eq!(closed.unwatched, None);
     assert!(closed.stuck.is_empty(), "it is no trouble");
-    assert!(log(folder.path()).contains("end \n"));
+    let ended = logged_settings(folder.path(), "end ");
+    assert!(ended.iter().any(|settings| settings.cards == Scope::All));
     timeout(Duration::from_secs(30), async {
-        while !log(folder.path()).contains("begin --skip=0000:01:00.0") {
+        let skips = |settings: &Configure| settings.cards == without_card();
+        while !logged_settings(folder.path(), "begin ").iter().any(skips) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
@@ -80,11 +85,11 @@ async fn when_all_is_released_no_process_is_left_until_it_is_taken_back_by_itsel
     );
     assert_eq!(closed.unwatched, None);
     assert!(closed.backend.message.starts_with("released until "));
-    let said = log(folder.path());
     assert_eq!(
-        said.matches("begin").count(),
-        said.matches("end").count(),
-        "{said}"
+        logged_settings(folder.path(), "begin ").len(),
+        logged_settings(folder.path(), "end ").len(),
+        "{}",
+        log(folder.path())
     );
     let back = rig.until(runs_with_both).await;
     assert!(back.released.is_empty());
@@ -102,7 +107,12 @@ async fn what_was_released_before_the_start_is_never_touched() {
     let seen = rig.until(|s| s.backend.phase == Phase::Running).await;
     assert_eq!(ids(&seen), ["GPU-2"]);
     assert!(seen.released.cards[&card()].closed);
-    assert!(!log(folder.path()).contains("begin \n"));
+    let begun = logged_settings(folder.path(), "begin ");
+    assert!(
+        begun
+            .iter()
+            .all(|settings| settings.cards == without_card())
+    );
     rig.stop().await;
 }
 

@@ -5,22 +5,24 @@ use std::{path::Path, time::Duration};
 use model::{CardRef, Phase};
 use probe::{
     Sighting,
+    protocol::{Command, Configure, DeepCheck, Scope},
     supervisor::{Children, Limits, Orders, Program, Settings},
 };
 
 use crate::agent::Agent;
 
-pub(crate) const HELLO: &str =
-    r#"echo '{"type":"hello","protocol":1,"probe":"test","version":"1"}'"#;
+/// Takes the settings, and says who it is.
+pub(crate) const HELLO: &str = r#"read -r settings
+    echo '{"type":"hello","protocol":1,"probe":"test","version":"1"}'"#;
 pub(crate) const BEAT: &str = r#"echo '{"type":"beat"}'"#;
 pub(crate) const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 0.1; done";
 
-/// A report of two cards at 0000:01:00.0 and 0000:02:00.0, without those on the command line.
+/// A report of two cards at 0000:01:00.0 and 0000:02:00.0, of those in the settings.
 pub(crate) const CARDS: &str = r#"
     card() { printf '{"id":"GPU-%s","vendor":"test","kind":"card","pci":"0000:0%s:00.0"}' $1 $1; }
-    case "$*" in
-    *--skip=0000:01:00.0*) echo '{"type":"report","devices":['$(card 2)'],"skipped":["0000:01:00.0"]}' ;;
-    *--only=0000:01:00.0*) echo '{"type":"report","devices":['$(card 1)']}' ;;
+    case "$settings" in
+    *'"skip":["0000:01:00.0"]'*) echo '{"type":"report","devices":['$(card 2)'],"skipped":["0000:01:00.0"]}' ;;
+    *'"only":"0000:01:00.0"'*) echo '{"type":"report","devices":['$(card 1)']}' ;;
     *) echo '{"type":"report","devices":['$(card 1),$(card 2)']}' ;;
     esac
 "#;
@@ -47,6 +49,7 @@ pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
             path: "/bin/sh".into(),
             args: vec![path.display().to_string()],
         },
+        configure: Configure::default(),
         limits: Limits {
             call: Duration::from_secs(1),
             driver_call: Duration::from_secs(3),
@@ -72,8 +75,8 @@ pub(crate) fn logged(folder: &Path) -> String {
     let log = folder.join("log");
     format!(
         r#"{HELLO}
-        echo "begin $*" >> {log}
-        trap 'echo "end $*" >> {log}; exit 0' EXIT
+        echo "begin $settings" >> {log}
+        trap 'echo "end $settings" >> {log}; exit 0' EXIT
         {CARDS}
         (while true; do {BEAT}; sleep 0.1; done) & beats=$!
         while read line; do case "$line" in *refresh*) {CARDS} ;; esac; done
@@ -84,6 +87,35 @@ pub(crate) fn logged(folder: &Path) -> String {
 
 pub(crate) fn log(folder: &Path) -> String {
     fs_err::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+/// The settings of each process that began, or that ended, in a script's log.
+pub(crate) fn logged_settings(folder: &Path, word: &str) -> Vec<Configure> {
+    let log = log(folder);
+    let lines = log.lines().filter_map(|line| line.strip_prefix(word));
+    lines
+        .map(
+            |line| match serde_json::from_str(line).expect("a command") {
+                Command::Configure(configure) => *configure,
+                other => panic!("{other:?} is not the settings"),
+            },
+        )
+        .collect()
+}
+
+/// Without the card.
+pub(crate) fn without_card() -> Scope {
+    Scope::Skip(vec![card()])
+}
+
+/// A command for deep checks that is never run.
+pub(crate) fn deep_check() -> Option<DeepCheck> {
+    Some(DeepCheck {
+        command: vec!["memtest".to_owned()],
+        period: Duration::from_secs(3600),
+        limit: Duration::from_secs(600),
+        last_ago: Duration::ZERO,
+    })
 }
 
 pub(crate) fn card() -> CardRef {

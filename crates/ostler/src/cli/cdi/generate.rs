@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use config::{Config, IdStrategy};
 use grant::cdi::{Made, Spec, Wish, management, specs};
 use model::{Snapshot, classes};
+use probe::protocol::FileSearch;
 
 use crate::cli::{block_on, devices::look, place::Place, table};
 
@@ -70,7 +71,7 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         let overrides = self.place.overrides();
         let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
-        let snapshot = block_on(look(resolved.config.clone(), &["--driver-files"]))??.snapshot();
+        let snapshot = block_on(look(resolved.config.clone(), FileSearch::Now))??.snapshot();
         let mut made = self.make(&resolved.config, &snapshot);
         made.notes.extend(self.no_hook(&resolved.config));
         for note in &made.notes {
