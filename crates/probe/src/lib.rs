@@ -7,6 +7,7 @@ pub mod protocol;
 #[cfg(feature = "sample")]
 pub mod sample;
 pub mod supervisor;
+pub mod sysfs;
 
 mod sighting;
 mod tree;

@@ -11,7 +11,8 @@ mod constants;
 mod driver;
 mod driver_files;
 mod extras;
-mod files;
+#[cfg(test)]
+mod fixture;
 mod glance;
 mod library;
 mod look;
@@ -36,7 +37,6 @@ use self::{
     card::{Card, Reader},
     driver::Connection,
     driver_files::Finder,
-    files::Files,
     glance::{Away, Layout},
     library::Search,
     look::{Look, Looker},
@@ -45,7 +45,10 @@ use self::{
     stage::{Scene, Stage},
     topology::Topology,
 };
-use crate::protocol::{Configure, FileSearch, Problem, Report, Scope};
+use crate::{
+    protocol::{Configure, FileSearch, Problem, Report, Scope},
+    sysfs::{self, Files},
+};
 
 /// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
 /// runs, so that a driver that was loaded again has another.
@@ -84,7 +87,7 @@ pub struct Nvidia {
 #[doc(hidden)]
 pub fn read_text(text: &str) {
     let _ = nodes::MigMinors::parse(text);
-    let _ = bus::hex(text);
+    let _ = sysfs::bus::hex(text);
     let _ = profile::suffix_of(profile::from_device_name(text).unwrap_or(text));
 }
 

@@ -1,14 +1,11 @@
 //! NVIDIA's cards as the PCI bus shows them, found without asking the driver.
 
-use model::{CardRef, PciAddress};
+use model::PciAddress;
 
-use super::files::Files;
+use crate::sysfs::{Files, bus};
 
 /// NVIDIA's vendor number.
 const VENDOR: u32 = 0x10de;
-
-/// Where the bus shows its functions, each in a folder named after its address.
-const FOLDER: &str = "/sys/bus/pci/devices";
 
 /// A PCI function that is a graphics card of NVIDIA's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +14,14 @@ pub(super) struct Function {
     pub(super) address: PciAddress,
     /// The kernel driver it is bound to; `None` where that cannot be seen.
     pub(super) driver: Option<String>,
-    /// Its NUMA node, where the bus tells one; see [`super::numa`] for what to make of it.
+    /// Its NUMA node, where the bus tells one; see [`crate::sysfs::Machine`] for what to make of it.
     pub(super) numa: Option<u32>,
 }
 
 // === impl Function ===
 
 impl Function {
-    /// Whether NVIDIA's driver may manage it; another driver (`vfio-pci`) means that it does not.
+    /// Tells if NVIDIA's driver may manage it; another driver (`vfio-pci`) means that it does not.
     pub(super) fn may_be_managed(&self) -> bool {
         self.driver
             .as_deref()
@@ -32,49 +29,15 @@ impl Function {
     }
 }
 
-/// The addresses of all PCI functions, sorted; their files are not read. Empty where the machine
-/// shows no PCI bus (WSL, Tegra).
-pub(super) fn addresses(files: &Files) -> Vec<PciAddress> {
-    let names = files.names(FOLDER);
-    let mut found: Vec<PciAddress> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    found.sort_unstable();
-    found
-}
-
 /// The function at an address, where it is a graphics card of NVIDIA's.
 pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
-    let card = Some(CardRef::Pci(address));
-    let path = |file: &str| format!("{FOLDER}/{address}/{file}");
-    let number = |file: &str| hex(&files.text(&path(file), card)?);
-    let is_card = number("vendor")? == VENDOR && matches!(number("class")? >> 8, 0x0300 | 0x0302);
+    let is_card = bus::vendor(files, address)? == VENDOR
+        && matches!(bus::class(files, address)?, 0x0300 | 0x0302);
     is_card.then(|| Function {
         address,
-        driver: files.target(&path("driver"), card),
-        numa: numa(files, address, address),
+        driver: bus::driver(files, address),
+        numa: bus::numa(files, address, address),
     })
-}
-
-/// The NUMA node of a function, read for a card: the function itself or one below it.
-pub(super) fn numa(files: &Files, function: PciAddress, card: PciAddress) -> Option<u32> {
-    let path = format!("{FOLDER}/{function}/numa_node");
-    // The kernel writes -1 where there is no node: that is no node and not node -1.
-    let node = files.text(&path, Some(CardRef::Pci(card)))?;
-    node.parse().ok()
-}
-
-/// The bridges above a function, the closest first. They are in the path that its link leads to.
-pub(super) fn bridges(files: &Files, address: PciAddress) -> Vec<PciAddress> {
-    let link = files.link(&format!("{FOLDER}/{address}"), Some(CardRef::Pci(address)));
-    let link = link.unwrap_or_default();
-    let parts = link.parent().into_iter().flat_map(|above| above.iter());
-    let bridges = parts.filter_map(|part| part.to_str()?.parse().ok());
-    bridges.rev().collect()
-}
-
-/// A number as sysfs writes it: `0x10de`.
-pub(super) fn hex(text: &str) -> Option<u32> {
-    let digits = text.trim();
-    u32::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok()
 }
 
 #[cfg(test)]
@@ -87,7 +50,7 @@ mod tests {
 
     fn scan(root: &Path) -> Vec<Function> {
         let files = Files::new(root, std::sync::Arc::default());
-        let addresses = addresses(&files).into_iter();
+        let addresses = bus::addresses(&files).into_iter();
         addresses.filter_map(|at| function(&files, at)).collect()
     }
 

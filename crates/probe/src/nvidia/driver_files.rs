@@ -35,7 +35,8 @@ use self::{
     root::Root,
     search::{Found, Search},
 };
-use super::{files::Files, platform};
+use super::platform;
+use crate::sysfs::Files;
 
 /// The time between two looks at what changed.
 const PERIOD: Duration = Duration::from_secs(60);

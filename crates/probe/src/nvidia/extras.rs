@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use model::{Companions, Extras, classes};
 
-use super::{driver_files, files::Files};
+use super::{driver_files, nodes::ANY_DRIVER};
+use crate::sysfs::Files;
 
 /// Where IMEX channels are.
 const IMEX: &str = "/dev/nvidia-caps-imex-channels";
@@ -18,7 +19,8 @@ pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
     let channel = |name: &String| -> Option<u32> {
         let number = name.strip_prefix("channel")?.parse().ok()?;
         // A mount whose source was missing leaves a file or a folder, which is no channel.
-        files.has_node(&format!("{IMEX}/{name}")).then_some(number)
+        let path = format!("{IMEX}/{name}");
+        files.has_node(&path, &ANY_DRIVER).then_some(number)
     };
     let channels = sorted(files.names(IMEX).iter().filter_map(channel));
     let gds = nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs"));
@@ -86,7 +88,7 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{super::files::tree, *};
+    use super::{super::fixture::tree, *};
 
     fn files(root: &Path) -> Files {
         Files::new(root, Arc::default())

@@ -8,10 +8,12 @@ use nvml::Session;
 use super::{
     bus::{self, Function},
     card::{self, Card, Reader, Seat},
-    files::Files,
-    numa::Machine,
+    numa,
 };
-use crate::protocol::Scope;
+use crate::{
+    protocol::Scope,
+    sysfs::{self, Files, Machine},
+};
 
 /// More cards than this are not counted: the number is nonsense.
 const MOST_CARDS: u32 = 1024;
@@ -62,7 +64,7 @@ impl Looker<'_> {
         }
         let mut on_bus = false;
         let machine = Machine::read(self.files);
-        for address in bus::addresses(self.files) {
+        for address in sysfs::bus::addresses(self.files) {
             // Of a card that is left out not even the bus's files are read: they may hang too.
             if self.leaves_out(CardRef::Pci(address)) {
                 on_bus = true;
@@ -83,14 +85,14 @@ impl Looker<'_> {
             Ok(device) => {
                 let seat = Seat {
                     address: Some(address),
-                    numa: machine.by_bus(self.files, function),
+                    numa: machine.by_bus(self.files, address, function.numa),
                 };
                 let known = look.cards.len();
                 self.read(device, seat, look);
                 // Only who has told its name is asked more.
                 for card in look.cards.iter_mut().skip(known) {
                     if seat.numa.is_none() {
-                        card.set_numa(machine.by_driver(device));
+                        card.set_numa(numa::by_driver(machine, device));
                     }
                 }
             }

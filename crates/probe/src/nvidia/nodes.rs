@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CallFailure, CardRef, DeviceNode, NodeRole};
 
-use super::{
-    files::Files,
-    platform::{DXG, is_wsl},
-};
+use super::platform::{DXG, is_wsl};
+use crate::sysfs::Files;
 
 /// The node without which no card can be used. Where it is not visible either, the host's nodes are
 /// not visible at all.
 const DRIVER: &str = "/dev/nvidiactl";
+
+/// The nodes of which every driver has one: the second is that of a Tegra board.
+pub(super) const ANY_DRIVER: [&str; 2] = [DRIVER, "/dev/nvmap"];
 
 /// Nodes that all cards share.
 const CONTROL: [&str; 4] = [
@@ -160,7 +161,7 @@ fn own(minor: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::files::tree, *};
+    use super::{super::fixture::tree, *};
     use proptest::prelude::*;
     use rstest::rstest;
     use std::path::Path;

@@ -1,154 +1,18 @@
-//! The NUMA node of a card: the one whose processors are near, as the kubelet's topology manager
-//! takes it.
-//!
-//! The bus tells it first. Some firmware does not say, or names a node that is not there; where
-//! cards have NUMA nodes of their own for their memory, one of these may be named. Then the bridges
-//! above the card are asked, and the driver last. A node that is not certain is no node.
+//! The NUMA node of a card as NVML tells it, for where the bus does not.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use crate::sysfs::Machine;
 
-use super::{
-    bus::{self, Function},
-    files::Files,
-};
-
-/// Where the kernel shows the NUMA nodes.
-const FOLDER: &str = "/sys/devices/system/node";
-
-/// The NUMA nodes of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Machine {
-    /// Those with processors, and which. None where the kernel shows no nodes.
-    nodes: BTreeMap<u32, Cpus>,
-}
-
-/// Numbers of processors.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Cpus(Vec<RangeInclusive<u32>>);
-
-// === impl Machine ===
-
-impl Machine {
-    pub(super) fn read(files: &Files) -> Self {
-        let number = |name: &String| name.strip_prefix("node")?.parse().ok();
-        let names = files.names(FOLDER);
-        let nodes = names.iter().filter_map(number).filter_map(|node: u32| {
-            let cpus = files.text(&format!("{FOLDER}/node{node}/cpulist"), None)?;
-            (!cpus.is_empty()).then(|| (node, Cpus::parse(&cpus)))
-        });
-        Self {
-            nodes: nodes.collect(),
-        }
+/// The node that the driver tells, by near memory or else by near processors. That it does not is no
+/// failure of a card. The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not asked for: no
+/// processor is in it.
+pub(super) fn by_driver(machine: &Machine, card: nvml::Device<'_>) -> Option<u32> {
+    // No node could be told from another.
+    if !machine.shows_nodes() {
+        return None;
     }
-
-    /// The node that the kernel's files tell: the card's, the only one that there is, or else that of
-    /// the closest bridge that has one.
-    pub(super) fn by_bus(&self, files: &Files, function: &Function) -> Option<u32> {
-        let own = function.numa.filter(|node| self.has(*node));
-        own.or_else(|| self.only()).or_else(|| {
-            let bridges = bus::bridges(files, function.address).into_iter();
-            bridges
-                .filter_map(|bridge| bus::numa(files, bridge, function.address))
-                .find(|node| self.has(*node))
-        })
-    }
-
-    /// The node that the driver tells, by near memory or else by near processors. That it does not
-    /// is no failure of a card. The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not
-    /// asked for: no processor is in it.
-    pub(super) fn by_driver(&self, card: nvml::Device<'_>) -> Option<u32> {
-        // No node could be told from another.
-        if self.nodes.is_empty() {
-            return None;
-        }
-        let memory = card.memory_affinity().unwrap_or_default();
-        self.one_of(memory).or_else(|| {
-            let near = card.cpu_affinity().unwrap_or_default();
-            self.one_of(near.into_iter().filter_map(|cpu| self.node_of(cpu)))
-        })
-    }
-
-    /// Whether a node can be told. Where the kernel shows none, any is believed.
-    fn has(&self, node: u32) -> bool {
-        self.nodes.is_empty() || self.nodes.contains_key(&node)
-    }
-
-    /// The node of a machine that has one.
-    fn only(&self) -> Option<u32> {
-        self.one_of(self.nodes.keys().copied())
-    }
-
-    /// The one node with processors among some; `None` if there are more, or none.
-    fn one_of(&self, some: impl IntoIterator<Item = u32>) -> Option<u32> {
-        let mut known = some
-            .into_iter()
-            .filter(|node| self.nodes.contains_key(node));
-        let first = known.next()?;
-        known.all(|node| node == first).then_some(first)
-    }
-
-    fn node_of(&self, cpu: u32) -> Option<u32> {
-        let mut nodes = self.nodes.iter();
-        nodes.find_map(|(node, cpus)| cpus.has(cpu).then_some(*node))
-    }
-}
-
-// === impl Cpus ===
-
-impl Cpus {
-    /// As the kernel writes them: `0-15,128-143`. What is no number is left out.
-    fn parse(text: &str) -> Self {
-        let range = |part: &str| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let [first, last] = [first, last].map(|number| number.trim().parse().ok());
-            Some(first?..=last?)
-        };
-        Self(text.split(',').filter_map(range).collect())
-    }
-
-    fn has(&self, cpu: u32) -> bool {
-        self.0.iter().any(|range| range.contains(&cpu))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn machine(nodes: &[(u32, &str)]) -> Machine {
-        let root = tempfile::tempdir().unwrap();
-        for (node, cpus) in nodes {
-            let folder = root.path().join(format!("{}/node{node}", &FOLDER[1..]));
-            fs_err::create_dir_all(&folder).unwrap();
-            fs_err::write(folder.join("cpulist"), format!("{cpus}\n")).unwrap();
-        }
-        Machine::read(&Files::new(root.path(), std::sync::Arc::default()))
-    }
-
-    #[test]
-    fn a_node_counts_if_it_has_processors() {
-        let grace = machine(&[(0, "0-71"), (1, "72-143"), (2, ""), (10, "")]);
-        let has: Vec<u32> = (0..12).filter(|node| grace.has(*node)).collect();
-        assert_eq!(has, [0, 1]);
-        assert_eq!(grace.only(), None);
-        assert_eq!(machine(&[(0, "0-71"), (1, "")]).only(), Some(0));
-    }
-
-    #[test]
-    fn a_machine_that_shows_no_nodes_believes_what_it_is_told_and_makes_nothing_up() {
-        let none = machine(&[]);
-        assert!(none.has(3));
-        assert_eq!((none.only(), none.one_of([3])), (None, None));
-    }
-
-    #[test]
-    fn of_several_nodes_none_is_certain() {
-        let two = machine(&[(0, "0-1,4-5"), (1, "2-3,6,7")]);
-        let of = |cpus: &[u32]| two.one_of(cpus.iter().filter_map(|cpu| two.node_of(*cpu)));
-        assert_eq!(of(&[2, 3, 7]), Some(1));
-        assert_eq!(of(&[4, 99]), Some(0));
-        assert_eq!(of(&[1, 2]), None);
-        assert_eq!(of(&[]), None);
-        assert_eq!(two.one_of([1, 9]), Some(1));
-    }
+    let memory = card.memory_affinity().unwrap_or_default();
+    machine.one_of(memory).or_else(|| {
+        let near = card.cpu_affinity().unwrap_or_default();
+        machine.one_of(near.into_iter().filter_map(|cpu| machine.node_of(cpu)))
+    })
 }

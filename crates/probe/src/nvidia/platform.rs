@@ -7,8 +7,7 @@ use model::{
     Device, DeviceId, DeviceNode, Driver, Ecc, Index, NodeRole, SinceReset, Telemetry, names,
 };
 
-use super::files::Files;
-use crate::protocol::Sample;
+use crate::{protocol::Sample, sysfs::Files};
 
 /// The one node there is under WSL.
 pub(super) const DXG: &str = "/dev/dxg";

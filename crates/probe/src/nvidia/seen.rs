@@ -3,8 +3,11 @@
 use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier, names};
 use nvml::{Calls, Session};
 
-use super::{card::Card, checks, files::Files, sensors, stage::Watched, topology::handle};
-use crate::protocol::{Checkup, Sample};
+use super::{card::Card, checks, sensors, stage::Watched, topology::handle};
+use crate::{
+    protocol::{Checkup, Sample},
+    sysfs::Files,
+};
 
 /// A card of the last look: where it is, the id of the device it is reported as, and the places and
 /// ids of its MIG devices.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::{Ecc, Process, SinceReset, Telemetry};
 use nvml::Session;
 
-use super::files::Files;
+use crate::sysfs::Files;
 
 /// Reads every sensor; stops at the first answer that says that the device is gone. The processes
 /// are read where the host's files are given to name them by.

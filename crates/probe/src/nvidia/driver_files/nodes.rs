@@ -7,7 +7,7 @@ use std::{
 
 use model::{CardRef, NodeStat, PciAddress};
 
-use super::super::files::Files;
+use crate::sysfs::Files;
 
 /// Folders with device nodes, and the starts of their names.
 const FOLDERS: [(&str, &[&str]); 5] = [
@@ -102,7 +102,7 @@ fn is_node(name: &str, starts: &[&str]) -> bool {
 mod tests {
     use std::{path::Path, sync::Arc};
 
-    use super::{super::super::files::tree, *};
+    use super::{super::super::fixture::tree, *};
 
     fn files(root: &Path) -> Files {
         Files::new(root, Arc::default())

@@ -9,10 +9,10 @@ use std::{
 use model::{DriverFile, FileKind, FileLink};
 
 use super::{
-    super::files::Files,
     rest::is_name,
     root::{Failure, Listing, MOST_NAMES, Root},
 };
+use crate::sysfs::Files;
 
 /// The most bytes of paths that are taken, so that a report stays a line that is read.
 const MOST_TEXT: usize = 1 << 20;

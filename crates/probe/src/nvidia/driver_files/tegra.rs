@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{FileKind, FileLink, NodeStat};
 
 use super::{
-    super::files::Files,
+    super::nodes::ANY_DRIVER,
     csv::{self, Entry, Kind},
     glob, libraries, nodes,
     search::{Search, Want, join},
 };
+use crate::sysfs::Files;
 
 /// Where the files are, and which of them are for every container. Others are for images that ask
 /// for them by name.
@@ -96,7 +97,8 @@ pub(super) fn board(
     let paths = patterns.iter();
     let paths = paths.flat_map(|pattern| glob::expand(pattern, MOST_PATHS, &mut list));
     let paths: BTreeSet<String> = paths.collect();
-    let nodes = paths.into_iter().filter(|path| files.has_node(path));
+    let is_node = |path: &String| files.has_node(path, &ANY_DRIVER);
+    let nodes = paths.into_iter().filter(is_node);
     let nodes: Vec<String> = nodes.take(MOST_PATHS).collect();
     let stat = |path: &String| Some((path.clone(), nodes::stat_of(files, path)?));
     stats.extend(nodes.iter().filter_map(stat));

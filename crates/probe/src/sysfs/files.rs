@@ -11,9 +11,6 @@ use std::{
 use model::CardRef;
 use nvml::Calls;
 
-/// The nodes of which every driver has one: the second is that of a Tegra board.
-const DRIVER: [&str; 2] = ["/dev/nvidiactl", "/dev/nvmap"];
-
 /// The most names that are read of a card's folder.
 const MOST_NAMES: usize = 4096;
 
@@ -22,7 +19,7 @@ const MOST_IN_FOLDER: usize = 65_536;
 
 /// The host's `/sys`, `/proc` and `/dev`.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub struct Files {
     root: PathBuf,
     /// A second place for what is below `/dev`.
     dev: Option<PathBuf>,
@@ -33,7 +30,7 @@ pub(super) struct Files {
 
 impl Files {
     /// The files below `root`; what is done with them is written down in `calls`.
-    pub(super) fn new(root: impl Into<PathBuf>, calls: Arc<Calls>) -> Self {
+    pub fn new(root: impl Into<PathBuf>, calls: Arc<Calls>) -> Self {
         Self {
             root: root.into(),
             dev: None,
@@ -42,23 +39,23 @@ impl Files {
     }
 
     /// Looks for device nodes below `root` too.
-    pub(super) fn with_dev(mut self, root: Option<PathBuf>) -> Self {
+    pub fn with_dev(mut self, root: Option<PathBuf>) -> Self {
         self.dev = root;
         self
     }
 
     /// The table of calls.
-    pub(super) fn calls(&self) -> &Calls {
+    pub fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// Where the host's `/` is for us.
-    pub(super) fn root(&self) -> &Path {
+    /// The folder that is the host's `/` for us.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// A small text, trimmed; `None` where it is absent or unreadable.
-    pub(super) fn text(&self, path: &str, card: Option<CardRef>) -> Option<String> {
+    pub fn text(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let call = format!("read {path}");
         self.calls.watch(call, card, || {
             let bytes = fs_err::read(self.place(path)).ok()?;
@@ -66,46 +63,46 @@ impl Files {
         })
     }
 
-    /// Whether there is a file or a device node at `path`: a mount whose source was missing leaves a
+    /// Tells if there is a file or a device node at `path`: a mount whose source was missing leaves a
     /// folder.
-    pub(super) fn has(&self, path: &str, card: Option<CardRef>) -> bool {
+    pub fn has(&self, path: &str, card: Option<CardRef>) -> bool {
         let is_there = |place: PathBuf| fs_err::metadata(place).is_ok_and(|meta| !meta.is_dir());
         let call = format!("stat {path}");
         self.calls
             .watch(call, card, || self.places(path).into_iter().any(is_there))
     }
 
-    /// Whether there is a device node at `path`. In a tree that has plain files for nodes, as one for
-    /// tests may, a plain file is one.
-    pub(super) fn has_node(&self, path: &str) -> bool {
+    /// Tells if there is a device node at `path`. In a tree that has plain files for nodes, as one for
+    /// tests may, a plain file is one; there one of the `driver`'s own nodes is a plain file too.
+    pub fn has_node(&self, path: &str, driver: &[&str]) -> bool {
         self.calls.watch(format!("stat {path}"), None, || {
             let kinds = |path: &str| {
                 let places = self.places(path).into_iter();
                 places.filter_map(|place| Some(fs_err::metadata(place).ok()?.file_type()))
             };
             let plain = || {
-                let mut drivers = DRIVER.into_iter();
-                drivers.any(|path| kinds(path).any(|kind| kind.is_file()))
+                let mut driver = driver.iter();
+                driver.any(|path| kinds(path).any(|kind| kind.is_file()))
             };
             kinds(path).any(|kind| kind.is_char_device() || (kind.is_file() && plain()))
         })
     }
 
     /// The last part of what a link points to.
-    pub(super) fn target(&self, path: &str, card: Option<CardRef>) -> Option<String> {
+    pub fn target(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let target = self.link(path, card)?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// What a link points to, as it is written.
-    pub(super) fn link(&self, path: &str, card: Option<CardRef>) -> Option<PathBuf> {
+    /// The path that a link points to, as it is written.
+    pub fn link(&self, path: &str, card: Option<CardRef>) -> Option<PathBuf> {
         let call = format!("readlink {path}");
         self.calls
             .watch(call, card, || fs_err::read_link(self.place(path)).ok())
     }
 
     /// The names in a folder; none where it is absent.
-    pub(super) fn names(&self, path: &str) -> Vec<String> {
+    pub fn names(&self, path: &str) -> Vec<String> {
         self.calls.watch(format!("list {path}"), None, || {
             let places = self.places(path);
             let folders = places
@@ -120,7 +117,7 @@ impl Files {
     }
 
     /// The names in a folder of a card's.
-    pub(super) fn card_names(&self, path: &str, card: Option<CardRef>) -> Vec<String> {
+    pub fn card_names(&self, path: &str, card: Option<CardRef>) -> Vec<String> {
         self.calls.watch(format!("list {path}"), card, || {
             let entries = fs_err::read_dir(self.place(path)).into_iter().flatten();
             let names = entries.flatten().take(MOST_NAMES);
@@ -130,14 +127,14 @@ impl Files {
         })
     }
 
-    /// Whether a place for device nodes was named and can be seen: what is missing there is not there.
-    pub(super) fn sees_dev(&self) -> bool {
+    /// Tells if a place for device nodes was named and can be seen: what is missing there is not there.
+    pub fn sees_dev(&self) -> bool {
         let Some(dev) = &self.dev else { return false };
         self.watch(format!("stat {}", dev.display()), || dev.is_dir())
     }
 
-    /// Whether a device node is not in the place that was named for them, but the host has it.
-    pub(super) fn is_stray(&self, path: &str) -> bool {
+    /// Tells if a device node is not in the place that was named for them, but the host has it.
+    pub fn is_stray(&self, path: &str) -> bool {
         let Some(dev) = &self.dev else { return false };
         self.calls.watch(format!("stat {path}"), None, || {
             let meta = |place: PathBuf| fs_err::metadata(place).ok();
@@ -149,9 +146,9 @@ impl Files {
         })
     }
 
-    /// What the file system says of the device node at `path`, or of the first other thing that is
+    /// The file system's word on the device node at `path`, or of the first other thing that is
     /// found there.
-    pub(super) fn metadata(&self, path: &str) -> Option<Metadata> {
+    pub fn metadata(&self, path: &str) -> Option<Metadata> {
         self.calls.watch(format!("stat {path}"), None, || {
             let places = self.places(path).into_iter();
             let found = places.filter_map(|place| fs_err::metadata(place).ok());
@@ -166,7 +163,7 @@ impl Files {
     }
 
     /// Does something else with the host's files that may hang.
-    pub(super) fn watch<T>(&self, call: String, work: impl FnOnce() -> T) -> T {
+    pub fn watch<T>(&self, call: String, work: impl FnOnce() -> T) -> T {
         self.calls.watch(call, None, work)
     }
 
@@ -194,16 +191,4 @@ fn is_better(one: &Metadata, other: &Metadata) -> bool {
 /// Where an absolute path is below a folder.
 fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
-}
-
-/// A folder with these files in it, all of them empty, for tests.
-#[cfg(test)]
-pub(super) fn tree(paths: &[&str]) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
-    for path in paths {
-        let file = root.path().join(path);
-        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
-        fs_err::write(file, "").unwrap();
-    }
-    root
 }

@@ -1,0 +1,12 @@
+//! Folders for tests.
+
+/// A folder with these files in it, all of them empty.
+pub(super) fn tree(paths: &[&str]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for path in paths {
+        let file = root.path().join(path);
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        fs_err::write(file, "").unwrap();
+    }
+    root
+}

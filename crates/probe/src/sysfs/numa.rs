@@ -1,0 +1,146 @@
+//! The NUMA node of a card: the one whose processors are near, as the kubelet's topology manager
+//! takes it.
+//!
+//! The bus tells it first. Some firmware does not say, or names a node that is not there; where
+//! cards have NUMA nodes of their own for their memory, one of these may be named. Then the bridges
+//! above the card are asked; the vendor's driver is asked last, and not here. A node that is not
+//! certain is no node.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use model::PciAddress;
+
+use super::{Files, bus};
+
+/// Where the kernel shows the NUMA nodes.
+const FOLDER: &str = "/sys/devices/system/node";
+
+/// The NUMA nodes of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Those with processors, and which. None where the kernel shows no nodes.
+    nodes: BTreeMap<u32, Cpus>,
+}
+
+/// Numbers of processors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Cpus(Vec<RangeInclusive<u32>>);
+
+// === impl Machine ===
+
+impl Machine {
+    /// Reads the nodes that the kernel shows.
+    pub fn read(files: &Files) -> Self {
+        let number = |name: &String| name.strip_prefix("node")?.parse().ok();
+        let names = files.names(FOLDER);
+        let nodes = names.iter().filter_map(number).filter_map(|node: u32| {
+            let cpus = files.text(&format!("{FOLDER}/node{node}/cpulist"), None)?;
+            (!cpus.is_empty()).then(|| (node, Cpus::parse(&cpus)))
+        });
+        Self {
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// The node that the kernel's files tell: the card's `own`, the only one that there is, or else
+    /// that of the closest bridge that has one.
+    pub fn by_bus(&self, files: &Files, card: PciAddress, own: Option<u32>) -> Option<u32> {
+        let own = own.filter(|node| self.has(*node));
+        own.or_else(|| self.only()).or_else(|| {
+            let bridges = bus::bridges(files, card).into_iter();
+            bridges
+                .filter_map(|bridge| bus::numa(files, bridge, card))
+                .find(|node| self.has(*node))
+        })
+    }
+
+    /// Tells if the kernel shows nodes; where it shows none, no node can be told from another.
+    pub fn shows_nodes(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// The one node with processors among some; `None` if there are more, or none.
+    pub fn one_of(&self, some: impl IntoIterator<Item = u32>) -> Option<u32> {
+        let mut known = some
+            .into_iter()
+            .filter(|node| self.nodes.contains_key(node));
+        let first = known.next()?;
+        known.all(|node| node == first).then_some(first)
+    }
+
+    /// The node of a processor.
+    pub fn node_of(&self, cpu: u32) -> Option<u32> {
+        let mut nodes = self.nodes.iter();
+        nodes.find_map(|(node, cpus)| cpus.has(cpu).then_some(*node))
+    }
+
+    /// Whether a node can be told. Where the kernel shows none, any is believed.
+    fn has(&self, node: u32) -> bool {
+        self.nodes.is_empty() || self.nodes.contains_key(&node)
+    }
+
+    /// The node of a machine that has one.
+    fn only(&self) -> Option<u32> {
+        self.one_of(self.nodes.keys().copied())
+    }
+}
+
+// === impl Cpus ===
+
+impl Cpus {
+    /// As the kernel writes them: `0-15,128-143`. What is no number is left out.
+    fn parse(text: &str) -> Self {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let [first, last] = [first, last].map(|number| number.trim().parse().ok());
+            Some(first?..=last?)
+        };
+        Self(text.split(',').filter_map(range).collect())
+    }
+
+    fn has(&self, cpu: u32) -> bool {
+        self.0.iter().any(|range| range.contains(&cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(nodes: &[(u32, &str)]) -> Machine {
+        let root = tempfile::tempdir().unwrap();
+        for (node, cpus) in nodes {
+            let folder = root.path().join(format!("{}/node{node}", &FOLDER[1..]));
+            fs_err::create_dir_all(&folder).unwrap();
+            fs_err::write(folder.join("cpulist"), format!("{cpus}\n")).unwrap();
+        }
+        Machine::read(&Files::new(root.path(), std::sync::Arc::default()))
+    }
+
+    #[test]
+    fn a_node_counts_if_it_has_processors() {
+        let grace = machine(&[(0, "0-71"), (1, "72-143"), (2, ""), (10, "")]);
+        let has: Vec<u32> = (0..12).filter(|node| grace.has(*node)).collect();
+        assert_eq!(has, [0, 1]);
+        assert_eq!(grace.only(), None);
+        assert_eq!(machine(&[(0, "0-71"), (1, "")]).only(), Some(0));
+    }
+
+    #[test]
+    fn a_machine_that_shows_no_nodes_believes_what_it_is_told_and_makes_nothing_up() {
+        let none = machine(&[]);
+        assert!(none.has(3));
+        assert_eq!((none.only(), none.one_of([3])), (None, None));
+    }
+
+    #[test]
+    fn of_several_nodes_none_is_certain() {
+        let two = machine(&[(0, "0-1,4-5"), (1, "2-3,6,7")]);
+        let of = |cpus: &[u32]| two.one_of(cpus.iter().filter_map(|cpu| two.node_of(*cpu)));
+        assert_eq!(of(&[2, 3, 7]), Some(1));
+        assert_eq!(of(&[4, 99]), Some(0));
+        assert_eq!(of(&[1, 2]), None);
+        assert_eq!(of(&[]), None);
+        assert_eq!(two.one_of([1, 9]), Some(1));
+    }
+}
