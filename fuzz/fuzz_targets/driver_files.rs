@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = fs::write(etc.join("new"), cache);
         let _ = fs::rename(etc.join("new"), etc.join("ld.so.cache"));
     }
-    let found = probe::nvidia::find_driver_files(cache, &root, "580.1");
+    let found = nvidia_probe::find_driver_files(cache, &root, "580.1");
     for file in &found.files {
         let place = root.join(file.path.trim_start_matches('/'));
         assert_eq!(place.canonicalize().ok().as_ref(), Some(&place), "{file:?}");

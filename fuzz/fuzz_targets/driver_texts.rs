@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| probe::nvidia::read_text(text));
+fuzz_target!(|text: &str| nvidia_probe::read_text(text));

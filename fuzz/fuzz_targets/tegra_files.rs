@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     if fs::write(file, bytes).is_err() {
         return;
     }
-    let found = probe::nvidia::find_board_files(&board.root);
+    let found = nvidia_probe::find_board_files(&board.root);
     for file in &found.files {
         let place = board.root.join(file.path.trim_start_matches('/'));
         assert_eq!(place.canonicalize().ok().as_ref(), Some(&place), "{file:?}");

@@ -6,8 +6,9 @@ use anyhow::{Context as _, ensure};
 use config::{NvidiaBackend, Pool, Pools};
 use jiff::Timestamp;
 use model::{Entry, Snapshot};
+use nvidia_probe::Nvidia;
 use pool::Offer;
-use probe::{child::Backend as _, nvidia::Nvidia, protocol::Configure};
+use probe::{child::Backend as _, protocol::Configure};
 
 use crate::peer::Site;
 

@@ -1,8 +1,8 @@
-//! The probe boundary: the protocol spoken over a child's standard streams, the backends that
-//! run in the child, and the supervisor that keeps the child and survives it.
+//! The probe boundary: the protocol spoken over a child's standard streams, the loop that runs
+//! a vendor's backend in the child, the files of the host that every backend reads, and the
+//! supervisor that keeps the child and survives it.
 
 pub mod child;
-pub mod nvidia;
 pub mod protocol;
 #[cfg(feature = "sample")]
 pub mod sample;

@@ -10,9 +10,9 @@ use clap::{
 };
 use config::{Discovery, NvidiaBackend, Period};
 use model::CardRef;
+use nvidia_probe::Nvidia;
 use probe::{
     child,
-    nvidia::Nvidia,
     protocol::{Configure, FileSearch, Scope},
 };
 

@@ -1,7 +1,6 @@
 //! The supervisor against probes that are shell scripts: they crash, hang, talk nonsense and
 //! recover, and the supervisor goes on.
 
-#[path = "../rig/agent.rs"]
 mod agent;
 mod hangs;
 mod heirs;

@@ -1,0 +1,144 @@
+//! NVIDIA's cards as the PCI bus shows them, found without asking the driver.
+
+use model::PciAddress;
+use probe::sysfs::{Files, bus};
+
+/// NVIDIA's vendor number.
+const VENDOR: u32 = 0x10de;
+
+/// A PCI function that is a graphics card of NVIDIA's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Where it sits.
+    pub(super) address: PciAddress,
+    /// The kernel driver it is bound to; `None` where that cannot be seen.
+    pub(super) driver: Option<String>,
+    /// Its NUMA node, where the bus tells one; see [`probe::sysfs::Machine`] for what to make of it.
+    pub(super) numa: Option<u32>,
+}
+
+// === impl Function ===
+
+impl Function {
+    /// Tells if NVIDIA's driver may manage it; another driver (`vfio-pci`) means that it does not.
+    pub(super) fn may_be_managed(&self) -> bool {
+        self.driver
+            .as_deref()
+            .is_none_or(|driver| driver == "nvidia")
+    }
+}
+
+/// The function at an address, where it is a graphics card of NVIDIA's.
+pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
+    let is_card = bus::vendor(files, address)? == VENDOR
+        && matches!(bus::class(files, address)?, 0x0300 | 0x0302);
+    is_card.then(|| Function {
+        address,
+        driver: bus::driver(files, address),
+        numa: bus::numa(files, address, address),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        os::unix::fs::symlink,
+        path::{Path, PathBuf},
+    };
+
+    fn scan(root: &Path) -> Vec<Function> {
+        let files = Files::new(root, std::sync::Arc::default());
+        let addresses = bus::addresses(&files).into_iter();
+        addresses.filter_map(|at| function(&files, at)).collect()
+    }
+
+    fn put(root: &Path, address: &str, files: &[(&str, &str)]) -> PathBuf {
+        let folder = root.join("sys/bus/pci/devices").join(address);
+        fs_err::create_dir_all(&folder).unwrap();
+        for (name, text) in files {
+            fs_err::write(folder.join(name), text).unwrap();
+        }
+        folder
+    }
+
+    const GPU: [(&str, &str); 3] = [
+        ("vendor", "0x10de\n"),
+        ("class", "0x030200\n"),
+        ("numa_node", "1\n"),
+    ];
+
+    #[test]
+    fn finds_cards_and_nothing_else_in_order() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "0000:47:00.0", &GPU);
+        put(root.path(), "0000:07:00.0", &GPU);
+        put(
+            root.path(),
+            "0000:07:00.1",
+            &[("vendor", "0x10de\n"), ("class", "0x040300\n")],
+        );
+        put(
+            root.path(),
+            "0000:01:00.0",
+            &[("vendor", "0x8086\n"), ("class", "0x030000\n")],
+        );
+        put(
+            root.path(),
+            "0000:02:00.0",
+            &[("vendor", "0x10de\n"), ("class", "0x068000\n")],
+        );
+        put(
+            root.path(),
+            "0000:03:00.0",
+            &[("vendor", "nonsense"), ("class", "")],
+        );
+        put(root.path(), "not-an-address", &GPU);
+        let found: Vec<String> = scan(root.path())
+            .iter()
+            .map(|f| f.address.to_string())
+            .collect();
+        assert_eq!(found, ["0000:07:00.0", "0000:47:00.0"]);
+    }
+
+    #[test]
+    fn a_negative_or_unreadable_numa_node_is_no_node() {
+        let root = tempfile::tempdir().unwrap();
+        for (address, text, numa) in [
+            ("0000:01:00.0", "-1\n", None),
+            ("0000:02:00.0", "x", None),
+            ("0000:03:00.0", "3\n", Some(3)),
+        ] {
+            let folder = put(root.path(), address, &GPU);
+            fs_err::write(folder.join("numa_node"), text).unwrap();
+            let found = scan(root.path());
+            let function = found.iter().find(|f| f.address.to_string() == address);
+            assert_eq!(function.unwrap().numa, numa, "{text}");
+        }
+    }
+
+    #[test]
+    fn another_driver_takes_a_card_away_from_us() {
+        let root = tempfile::tempdir().unwrap();
+        for (address, driver) in [("0000:01:00.0", "nvidia"), ("0000:02:00.0", "vfio-pci")] {
+            let folder = put(root.path(), address, &GPU);
+            symlink(
+                format!("../../bus/pci/drivers/{driver}"),
+                folder.join("driver"),
+            )
+            .unwrap();
+        }
+        put(root.path(), "0000:03:00.0", &GPU);
+        let managed: Vec<bool> = scan(root.path())
+            .iter()
+            .map(Function::may_be_managed)
+            .collect();
+        assert_eq!(managed, [true, false, true]);
+    }
+
+    #[test]
+    fn no_bus_is_no_card() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(scan(root.path()), []);
+    }
+}

@@ -1,0 +1,278 @@
+//! The driver's files that a container needs: facts for CDI specs.
+//!
+//! A look at the files reads the names in a few folders and some of some eighty libraries. It is done
+//! when the driver changed; besides, the folders are asked every minute whether they did. Device
+//! nodes are looked at each time.
+
+mod cache;
+mod companions;
+mod csv;
+mod elf;
+mod glob;
+mod libraries;
+mod nodes;
+mod rest;
+mod root;
+mod search;
+mod shelves;
+mod tegra;
+mod wsl;
+mod xorg;
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use host::FileIdentity;
+use model::{Device, Driver, DriverFiles, PciAddress, Platform, names};
+use probe::sysfs::Files;
+use tokio::time::Instant;
+
+pub(super) use self::nodes::strays;
+use self::{
+    root::Root,
+    search::{Found, Search},
+};
+use super::platform;
+
+/// The time between two looks at what changed.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// How coarse the times of a file system may be.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Finds the driver's files, and keeps what it found.
+#[derive(Debug)]
+pub(super) struct Finder {
+    root: Root,
+    files: Files,
+    last: Option<Last>,
+}
+
+/// What was found last.
+#[derive(Debug)]
+struct Last {
+    driver: Driver,
+    platform: Platform,
+    /// The patterns of the device nodes of a Tegra board.
+    board: Vec<String>,
+    checked: Instant,
+    folders: Vec<Folder>,
+    found: Arc<DriverFiles>,
+}
+
+/// A folder that was asked.
+#[derive(Debug)]
+struct Folder {
+    path: String,
+    /// Another one once something in it came, went or was renamed.
+    identity: Option<FileIdentity>,
+    /// Whether it changed so short before that it may change again without a new time.
+    young: bool,
+}
+
+// === impl Finder ===
+
+impl Finder {
+    /// Looks below `root`, as this process sees it; device nodes are among the host's `files`.
+    pub(super) fn new(root: impl Into<PathBuf>, files: Files) -> Self {
+        Self {
+            root: Root::new(root),
+            files,
+            last: None,
+        }
+    }
+
+    /// The files of this driver and the nodes of these devices, at this time.
+    pub(super) fn look(
+        &mut self,
+        driver: &Driver,
+        devices: &[Device],
+        now: Instant,
+    ) -> Arc<DriverFiles> {
+        let mut last = self.last.take();
+        let platform = self.platform(devices);
+        let is_fresh = |last: &mut Last| {
+            last.driver == *driver
+                && last.platform == platform
+                && last.is_fresh(&self.files, &self.root, now)
+        };
+        let is_fresh = last.as_mut().is_some_and(is_fresh);
+        let last = match last {
+            Some(last) if is_fresh => last,
+            before => self.search(driver, platform, now, before),
+        };
+        let last = self.last.insert(last);
+        let cards: BTreeSet<PciAddress> = devices.iter().filter_map(|device| device.pci).collect();
+        let mut nodes = nodes::read(&self.files);
+        let drm = nodes::drm(&self.files, cards.into_iter());
+        let board = tegra::board(&self.files, &last.board, &mut nodes);
+        // Who has the same already compares by address.
+        let old = &last.found;
+        if (&old.nodes, &old.drm, &old.board_nodes) != (&nodes, &drm, &board) {
+            let found = Arc::make_mut(&mut last.found);
+            (found.nodes, found.drm, found.board_nodes) = (nodes, drm, board);
+        }
+        Arc::clone(&last.found)
+    }
+
+    /// Looks through the driver's folder; what is the same as before stays at its address.
+    fn search(
+        &self,
+        driver: &Driver,
+        platform: Platform,
+        now: Instant,
+        before: Option<Last>,
+    ) -> Last {
+        let began = SystemTime::now();
+        let (found, folders, board) = self.find(driver, platform);
+        let folder = |path| Folder::of(&self.files, &self.root, path, began);
+        let folders = folders.into_iter().map(folder).collect();
+        let same = |last: &Last| {
+            let old = &last.found;
+            let old = (old.platform, &old.files, &old.hooks, &old.problems);
+            old == (platform, &found.files, &found.hooks, &found.problems)
+        };
+        let found = match before {
+            Some(last) if same(&last) => last.found,
+            _ => Arc::new(found),
+        };
+        Last {
+            driver: driver.clone(),
+            platform,
+            board,
+            checked: now,
+            folders,
+            found,
+        }
+    }
+
+    /// What there is but for device nodes, the folders that were asked, and the patterns of a board's
+    /// nodes.
+    fn find(
+        &self,
+        driver: &Driver,
+        platform: Platform,
+    ) -> (DriverFiles, BTreeSet<String>, Vec<String>) {
+        let mut search = Search::new(&self.root, &self.files);
+        let mut board = Vec::new();
+        match platform {
+            Platform::Usual => self.usual(&mut search, driver),
+            Platform::Wsl => wsl::add(&mut search),
+            Platform::Tegra => board = tegra::add(&mut search),
+        }
+        let hooks = rest::hooks(&mut search);
+        let Found {
+            files,
+            problems,
+            folders,
+        } = search.finish();
+        let found = DriverFiles {
+            platform,
+            files,
+            hooks,
+            problems,
+            ..DriverFiles::default()
+        };
+        (found, folders, board)
+    }
+
+    /// The kind of machine, where these are its devices.
+    fn platform(&self, devices: &[Device]) -> Platform {
+        let is_board = |device: &Device| {
+            device.flag(&names::INTEGRATED) == Some(true)
+                || device.product().is_some_and(platform::is_integrated)
+        };
+        match devices.iter().any(is_board) {
+            true => Platform::Tegra,
+            false if platform::is_wsl(&self.files) => Platform::Wsl,
+            false => Platform::Usual,
+        }
+    }
+
+    /// Adds what a driver's usual installation has.
+    fn usual(&self, search: &mut Search<'_>, driver: &Driver) {
+        let version = Some(driver.version.as_str());
+        let version = version.filter(|version| rest::is_name(version) && *version != "unknown");
+        let library = driver.library.as_deref();
+        let library = library.and_then(|path| self.inside(path));
+        let version = libraries::add(search, version, library.as_deref());
+        if !version.is_empty() {
+            rest::add(search, &version);
+        }
+    }
+
+    /// The folder of a file of ours, seen from inside the root.
+    fn inside(&self, path: &str) -> Option<String> {
+        let folder = Path::new(path).parent()?;
+        let inside = folder.strip_prefix(self.root.folder()).ok()?;
+        Some(format!("/{}", inside.to_str()?))
+    }
+}
+
+// === impl Last ===
+
+impl Last {
+    /// Whether nothing is known to have changed.
+    fn is_fresh(&mut self, files: &Files, root: &Root, now: Instant) -> bool {
+        if now.saturating_duration_since(self.checked) < PERIOD {
+            return true;
+        }
+        self.checked = now;
+        let mut folders = self.folders.iter();
+        folders
+            .all(|folder| !folder.young && identify(files, root, &folder.path) == folder.identity)
+    }
+}
+
+// === impl Folder ===
+
+impl Folder {
+    /// The folder as it is now, after a look that began then.
+    fn of(files: &Files, root: &Root, path: String, began: SystemTime) -> Self {
+        let identity = identify(files, root, &path);
+        let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let settled = began.saturating_sub(SETTLED).as_secs();
+        let is_young = |identity: FileIdentity| {
+            u64::try_from(identity.modified_secs()).is_ok_and(|at| at >= settled)
+        };
+        Self {
+            young: identity.is_some_and(is_young),
+            path,
+            identity,
+        }
+    }
+}
+
+/// The identity of a folder.
+fn identify(files: &Files, root: &Root, path: &str) -> Option<FileIdentity> {
+    let call = format!("stat {}", root.place(path).display());
+    let meta = files.watch(call, || root.metadata(path).ok())?;
+    Some(FileIdentity::from_metadata(&meta))
+}
+
+/// Reads bytes as the loader's cache, and looks for the files of these devices' driver below a folder:
+/// a door for the fuzz targets, and for nothing else.
+pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str, devices: &[Device]) -> DriverFiles {
+    for (name, path) in cache::entries(cache) {
+        assert!(!name.contains('\0') && !path.contains('\0'));
+    }
+    let driver = Driver {
+        version: version.to_owned(),
+        cuda: None,
+        library: None,
+        instance: None,
+    };
+    let mut finder = Finder::new(root, Files::new(root, Arc::default()));
+    Arc::unwrap_or_clone({
+        let found = finder.look(&driver, devices, Instant::now());
+        drop(finder);
+        found
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! One look through the driver's folder: what was found, what could not be looked at, and which
+//! folders were asked.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
+};
+
+use model::{DriverFile, FileKind, FileLink};
+use probe::sysfs::Files;
+
+use super::{
+    rest::is_name,
+    root::{Failure, Listing, MOST_NAMES, Root},
+};
+
+/// The most bytes of paths that are taken, so that a report stays a line that is read.
+const MOST_TEXT: usize = 1 << 20;
+
+/// The most lines about what could not be looked at.
+const MOST_PROBLEMS: usize = 64;
+
+/// What a path has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    File,
+    Program,
+    Socket,
+    Folder,
+}
+
+/// A look through the folder.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    root: &'a Root,
+    files: &'a Files,
+    /// What was found, by where it is and where a container wants it.
+    found: BTreeMap<(String, Option<String>), DriverFile>,
+    /// The bytes of its paths.
+    text: usize,
+    /// The folders that were asked, as they were named.
+    folders: BTreeSet<String>,
+    problems: Vec<String>,
+    unsaid: usize,
+}
+
+/// What came of a look.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) files: Vec<DriverFile>,
+    pub(super) problems: Vec<String>,
+    pub(super) folders: BTreeSet<String>,
+}
+
+// === impl Search ===
+
+impl<'a> Search<'a> {
+    pub(super) fn new(root: &'a Root, files: &'a Files) -> Self {
+        Self {
+            root,
+            files,
+            found: BTreeMap::new(),
+            text: 0,
+            folders: BTreeSet::new(),
+            problems: Vec::new(),
+            unsaid: 0,
+        }
+    }
+
+    /// The host's files.
+    pub(super) fn files(&self) -> &'a Files {
+        self.files
+    }
+
+    /// Writes down what could not be looked at.
+    pub(super) fn problem(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if self.problems.contains(&what) {
+            return;
+        }
+        match self.problems.len() < MOST_PROBLEMS {
+            true => self.problems.push(what),
+            false => self.unsaid += 1,
+        }
+    }
+
+    /// The folder's path without links; nothing where it is none.
+    pub(super) fn folder(&mut self, folder: &str) -> Option<String> {
+        self.folders.insert(folder.to_owned());
+        let path = self.resolve(folder)?;
+        let kind = self.watch("stat", &path, |root| root.metadata(&path));
+        kind.is_ok_and(|meta| meta.is_dir()).then_some(path)
+    }
+
+    /// What is in a folder whose path has no links.
+    pub(super) fn list(&mut self, folder: &str) -> Listing {
+        self.folders.insert(folder.to_owned());
+        match self.watch("list", folder, |root| root.list(folder)) {
+            Ok(listing) => {
+                if listing.cut {
+                    self.problem(format!(
+                        "{folder} has more than {MOST_NAMES} names; the others were not looked at"
+                    ));
+                }
+                listing
+            }
+            Err(Failure::Missing) => Listing::default(),
+            Err(failure) => {
+                self.problem(format!("cannot list {folder}: {failure}"));
+                Listing::default()
+            }
+        }
+    }
+
+    /// Notes a path by which a later look tells whether something changed.
+    pub(super) fn ask(&mut self, path: &str) {
+        self.folders.insert(path.to_owned());
+    }
+
+    /// The path without links; nothing where there is nothing.
+    pub(super) fn resolve(&mut self, path: &str) -> Option<String> {
+        match self.watch("look up", path, |root| root.resolve(path)) {
+            Ok(path) => Some(path),
+            Err(Failure::Missing) => None,
+            Err(failure) => {
+                self.problem(format!("cannot look up {path}: {failure}"));
+                None
+            }
+        }
+    }
+
+    /// The path without links of something that is what it has to be.
+    pub(super) fn get(&mut self, path: &str, want: Want) -> Option<String> {
+        // What comes or goes is seen by the folder of its name, and by that of what a link says.
+        self.folders.insert(parent(path).to_owned());
+        let real = self.resolve(path)?;
+        self.folders.insert(parent(&real).to_owned());
+        match self.watch("stat", &real, |root| root.metadata(&real)) {
+            Ok(meta) if want.is_met(&meta) => Some(real),
+            Ok(_) => {
+                self.problem(format!("{path} is left out: it is {}", want.refusal()));
+                None
+            }
+            Err(failure) => {
+                self.problem(format!("cannot look at {path}: {failure}"));
+                None
+            }
+        }
+    }
+
+    /// The first bytes of a file whose path has no links.
+    pub(super) fn head(&mut self, path: &str, most: u64) -> Option<Vec<u8>> {
+        match self.watch("read", path, |root| root.head(path, most)) {
+            Ok(bytes) => Some(bytes),
+            Err(failure) => {
+                self.problem(format!("{path} is left out, it cannot be read: {failure}"));
+                None
+            }
+        }
+    }
+
+    /// What the link at a path says; nothing where there is no link.
+    pub(super) fn target(&mut self, path: &str) -> Option<String> {
+        let (folder, name) = path.rsplit_once('/')?;
+        let real = join(&self.resolve(folder)?, name);
+        self.watch("read the link", &real, |root| root.target(&real))
+    }
+
+    /// The links in a folder among these names, with what they say.
+    pub(super) fn links(&self, folder: &str, names: &[String]) -> BTreeMap<String, String> {
+        let target = |root: &Root, name: &String| {
+            let target = root.target(&join(folder, name))?;
+            Some((name.clone(), target))
+        };
+        self.watch("read the links of", folder, |root| {
+            names.iter().filter_map(|name| target(root, name)).collect()
+        })
+    }
+
+    /// Takes a file; `container` is where a container wants it.
+    pub(super) fn add(&mut self, path: String, kind: FileKind, container: Option<&str>) {
+        let container_path = container.filter(|at| *at != path).map(str::to_owned);
+        let key = (path.clone(), container_path.clone());
+        if self.found.contains_key(&key) || !self.afford(path.len() + container.map_or(0, str::len))
+        {
+            return;
+        }
+        let is_library = matches!(kind, FileKind::Library | FileKind::Companion);
+        let soname = match is_library {
+            true => self.soname(&path, container.unwrap_or(&path)),
+            false => None,
+        };
+        let file = DriverFile {
+            path,
+            kind,
+            container_path,
+            soname,
+            links: Vec::new(),
+        };
+        self.found.insert(key, file);
+    }
+
+    /// Whether a file with this path was taken.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.found.contains_key(&(path.to_owned(), None::<String>))
+    }
+
+    /// Takes a link to a file that was taken.
+    pub(super) fn add_link(&mut self, path: &str, link: FileLink) {
+        if !self.afford(link.path.len() + link.target.len()) {
+            return;
+        }
+        if let Some(file) = self.found.get_mut(&(path.to_owned(), None)) {
+            file.links.push(link);
+            file.links.sort();
+            file.links.dedup();
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn finish(mut self) -> Found {
+        if self.unsaid > 0 {
+            self.problems.push(format!("and {} more", self.unsaid));
+        }
+        Found {
+            files: self.found.into_values().collect(),
+            problems: self.problems,
+            folders: self.folders,
+        }
+    }
+
+    /// The name by which a loader knows a library, unless it is its own anyway. One that is not of
+    /// the same library is not believed: a link of that name would take another's place.
+    fn soname(&self, path: &str, wanted: &str) -> Option<String> {
+        let soname = self.watch("read", path, |root| root.soname(path))?;
+        let name = wanted.rsplit('/').next()?;
+        let stem = |name: &str| Some(name.split_once(".so")?.0.to_owned());
+        let fits = soname != name && is_name(&soname) && stem(&soname)? == stem(name)?;
+        fits.then_some(soname)
+    }
+
+    fn afford(&mut self, bytes: usize) -> bool {
+        self.text = self.text.saturating_add(bytes);
+        let fits = self.text <= MOST_TEXT;
+        if !fits {
+            self.problem("there are more driver files than are reported; the others are left out");
+        }
+        fits
+    }
+
+    fn watch<T>(&self, verb: &str, path: &str, look: impl FnOnce(&Root) -> T) -> T {
+        let call = format!("{verb} {}", self.root.place(path).display());
+        self.files.watch(call, || look(self.root))
+    }
+}
+
+// === impl Want ===
+
+impl Want {
+    fn is_met(self, meta: &std::fs::Metadata) -> bool {
+        match self {
+            Self::File => meta.is_file(),
+            Self::Program => meta.is_file() && meta.permissions().mode() & 0o111 != 0,
+            Self::Socket => meta.file_type().is_socket(),
+            Self::Folder => meta.is_dir(),
+        }
+    }
+
+    fn refusal(self) -> &'static str {
+        match self {
+            Self::File => "no regular file",
+            Self::Program => "no program that can be run",
+            Self::Socket => "no socket",
+            Self::Folder => "no folder",
+        }
+    }
+}
+
+/// The folder of an absolute path.
+fn parent(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((folder, _)) if !folder.is_empty() => folder,
+        _ => "/",
+    }
+}
+
+/// A name in a folder.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}

@@ -1,0 +1,167 @@
+//! What there is beside the cards: IMEX channels, the nodes of GPUDirect Storage, GDRCopy and RDMA,
+//! and MPS daemons that are up. Names in folders, and nothing that asks a driver.
+
+use std::path::{Path, PathBuf};
+
+use model::{Companions, Extras, classes};
+use probe::sysfs::Files;
+
+use super::{driver_files, nodes::ANY_DRIVER};
+
+/// Where IMEX channels are.
+const IMEX: &str = "/dev/nvidia-caps-imex-channels";
+
+/// The most that is listed of each kind: a folder may hold anything.
+const MOST: usize = 4096;
+
+/// Looks at everything; `mps` is the folder of the MPS daemons as this process sees it.
+pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
+    let channel = |name: &String| -> Option<u32> {
+        let number = name.strip_prefix("channel")?.parse().ok()?;
+        // A mount whose source was missing leaves a file or a folder, which is no channel.
+        let path = format!("{IMEX}/{name}");
+        files.has_node(&path, &ANY_DRIVER).then_some(number)
+    };
+    let channels = sorted(files.names(IMEX).iter().filter_map(channel));
+    let gds = nodes(files, "/dev", |name| is_numbered(name, "nvidia-fs"));
+    let gdrcopy = nodes(files, "/dev", |name| name == "gdrdrv");
+    let mofed = nodes(files, "/dev/infiniband", |name| {
+        is_numbered(name, "uverbs") || name == "rdma_cm"
+    });
+    let daemons = mps.map(|root| daemons(files, root)).unwrap_or_default();
+    Extras {
+        companions: Companions::default()
+            .with(classes::IMEX_CHANNEL, channels)
+            .with(classes::GDS, gds)
+            .with(classes::GDRCOPY, gdrcopy)
+            .with(classes::MOFED, mofed)
+            .with(classes::MPS, daemons),
+        host_nodes: driver_files::strays(files),
+        files: None,
+    }
+}
+
+/// The nodes in a folder whose names are wanted.
+fn nodes(files: &Files, folder: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let names = files.names(&format!("{folder}/"));
+    let names = names.iter().filter(|name| wanted(name));
+    sorted(names.map(|name| format!("{folder}/{name}")))
+}
+
+/// The resources whose daemon is up: `<root>/<domain>/<name>/.started`.
+fn daemons(files: &Files, root: &Path) -> Vec<String> {
+    files.watch(format!("list {}", root.display()), || {
+        let domains = folders(root).into_iter();
+        let resources = domains.flat_map(|(domain, path)| {
+            let inside = folders(&path).into_iter();
+            inside.map(move |(name, path)| (format!("{domain}/{name}"), path))
+        });
+        let up = resources.filter(|(_, path)| path.join(".started").exists());
+        sorted(up.map(|(resource, _)| resource))
+    })
+}
+
+/// The folders in a folder, with their names.
+fn folders(root: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs_err::read_dir(root).into_iter().flatten().flatten();
+    entries
+        .take(MOST)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect()
+}
+
+/// Whether a name is a prefix with a number, or the prefix alone.
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.take(MOST).collect();
+    items.sort();
+    items.dedup();
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{super::fixture::tree, *};
+
+    fn files(root: &Path) -> Files {
+        Files::new(root, Arc::default())
+    }
+
+    fn channels(root: &Path) -> Vec<u32> {
+        let extras = read(&files(root), None);
+        extras.companions.numbers(classes::IMEX_CHANNEL).collect()
+    }
+
+    #[test]
+    fn lists_what_the_host_has_and_nothing_that_only_looks_like_it() {
+        let root = tree(&[
+            "dev/nvidia-caps-imex-channels/channel10",
+            "dev/nvidia-caps-imex-channels/channel0",
+            "dev/nvidia-caps-imex-channels/channelX",
+            "dev/nvidia-caps-imex-channels/channel7/folder",
+            "dev/nvidiactl",
+            "dev/nvidia-fs1",
+            "dev/nvidia-fs0",
+            "dev/nvidia-fsx",
+            "dev/gdrdrv",
+            "dev/infiniband/uverbs0",
+            "dev/infiniband/rdma_cm",
+            "dev/infiniband/issm0",
+        ]);
+        let extras = read(&files(root.path()), None);
+        let numbers = extras.companions.numbers(classes::IMEX_CHANNEL);
+        assert!(numbers.eq([0, 10]));
+        assert_eq!(
+            extras.companions.of(classes::GDS),
+            ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]
+        );
+        assert_eq!(extras.companions.of(classes::GDRCOPY), ["/dev/gdrdrv"]);
+        let mofed = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
+        assert_eq!(extras.companions.of(classes::MOFED), mofed);
+        assert!(extras.companions.of(classes::MPS).is_empty());
+    }
+
+    /// A character device that every machine has stands in for nodes.
+    #[test]
+    fn a_channel_is_a_device_node_and_no_plain_file_where_nodes_are_nodes() {
+        let root = tree(&["dev/nvidia-caps-imex-channels/channel1"]);
+        let at = |path: &str| root.path().join(path);
+        for node in ["dev/nvidiactl", "dev/nvidia-caps-imex-channels/channel0"] {
+            fs_err::os::unix::fs::symlink("/dev/null", at(node)).unwrap();
+        }
+        assert_eq!(channels(root.path()), [0]);
+        fs_err::remove_file(at("dev/nvidiactl")).unwrap();
+        fs_err::write(at("dev/nvidiactl"), "").unwrap();
+        assert_eq!(channels(root.path()), [0, 1]);
+    }
+
+    #[test]
+    fn a_second_place_for_device_nodes_counts_too() {
+        let (root, driver) = (tree(&["dev/null"]), tree(&["dev/gdrdrv"]));
+        let files = files(root.path()).with_dev(Some(driver.path().to_owned()));
+        let extras = read(&files, None);
+        assert_eq!(extras.companions.of(classes::GDRCOPY), ["/dev/gdrdrv"]);
+    }
+
+    #[test]
+    fn an_mps_daemon_counts_once_it_has_started() {
+        let mps = tree(&[
+            "nvidia.com/gpu/.started",
+            "nvidia.com/gpu.shared/pipe/control",
+            ".ready",
+            "shm/x",
+        ]);
+        let root = tree(&[]);
+        let extras = read(&files(root.path()), Some(&mps.path().to_owned()));
+        assert_eq!(extras.companions.of(classes::MPS), ["nvidia.com/gpu"]);
+        let nowhere = mps.path().join("nowhere");
+        assert!(read(&files(root.path()), Some(&nowhere)).is_empty());
+    }
+}

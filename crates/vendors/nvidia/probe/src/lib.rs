@@ -1,0 +1,274 @@
+//! NVIDIA's cards through NVML.
+//!
+//! Cards are found on the PCI bus and asked for by their addresses, so that a card has a name
+//! before the driver is asked anything, and one that is lost does not shift the others.
+
+mod backend;
+mod bus;
+mod card;
+mod checks;
+mod constants;
+mod driver;
+mod driver_files;
+mod extras;
+#[cfg(test)]
+mod fixture;
+mod glance;
+mod library;
+mod look;
+mod nodes;
+mod numa;
+mod platform;
+mod profile;
+mod seen;
+mod sensors;
+mod stage;
+mod topology;
+mod watch;
+
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
+
+use config::{Discovery, NvidiaBackend};
+use model::{Device, DeviceId, DriverFiles, PciAddress};
+use nvml::{Calls, Session};
+use probe::{
+    protocol::{Configure, FileSearch, Problem, Report, Scope},
+    sysfs::{self, Files},
+};
+use tokio::time::Instant;
+
+use self::{
+    card::{Card, Reader},
+    driver::Connection,
+    driver_files::Finder,
+    glance::{Away, Layout},
+    library::Search,
+    look::{Look, Looker},
+    nodes::Nodes,
+    seen::{Seen, watched},
+    stage::{Scene, Stage},
+    topology::Topology,
+};
+
+/// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
+/// runs, so that a driver that was loaded again has another.
+const MODULE: &str = "/sys/module/nvidia";
+
+/// The backend for NVIDIA's cards.
+#[derive(Debug)]
+pub struct Nvidia {
+    scope: Scope,
+    processes: bool,
+    discovery: Discovery,
+    mps_path: Option<PathBuf>,
+    files: Files,
+    /// Finds the driver's files, where that is asked for.
+    finder: Option<Finder>,
+    /// The devices of a look that left the driver's files for later; `None` once they are looked for.
+    unfiled: Option<Vec<Device>>,
+    driver: Connection,
+    stage: Stage,
+    reader: Reader,
+    topology: Topology,
+    /// The cards of the last look.
+    seen: Vec<Seen>,
+    /// Cards of the driver's that its library did not know when it was opened last.
+    strangers: BTreeSet<PciAddress>,
+    /// How the cards were cut when they were looked at last.
+    layout: Option<Layout>,
+    /// The cards that were not there when they were looked for last.
+    away: Away,
+    /// The id of the one device that the cards are, where they cannot be told apart.
+    merged: Option<DeviceId>,
+}
+
+/// Reads a text as each of the driver's files and names that are read here: a door for the fuzz
+/// targets, and for nothing else.
+#[doc(hidden)]
+pub fn read_text(text: &str) {
+    let _ = nodes::MigMinors::parse(text);
+    let _ = sysfs::bus::hex(text);
+    let _ = profile::suffix_of(profile::from_device_name(text).unwrap_or(text));
+}
+
+/// Looks for the files of a driver below a folder, with these bytes for the loader's cache: a door
+/// for the fuzz targets, and for nothing else.
+#[doc(hidden)]
+pub fn find_driver_files(cache: &[u8], root: &std::path::Path, version: &str) -> DriverFiles {
+    driver_files::fuzz(cache, root, version, &[])
+}
+
+/// Looks for the files of a Tegra board below a folder: a door for the fuzz targets, and for nothing
+/// else.
+#[doc(hidden)]
+pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
+    let files = Files::new(root, Arc::default());
+    driver_files::fuzz(&[], root, "unknown", &[platform::tegra(&files, None)])
+}
+
+// === impl Nvidia ===
+
+impl Nvidia {
+    /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
+    pub fn new(configure: &Configure, section: NvidiaBackend, calls: Arc<Calls>) -> Self {
+        let files = Files::new(&configure.host_root, Arc::clone(&calls));
+        let files = files.with_dev(section.dev_path);
+        let is_all = !matches!(configure.cards, Scope::Only(_));
+        let is_asked = configure.driver_files != FileSearch::Never;
+        let finder = (is_asked && is_all).then(|| {
+            let root = section.driver_path.as_ref();
+            let root = root.unwrap_or(&configure.host_root).clone();
+            Finder::new(root, files.clone())
+        });
+        let search = Search {
+            file: section.nvml_library,
+            driver_path: section.driver_path,
+            or_loader: section.loader_fallback,
+        };
+        let stage = Stage::default();
+        Self {
+            driver: Connection::new(search, calls, stage.clone()),
+            stage,
+            reader: Reader::new(Nodes::new(files.clone())),
+            files,
+            finder,
+            unfiled: (configure.driver_files != FileSearch::Now).then(Vec::new),
+            scope: configure.cards.clone(),
+            processes: configure.processes,
+            discovery: section.discovery,
+            mps_path: section.mps_path,
+            topology: Topology::default(),
+            seen: Vec::new(),
+            strangers: BTreeSet::new(),
+            layout: None,
+            away: Away::default(),
+            merged: None,
+        }
+    }
+
+    fn try_survey(&mut self) -> Result<Report, Problem> {
+        if self.discovery == Discovery::Tegra {
+            return Ok(self.tegra());
+        }
+        let session = self.driver.ready()?;
+        let mut driver = self.driver.facts(&session)?;
+        let module = self.files.metadata(MODULE);
+        driver.instance = module.map(|folder| folder.ino().to_string());
+        let (session, look) = self.look(session)?;
+        self.merged = self.merged_id(&look.cards);
+        self.remember(session, &look.cards);
+        self.away = Away::seen(&look.unreadable);
+        let mut devices: Vec<_> = look
+            .cards
+            .into_iter()
+            .flat_map(|card| card.devices)
+            .collect();
+        self.topology.apply(&mut devices);
+        let mut report = Report {
+            driver: Some(driver),
+            devices,
+            unreadable: look.unreadable,
+            skipped: look.skipped,
+            extras: extras::read(&self.files, self.mps_path.as_ref()),
+            ..Report::default()
+        };
+        report.extras.files = self.driver_files(&report);
+        self.merge(&mut report);
+        Ok(report)
+    }
+
+    /// The driver's files, where they are looked for and not left for later.
+    fn driver_files(&mut self, report: &Report) -> Option<Arc<DriverFiles>> {
+        if let Some(unfiled) = &mut self.unfiled {
+            unfiled.clone_from(&report.devices);
+            return None;
+        }
+        let (finder, driver) = (self.finder.as_mut()?, report.driver.as_ref()?);
+        Some(finder.look(driver, &report.devices, Instant::now()))
+    }
+
+    /// The id of the one device that the cards are, where they cannot be told apart.
+    fn merged_id(&self, cards: &[Card]) -> Option<DeviceId> {
+        if self.discovery == Discovery::Nvml || cards.is_empty() {
+            return None;
+        }
+        let models = cards.iter().flat_map(|card| card.devices.first());
+        let mut models = models.filter_map(|device| device.product());
+        if models.any(platform::is_integrated) {
+            return Some(platform::TEGRA.into());
+        }
+        platform::is_wsl(&self.files).then(|| platform::ALL.into())
+    }
+
+    /// Puts cards together that cannot be told apart.
+    fn merge(&self, report: &mut Report) {
+        let Some(id) = &self.merged else { return };
+        let mut models = report.devices.iter().filter_map(|device| device.product());
+        let model = models.find(|name| platform::is_integrated(name));
+        if id.as_str() == platform::TEGRA {
+            report.devices = vec![platform::tegra(&self.files, model)];
+        } else {
+            let cards = std::mem::take(&mut report.devices);
+            report.devices.extend(platform::together(cards));
+        }
+    }
+
+    /// The report of a Tegra board without NVML.
+    fn tegra(&mut self) -> Report {
+        let mut report = Report {
+            driver: Some(platform::tegra_driver(&self.files)),
+            devices: vec![platform::tegra(&self.files, None)],
+            extras: extras::read(&self.files, self.mps_path.as_ref()),
+            ..Report::default()
+        };
+        report.extras.files = self.driver_files(&report);
+        report
+    }
+
+    /// Looks at every card; opens the driver anew where it does not know a card of its own.
+    fn look(&mut self, session: Arc<Session>) -> Result<(Arc<Session>, Look), Problem> {
+        let look = self.look_once(&session);
+        if look.strangers.is_subset(&self.strangers) {
+            self.strangers.clone_from(&look.strangers);
+            return Ok((session, look));
+        }
+        // NVML lists the cards when it is initialised: one that came later needs a new start.
+        tracing::info!(cards = ?look.strangers, "the driver has new cards: opening it anew");
+        self.strangers = look.strangers;
+        drop(session);
+        self.driver.close();
+        let session = self.driver.ready()?;
+        let look = self.look_once(&session);
+        Ok((session, look))
+    }
+
+    fn look_once(&mut self, session: &Session) -> Look {
+        let looker = Looker {
+            session,
+            files: &self.files,
+            reader: &mut self.reader,
+            scope: &self.scope,
+        };
+        looker.look()
+    }
+
+    /// Keeps where the cards are, and shows them to the thread that waits for events.
+    fn remember(&mut self, session: Arc<Session>, cards: &[Card]) {
+        let merged = self.merged.as_ref();
+        self.seen = cards.iter().map(|card| Seen::of(card, merged)).collect();
+        self.layout = Some(Layout::seen(cards));
+        self.stage.show(Scene {
+            session: Some(session),
+            cards: cards.iter().map(|card| watched(card, merged)).collect(),
+        });
+    }
+
+    fn forget(&mut self) {
+        self.seen.clear();
+        self.layout = None;
+        self.away = Away::default();
+        self.merged = None;
+        self.topology.forget();
+        self.driver.close();
+    }
+}

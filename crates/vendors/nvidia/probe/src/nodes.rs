@@ -1,0 +1,276 @@
+//! The device nodes that a container needs, as far as the host has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{CallFailure, CardRef, DeviceNode, NodeRole};
+use probe::sysfs::Files;
+
+use super::platform::{DXG, is_wsl};
+
+/// The node without which no card can be used. Where it is not visible either, the host's nodes are
+/// not visible at all.
+const DRIVER: &str = "/dev/nvidiactl";
+
+/// The nodes of which every driver has one: the second is that of a Tegra board.
+pub(super) const ANY_DRIVER: [&str; 2] = [DRIVER, "/dev/nvmap"];
+
+/// Nodes that all cards share.
+const CONTROL: [&str; 4] = [
+    DRIVER,
+    "/dev/nvidia-uvm",
+    "/dev/nvidia-uvm-tools",
+    "/dev/nvidia-modeset",
+];
+
+/// Finds device nodes. Nodes that are not there are left out, and named once in the log.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    files: Files,
+    missing: BTreeSet<String>,
+}
+
+/// The minor numbers of MIG's capability nodes, by the path in which the driver names them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct MigMinors(BTreeMap<String, u32>);
+
+/// A MIG device as the driver's files name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instance {
+    /// The minor number of its card.
+    pub(super) card: u32,
+    /// The GPU instance.
+    pub(super) gpu: u32,
+    /// The compute instance.
+    pub(super) compute: u32,
+}
+
+// === impl Nodes ===
+
+impl Nodes {
+    pub(super) fn new(files: Files) -> Self {
+        Self {
+            files,
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// The nodes of a card with this minor number.
+    pub(super) fn card(&mut self, at: CardRef, minor: Option<u32>) -> Vec<DeviceNode> {
+        // Under WSL there is no other node, and none is missed.
+        if is_wsl(&self.files) {
+            let node = self.node(DXG.to_owned(), NodeRole::Own, None);
+            return node.into_iter().collect();
+        }
+        let mut nodes: Vec<DeviceNode> = minor
+            .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
+            .into_iter()
+            .collect();
+        for path in CONTROL {
+            nodes.extend(self.node(path.to_owned(), NodeRole::Control, None));
+        }
+        nodes
+    }
+
+    /// The capability nodes of a MIG device.
+    pub(super) fn capabilities(&mut self, at: CardRef, instance: Instance) -> Vec<DeviceNode> {
+        let minors = MigMinors::read(&self.files);
+        let names = [instance.gpu_access(), instance.compute_access()];
+        let mut nodes = Vec::new();
+        for name in names {
+            match minors.0.get(&name) {
+                Some(minor) => {
+                    let path = format!("/dev/nvidia-caps/nvidia-cap{minor}");
+                    nodes.extend(self.node(path, NodeRole::Capability, Some(at)));
+                }
+                None => self.miss(format!("capability {name} in {}", MigMinors::FILE)),
+            }
+        }
+        nodes
+    }
+
+    fn node(&mut self, path: String, role: NodeRole, card: Option<CardRef>) -> Option<DeviceNode> {
+        if self.files.has(&path, card) {
+            self.missing.remove(&path);
+            return Some(DeviceNode { path, role });
+        }
+        self.miss(path);
+        None
+    }
+
+    fn miss(&mut self, what: String) {
+        if !self.missing.contains(&what) {
+            let root = self.files.root();
+            tracing::warn!(root = %root.display(), "not visible, so it is not handed out: {what}");
+            self.missing.insert(what);
+        }
+    }
+}
+
+// === impl MigMinors ===
+
+impl MigMinors {
+    const FILE: &str = "/proc/driver/nvidia-caps/mig-minors";
+
+    fn read(files: &Files) -> Self {
+        let text = files.text(Self::FILE, None);
+        text.map_or_else(Self::default, Self::parse)
+    }
+
+    /// Reads lines of a path and a number; lines that are something else are passed over.
+    pub(super) fn parse(text: impl AsRef<str>) -> Self {
+        let line = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (path, minor) = (words.next()?, words.next()?);
+            (words.next().is_none()).then_some((path.to_owned(), minor.parse().ok()?))
+        };
+        Self(text.as_ref().lines().filter_map(line).collect())
+    }
+}
+
+// === impl Instance ===
+
+impl Instance {
+    fn gpu_access(self) -> String {
+        format!("gpu{}/gi{}/access", self.card, self.gpu)
+    }
+
+    fn compute_access(self) -> String {
+        let Self { card, gpu, compute } = self;
+        format!("gpu{card}/gi{gpu}/ci{compute}/access")
+    }
+}
+
+/// What is wrong with a card that has no node of its own although the host's nodes are visible.
+pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallFailure> {
+    let has_own = nodes.iter().any(|node| node.role == NodeRole::Own);
+    let visible = nodes.iter().any(|node| node.path == DRIVER);
+    (visible && !has_own).then(|| CallFailure {
+        call: match minor {
+            Some(minor) => format!("open {}", own(minor)),
+            None => "nvmlDeviceGetMinorNumber".to_owned(),
+        },
+        code: "NO_DEVICE_NODE".to_owned(),
+        fatal: true,
+    })
+}
+
+/// The node of the card with this minor number.
+fn own(minor: u32) -> String {
+    format!("/dev/nvidia{minor}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::fixture::tree, *};
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use std::path::Path;
+
+    const AT: CardRef = CardRef::Index(0);
+
+    fn nodes(root: &Path) -> Nodes {
+        Nodes::new(Files::new(root, std::sync::Arc::default()))
+    }
+
+    fn paths(nodes: &[DeviceNode]) -> Vec<&str> {
+        nodes.iter().map(|node| node.path.as_str()).collect()
+    }
+
+    #[test]
+    fn lists_what_the_host_has_under_host_paths() {
+        let root = tree(&["dev/nvidia3", "dev/nvidiactl", "dev/nvidia-uvm"]);
+        let found = nodes(root.path()).card(AT, Some(3));
+        assert_eq!(
+            paths(&found),
+            ["/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm"]
+        );
+        assert_eq!(found[0].role, NodeRole::Own);
+        assert_eq!(found[1].role, NodeRole::Control);
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_left_out() {
+        let root = tree(&["dev/nvidiactl"]);
+        assert_eq!(
+            paths(&nodes(root.path()).card(AT, Some(0))),
+            ["/dev/nvidiactl"]
+        );
+        assert_eq!(
+            paths(&nodes(root.path()).card(AT, None)),
+            ["/dev/nvidiactl"]
+        );
+    }
+
+    #[test]
+    fn under_wsl_there_is_one_node() {
+        let root = tree(&["dev/dxg"]);
+        for minor in [None, Some(0)] {
+            let mut nodes = nodes(root.path());
+            assert_eq!(paths(&nodes.card(AT, minor)), ["/dev/dxg"]);
+            assert!(nodes.missing.is_empty(), "{:?}", nodes.missing);
+        }
+    }
+
+    #[rstest]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(3), None)]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], Some(4), Some("open /dev/nvidia4"))]
+    #[case(&["dev/nvidia3", "dev/nvidiactl"], None, Some("nvmlDeviceGetMinorNumber"))]
+    #[case::folder(&["dev/nvidia4/x", "dev/nvidiactl"], Some(4), Some("open /dev/nvidia4"))]
+    #[case(&["dev/nvidia-uvm"], Some(4), None)]
+    #[case(&["dev/dxg"], None, None)]
+    fn a_card_without_its_own_node_is_unusable_where_nodes_are_visible(
+        #[case] there: &[&str],
+        #[case] minor: Option<u32>,
+        #[case] call: Option<&str>,
+    ) {
+        let root = tree(there);
+        let found = nodes(root.path()).card(AT, minor);
+        let failure = unusable(minor, &found);
+        assert_eq!(failure.as_ref().map(|f| f.call.as_str()), call);
+        assert!(failure.is_none_or(|failure| failure.fatal));
+    }
+
+    #[test]
+    fn a_mig_device_has_a_node_for_each_instance() {
+        let root = tree(&[
+            "dev/nvidia-caps/nvidia-cap21",
+            "dev/nvidia-caps/nvidia-cap22",
+        ]);
+        let file = root.path().join(&MigMinors::FILE[1..]);
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        let text = "config 1\nmonitor 2\ngpu0/gi1/access 21\ngpu0/gi1/ci0/access 22\nrubbish\n";
+        fs_err::write(file, text).unwrap();
+        let mut nodes = nodes(root.path());
+        let there = Instance {
+            card: 0,
+            gpu: 1,
+            compute: 0,
+        };
+        let expected = [
+            "/dev/nvidia-caps/nvidia-cap21",
+            "/dev/nvidia-caps/nvidia-cap22",
+        ];
+        assert_eq!(paths(&nodes.capabilities(AT, there)), expected);
+        let elsewhere = Instance {
+            card: 0,
+            gpu: 2,
+            compute: 0,
+        };
+        assert_eq!(nodes.capabilities(AT, elsewhere), []);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "(?s).*") {
+            let _ = MigMinors::parse(text);
+        }
+
+        #[test]
+        fn reads_every_good_line_among_bad_ones(minor: u32, rubbish in "[^\n]*") {
+            let text = format!("{rubbish}\ngpu0/gi1/access {minor}\n{rubbish} {rubbish}\n");
+            prop_assume!(!rubbish.contains("gpu0/gi1/access"));
+            let minors = MigMinors::parse(text);
+            prop_assert_eq!(minors.0.get("gpu0/gi1/access"), Some(&minor));
+        }
+    }
+}

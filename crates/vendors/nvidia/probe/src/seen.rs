@@ -1,0 +1,107 @@
+//! The cards of the last look, which are sampled and checked until the next one.
+
+use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier, names};
+use nvml::{Calls, Session};
+use probe::{
+    protocol::{Checkup, Sample},
+    sysfs::Files,
+};
+
+use super::{card::Card, checks, sensors, stage::Watched, topology::handle};
+
+/// A card of the last look: where it is, the id of the device it is reported as, and the places and
+/// ids of its MIG devices.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) at: CardRef,
+    pub(super) id: DeviceId,
+    pub(super) pci: Option<PciAddress>,
+    pub(super) index: Option<Index>,
+    parts: Vec<(u32, DeviceId)>,
+}
+
+// === impl Seen ===
+
+impl Seen {
+    pub(super) fn of(card: &Card, merged: Option<&DeviceId>) -> Self {
+        let parts = card.devices.iter().skip(1).map(|device| device.id.clone());
+        let whole = &card.devices[0];
+        Self {
+            at: card.at,
+            id: merged.unwrap_or(&whole.id).clone(),
+            pci: whole.pci,
+            index: whole.index,
+            parts: card.places.iter().copied().zip(parts).collect(),
+        }
+    }
+
+    /// What a tier reads of the card and of its MIG devices; of links where it is given the table of
+    /// calls to tell them apart in.
+    pub(super) fn checkups(
+        &self,
+        session: &Session,
+        tier: Tier,
+        links: Option<&Calls>,
+    ) -> Vec<Checkup> {
+        let checkup = |device: &DeviceId, reading: Reading| Checkup {
+            device: device.clone(),
+            reading,
+        };
+        let card = match handle(session, self.at) {
+            Ok(card) => card,
+            Err(error) => {
+                let reading = checks::refused(&error, tier).into_iter();
+                return reading.map(|reading| checkup(&self.id, reading)).collect();
+            }
+        };
+        let whole = checks::card(card, tier, links).map(|reading| checkup(&self.id, reading));
+        let parts = self.parts.iter().filter_map(|(place, id)| {
+            let part = card.mig_device(*place).ok()?;
+            Some(checkup(id, checks::partition(part, tier)?))
+        });
+        whole.into_iter().chain(parts).collect()
+    }
+
+    /// The samples of the card and of its MIG devices, with their processes where the host's files
+    /// are given to name them by.
+    pub(super) fn samples(&self, session: &Session, files: Option<&Files>) -> Vec<Sample> {
+        let read = handle(session, self.at)
+            .ok()
+            .and_then(|card| Some((card, sensors::read(card, files)?)));
+        let Some((card, telemetry)) = read else {
+            return Vec::new();
+        };
+        let whole = Sample {
+            device: self.id.clone(),
+            since_reset: sensors::since_reset(session, card, telemetry.ecc),
+            telemetry,
+        };
+        let parts = self.parts.iter().filter_map(|(place, id)| {
+            let part = card.mig_device(*place).ok()?;
+            Some(Sample {
+                device: id.clone(),
+                telemetry: sensors::read_partition(part, files)?,
+                since_reset: SinceReset::default(),
+            })
+        });
+        std::iter::once(whole).chain(parts).collect()
+    }
+}
+
+/// The card for the thread that waits for events.
+pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
+    let number = |device: &Device, name| {
+        let value = device.attributes.get(&name)?.as_int()?;
+        u32::try_from(value).ok()
+    };
+    let part = |device: &Device| {
+        let gpu = number(device, names::GPU_INSTANCE)?;
+        let compute = number(device, names::COMPUTE_INSTANCE)?;
+        Some((gpu, compute, device.id.clone()))
+    };
+    Watched {
+        at: card.at,
+        id: merged.unwrap_or(&card.devices[0].id).clone(),
+        partitions: card.devices.iter().filter_map(part).collect(),
+    }
+}

@@ -1,0 +1,262 @@
+//! Waits for the events of all cards in one event set, which is made anew when the cards change.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use jiff::Timestamp;
+use model::{DeviceId, Event, EventCode};
+use nvml::{EventSet, Occurrence, Session};
+use probe::{
+    child::{Events, WatchError},
+    protocol::Count,
+};
+
+use super::{
+    sensors,
+    stage::{Scene, Stage, Watched},
+    topology::handle,
+};
+
+/// After so many waits, cards that could not be listened to are tried again.
+const PATIENCE: u32 = 60;
+
+/// The events of NVIDIA's cards.
+#[derive(Debug)]
+pub(super) struct Watch {
+    stage: Stage,
+    /// What the set was made for; `None` where it is to be made.
+    scene: Option<Scene>,
+    /// Cards of the set that are not seen any more. What the driver still has to say of them, such
+    /// as why they went, is listened to; when one comes back the set is made anew.
+    away: Vec<Watched>,
+    /// `None` where there is nothing that can be listened to.
+    set: Option<EventSet>,
+    /// Cards of the set that failed to be added, and what the driver said.
+    unheard: Vec<(Watched, nvml::Error)>,
+    /// How many more waits until these are tried again, where there are some.
+    patience: Option<u32>,
+}
+
+// === impl Watch ===
+
+impl Watch {
+    pub(super) fn new(stage: Stage) -> Self {
+        Self {
+            stage,
+            scene: None,
+            away: Vec::new(),
+            set: None,
+            unheard: Vec::new(),
+            patience: None,
+        }
+    }
+
+    /// Makes the event set follow the scene.
+    fn follow(&mut self) -> Result<(), nvml::Error> {
+        let scene = self.stage.scene();
+        self.patience = self.patience.map(|waits| waits.saturating_sub(1));
+        if !self.still_serves(&scene) || self.patience == Some(0) {
+            // The old set holds the old driver: let both go before anything else.
+            self.release();
+            if let Some(session) = &scene.session
+                && !scene.cards.is_empty()
+            {
+                self.listen(session, &scene.cards)?;
+            }
+        } else if let Some(old) = self.scene.take() {
+            let gone = old.cards.into_iter().filter(|card| !scene.has(card));
+            self.away.extend(gone);
+        }
+        self.scene = Some(scene);
+        Ok(())
+    }
+
+    /// Whether the set at hand does for `scene`: it has every card, each without interruption.
+    fn still_serves(&self, scene: &Scene) -> bool {
+        let Some(old) = &self.scene else { return false };
+        old.same_session(scene) && scene.cards.iter().all(|card| old.has(card))
+    }
+
+    /// Makes an event set of all cards that can be listened to; one that cannot affects no other.
+    fn listen(&mut self, session: &Arc<Session>, cards: &[Watched]) -> Result<(), nvml::Error> {
+        let mut set = match EventSet::create(Arc::clone(session)) {
+            Err(error) if error.is_not_supported() => {
+                tracing::info!(%error, "this driver reports no events");
+                return Ok(());
+            }
+            created => created?,
+        };
+        let mut heard = false;
+        for card in cards {
+            let added = handle(session, card.at).and_then(|device| set.add(&device));
+            let Err(error) = added else {
+                heard = true;
+                continue;
+            };
+            let (id, at) = (&card.id, card.at);
+            if error.is_not_supported() {
+                tracing::info!(%id, card = %at, "this card reports no events");
+            } else {
+                tracing::warn!(%id, card = %at, %error, "this card's events cannot be listened to");
+                self.unheard.push((card.clone(), error));
+                self.patience = Some(PATIENCE);
+            }
+        }
+        self.set = heard.then_some(set);
+        Ok(())
+    }
+
+    /// Waits for something to listen to. Cards that report no events are not it.
+    fn rest(&self, limit: Duration) {
+        match self.scene.as_ref().is_some_and(|s| !s.cards.is_empty()) {
+            true => thread::sleep(limit),
+            false => self.stage.await_cards(limit),
+        }
+    }
+
+    fn release(&mut self) {
+        self.set = None;
+        self.scene = None;
+        self.away.clear();
+        self.unheard.clear();
+        self.patience = None;
+    }
+
+    fn events(&self, occurrence: &Occurrence) -> Vec<Event> {
+        let code = match occurrence.kind {
+            nvml::EventKind::Xid(number) => EventCode::from(("xid", number)),
+            nvml::EventKind::SingleBitEcc => EventCode::ECC_CORRECTED,
+            nvml::EventKind::DoubleBitEcc => EventCode::ECC_UNCORRECTED,
+            nvml::EventKind::Other(_) => return Vec::new(),
+        };
+        let present = self.scene.iter().flat_map(|scene| &scene.cards);
+        let mut cards = present.chain(&self.away);
+        let Some(card) = cards.find(|card| Some(card.at) == occurrence.card) else {
+            tracing::warn!(?occurrence, "an event of a card that is not known");
+            return Vec::new();
+        };
+        let at = Timestamp::now();
+        concerned(card, occurrence)
+            .into_iter()
+            .map(|device| Event {
+                device,
+                at,
+                code: code.clone(),
+            })
+            .collect()
+    }
+}
+
+impl Events for Watch {
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError> {
+        let followed = self.follow();
+        let waited = followed.and_then(|()| match &mut self.set {
+            Some(set) => set.wait(timeout),
+            None => {
+                self.rest(timeout);
+                Ok(None)
+            }
+        });
+        match waited {
+            Ok(occurrence) => Ok(occurrence.map_or(Vec::new(), |o| self.events(&o))),
+            Err(error) if error.is_not_supported() => {
+                tracing::info!(%error, "this driver reports no events");
+                self.set = None;
+                Ok(Vec::new())
+            }
+            Err(error) => {
+                self.release();
+                Err(WatchError(error.to_string()))
+            }
+        }
+    }
+
+    fn counts(&mut self, events: &[Event]) -> Vec<Count> {
+        let Some(scene) = &self.scene else {
+            return Vec::new();
+        };
+        let is_of = |event: &Event, card: &Watched| {
+            let mut partitions = card.partitions.iter();
+            event.device == card.id || partitions.any(|(_, _, id)| *id == event.device)
+        };
+        let told = |card: &&Watched| events.iter().any(|event| is_of(event, card));
+        let count = |card: &Watched| {
+            // Cards that are one device have no counters of their own.
+            let alone = scene.cards.iter().filter(|other| other.id == card.id);
+            let session = scene.session.as_ref().filter(|_| alone.count() == 1)?;
+            let device = handle(session, card.at).ok()?;
+            let since_reset = sensors::since_reset(session, device, sensors::ecc(device).ok());
+            Some(Count {
+                device: card.id.clone(),
+                since_reset,
+            })
+        };
+        scene.cards.iter().filter(told).filter_map(count).collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let there = |card: &Watched| self.scene.as_ref().is_some_and(|scene| scene.has(card));
+        self.unheard
+            .iter()
+            .filter(|(card, _)| there(card))
+            .map(|(card, error)| {
+                let (call, code) = (error.call(), error.code_name());
+                format!("events of {} are not heard: {call}: {code}", card.at)
+            })
+            .collect()
+    }
+}
+
+/// The devices that an event is about: the MIG devices it names, else the whole card.
+fn concerned(card: &Watched, occurrence: &Occurrence) -> Vec<DeviceId> {
+    let matches = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
+    let parts: Vec<DeviceId> = card
+        .partitions
+        .iter()
+        .filter(|(gpu, compute, _)| {
+            matches(occurrence.gpu_instance, *gpu) && matches(occurrence.compute_instance, *compute)
+        })
+        .map(|(_, _, id)| id.clone())
+        .collect();
+    if occurrence.gpu_instance.is_none() || parts.is_empty() {
+        return vec![card.id.clone()];
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::CardRef;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(None, None, &["GPU-1"])]
+    #[case(Some(1), Some(0), &["MIG-a"])]
+    #[case(Some(2), None, &["MIG-b", "MIG-c"])]
+    #[case(Some(9), Some(0), &["GPU-1"])]
+    #[case(None, Some(0), &["GPU-1"])]
+    fn an_event_concerns_the_instances_it_names(
+        #[case] gpu_instance: Option<u32>,
+        #[case] compute_instance: Option<u32>,
+        #[case] expected: &[&str],
+    ) {
+        let card = Watched {
+            at: CardRef::Index(0),
+            id: "GPU-1".into(),
+            partitions: vec![
+                (1, 0, "MIG-a".into()),
+                (2, 0, "MIG-b".into()),
+                (2, 1, "MIG-c".into()),
+            ],
+        };
+        let occurrence = Occurrence {
+            card: Some(card.at),
+            gpu_instance,
+            compute_instance,
+            kind: nvml::EventKind::Xid(79),
+        };
+        let ids: Vec<DeviceId> = concerned(&card, &occurrence);
+        let ids: Vec<&str> = ids.iter().map(DeviceId::as_str).collect();
+        assert_eq!(ids, expected);
+    }
+}

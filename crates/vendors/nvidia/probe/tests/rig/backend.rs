@@ -1,0 +1,58 @@
+//! The backend over a node, in the test's own process.
+
+use std::sync::Arc;
+
+use nvidia_probe::Nvidia;
+use nvml::Calls;
+use probe::protocol::{Configure, Scope};
+
+use crate::node::Rig;
+
+impl Rig {
+    /// Makes an older library of it: these names are not found in it any more.
+    pub(crate) fn remove_symbols(&self, names: &[&str]) {
+        let mut bytes = fs_err::read(self.node.library()).unwrap();
+        for name in names {
+            let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
+            let mut from = 0;
+            while let Some(at) = find(&bytes[from..], &wanted) {
+                bytes[from + at + 1] = b'x';
+                from += at + 1;
+            }
+            assert!(from > 0, "the library has no {name}");
+        }
+        let newer = self.node.dir().join("older.so");
+        fs_err::write(&newer, bytes).unwrap();
+        fs_err::rename(newer, self.node.library()).unwrap();
+    }
+
+    pub(crate) fn backend(&self) -> Nvidia {
+        self.backend_for(Scope::All)
+    }
+
+    pub(crate) fn backend_for(&self, scope: Scope) -> Nvidia {
+        self.backend_with(scope, Arc::default())
+    }
+
+    pub(crate) fn backend_with(&self, scope: Scope, calls: Arc<Calls>) -> Nvidia {
+        Nvidia::new(&self.configure(scope), self.section(), calls)
+    }
+
+    /// The backend with other settings than the usual.
+    pub(crate) fn backend_as(&self, configure: &Configure) -> Nvidia {
+        Nvidia::new(configure, self.section(), Arc::default())
+    }
+}
+
+/// Where `needle` is.
+fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
+    let first = needle.get(1)?;
+    let mut from = 1;
+    loop {
+        let at = from + hay.get(from..)?.iter().position(|byte| byte == first)?;
+        if hay[at - 1..].starts_with(needle) {
+            return Some(at - 1);
+        }
+        from = at + 1;
+    }
+}

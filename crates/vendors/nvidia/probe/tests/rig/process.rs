@@ -1,0 +1,249 @@
+//! The probe as a process: the test program started again.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::Duration,
+};
+
+use config::NvidiaBackend;
+use nvidia_probe::Nvidia;
+use probe::{
+    child::{self, Settings},
+    protocol::{Beat, Checkup, Command as Line, Configure, Message, Report, Scope},
+};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::node::{Rig, wait_for};
+
+/// Tells the program that it is the probe, and where the node is.
+pub(crate) const NODE: &str = "PROBE_TEST_NODE";
+/// Tells it that the agent runs it, and that its settings come by its input.
+pub(crate) const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
+/// The time between two questions for all links, in milliseconds.
+const LINKS: &str = "PROBE_TEST_LINKS";
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Who runs the probe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Supervised,
+    Person,
+    /// The agent, and the loader has to find the library.
+    ByName,
+}
+
+/// A running probe.
+pub(crate) struct Process {
+    child: Child,
+    lines: Option<Receiver<Message>>,
+}
+
+/// Is the probe, if this process was started as one.
+#[expect(
+    clippy::exit,
+    reason = "the harness would write more lines, and fail where nobody reads"
+)]
+pub(crate) fn run_if_asked() {
+    let Some(folder) = std::env::var_os(NODE) else {
+        return;
+    };
+    let supervised = std::env::var_os(SUPERVISED).is_some();
+    let configure = match supervised {
+        true => child::read_settings().unwrap(),
+        false => of_person(&sim::Node::open(folder.as_ref()).unwrap()),
+    };
+    let calls = Arc::default();
+    let section = configure.section().unwrap();
+    let backend = Nvidia::new(&configure, section, Arc::clone(&calls));
+    let usual = Settings::default();
+    let links = std::env::var(LINKS).map(|text| text.parse().unwrap());
+    let settings = Settings {
+        configure,
+        links_period: links.map_or(usual.links_period, Duration::from_millis),
+        supervised,
+        ..usual
+    };
+    child::run(&settings, backend, calls).unwrap();
+    std::process::exit(0);
+}
+
+/// The settings that a person's flags would give.
+fn of_person(node: &sim::Node) -> Configure {
+    let section = NvidiaBackend {
+        nvml_library: Some(node.library()),
+        ..NvidiaBackend::default()
+    };
+    Configure {
+        host_root: node.root(),
+        period: Duration::from_secs(1),
+        backend: section.to_value(),
+        ..Configure::default()
+    }
+}
+
+impl Process {
+    pub(crate) fn start(rig: &Rig, kind: Kind) -> Self {
+        Self::start_with(rig, kind, |_| ())
+    }
+
+    /// Starts it with other settings.
+    pub(crate) fn start_with(rig: &Rig, kind: Kind, change: impl FnOnce(&mut Configure)) -> Self {
+        Self::launch(rig, kind, change, &[])
+    }
+
+    /// Starts it with another time between two questions for all links.
+    pub(crate) fn start_asking_for_links(rig: &Rig, millis: &str) -> Self {
+        Self::launch(rig, Kind::Supervised, |_| (), &[(LINKS, millis)])
+    }
+
+    fn launch(
+        rig: &Rig,
+        kind: Kind,
+        change: impl FnOnce(&mut Configure),
+        more: &[(&str, &str)],
+    ) -> Self {
+        let mut configure = rig.configure(Scope::All);
+        configure.period = Duration::from_secs(1);
+        change(&mut configure);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args([
+                "--exact",
+                "probe_process",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(NODE, rig.node.dir())
+            .envs(more.iter().copied())
+            // As the agent does: what it leaves behind can be found by its group.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if kind != Kind::Person {
+            command.env(SUPERVISED, "1");
+        }
+        if kind == Kind::ByName {
+            command.env("LD_LIBRARY_PATH", rig.node.dir());
+            configure.backend = NvidiaBackend::default().to_value();
+        }
+        let mut child = command.spawn().unwrap();
+        if kind != Kind::Person {
+            let line = Line::Configure(Box::new(configure)).line();
+            let input = child.stdin.as_mut().unwrap();
+            input.write_all(line.as_bytes()).unwrap();
+        }
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::sync_channel(4);
+        thread::spawn(move || {
+            // The test harness writes lines of its own around the probe's, on the same stream.
+            for line in output.lines().map_while(Result::ok) {
+                let Some(start) = line.find('{') else {
+                    continue;
+                };
+                let message = Message::parse(&line[start..]).unwrap().unwrap();
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            lines: Some(lines),
+        }
+    }
+
+    /// The next line.
+    pub(crate) fn next(&mut self) -> Message {
+        let lines = self.lines.as_ref().unwrap();
+        lines
+            .recv_timeout(DEADLINE)
+            .expect("the probe says nothing")
+    }
+
+    /// The first line that is wanted.
+    pub(crate) fn wait<T>(&mut self, wanted: impl Fn(&Message) -> Option<T>) -> T {
+        wait_for(|| wanted(&self.next()))
+    }
+
+    /// The next report.
+    pub(crate) fn report(&mut self) -> Report {
+        self.wait(|message| match message {
+            Message::Report(report) => Some(Report::clone(report)),
+            _ => None,
+        })
+    }
+
+    /// The next beat.
+    pub(crate) fn beat(&mut self) -> Beat {
+        self.wait(|message| match message {
+            Message::Beat(beat) => Some(beat.clone()),
+            _ => None,
+        })
+    }
+
+    /// The next check-up.
+    pub(crate) fn checkup(&mut self) -> Checkup {
+        self.wait(|message| match message {
+            Message::Checkup(checkup) => Some(checkup.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn command(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+    }
+
+    /// Ends its input.
+    pub(crate) fn close(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// Stops to read what it says; its output is closed with the next line that comes.
+    pub(crate) fn deafen(&mut self) {
+        self.lines = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Kills it with its group, as the agent does with a probe that it gives up.
+    pub(crate) fn kill_group(&self) {
+        kill_process_group(Pid::from_child(&self.child), Signal::KILL).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let mut open = self.lines.take();
+        wait_for(|| {
+            // What it still says must not keep it.
+            if let Some(lines) = &open
+                && lines.recv_timeout(Duration::from_millis(1))
+                    == Err(mpsc::RecvTimeoutError::Disconnected)
+            {
+                open = None;
+            }
+            self.child.try_wait().unwrap()
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
