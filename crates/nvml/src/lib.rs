@@ -2,12 +2,11 @@
 //!
 //! Nothing is linked: [`Library::open`] loads the driver's library at run time and every symbol is
 //! looked up when it is called, so that an old driver lacks a fact and not the whole program.
-//! Every foreign call goes through one function, which writes it down in a [`Calls`] table before
-//! it is made and strikes it out when it returns: that is how a call that hangs is named.
+//! Every foreign call goes through one function, which writes it down in a [`probe::Calls`] table
+//! before it is made and strikes it out when it returns: that is how a call that hangs is named.
 
 mod affinity;
 mod board;
-mod calls;
 mod condition;
 mod device;
 mod error;
@@ -23,7 +22,6 @@ mod text;
 
 pub use self::{
     board::{Clock, Fabric, PciIds, Threshold},
-    calls::{Calls, Overdue},
     condition::{Joining, Rows},
     device::Device,
     error::{Code, Error},

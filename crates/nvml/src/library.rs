@@ -11,10 +11,10 @@ use std::{
 
 use model::{CardRef, PciAddress};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlReturn_t};
+use probe::{Calls, Ticket};
 
 use crate::{
-    Calls, Code, Device, Error,
-    calls::{self, Ticket},
+    Code, Device, Error,
     symbol::{self, Symbol},
     text,
 };
@@ -45,7 +45,7 @@ impl Library {
     /// [`Error::Open`] with the loader's words.
     pub fn open(path: impl AsRef<OsStr>, calls: Arc<Calls>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let ticket = calls.begin("dlopen", None, calls::ALLOWED);
+        let ticket = calls.begin("dlopen", None, Calls::ALLOWED);
         // SAFETY: loading runs the library's initialisers; the operator named it as the driver's.
         let opened = unsafe { libloading::Library::new(path) };
         drop(ticket);
@@ -87,7 +87,7 @@ impl Library {
         device: Option<CardRef>,
         invoke: impl FnOnce(F) -> nvmlReturn_t,
     ) -> Result<(), Error> {
-        self.call_within(symbol, device, calls::ALLOWED, invoke)
+        self.call_within(symbol, device, Calls::ALLOWED, invoke)
     }
 
     /// [`Library::call`] for a call that may take longer by design.
@@ -136,7 +136,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        let _ticket = self.calls.begin("dlclose", None, calls::ALLOWED);
+        let _ticket = self.calls.begin("dlclose", None, Calls::ALLOWED);
         // SAFETY: the handle is dropped here and nowhere else, and not used again.
         unsafe { ManuallyDrop::drop(&mut self.handle) }
     }

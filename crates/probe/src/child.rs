@@ -21,7 +21,6 @@ use std::{
 
 use jiff::Timestamp;
 use model::StuckCall;
-use nvml::Calls;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
@@ -38,6 +37,7 @@ use self::{
     work::{Order, Work},
 };
 use crate::{
+    Calls, Overdue,
     protocol::{self, Beat, Command, Configure, Hello, Message},
     tree,
 };
@@ -231,7 +231,7 @@ async fn last_look(output: &mut Output, messages: &mut mpsc::Receiver<Message>, 
 }
 
 fn beat(calls: &Calls) -> Beat {
-    let stuck = |call: nvml::Overdue| StuckCall {
+    let stuck = |call: Overdue| StuckCall {
         call: call.call.into_owned(),
         device: call.device,
         since: Timestamp::try_from(call.since).unwrap_or(Timestamp::UNIX_EPOCH),

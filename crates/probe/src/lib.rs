@@ -9,7 +9,11 @@ pub mod sample;
 pub mod supervisor;
 pub mod sysfs;
 
+mod calls;
 mod sighting;
 mod tree;
 
-pub use self::sighting::{Release, Released, Sighting, Update};
+pub use self::{
+    calls::{Calls, Overdue, Ticket},
+    sighting::{Release, Released, Sighting, Update},
+};

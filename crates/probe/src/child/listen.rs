@@ -11,14 +11,13 @@ use std::{
 };
 
 use model::Event;
-use nvml::Calls;
 use tokio::sync::mpsc;
 
 use super::{
     Events, chain,
     work::{Gone, Order},
 };
-use crate::protocol::Message;
+use crate::{Calls, protocol::Message};
 
 /// How long one wait for events takes; also how long a change of the cards goes unnoticed.
 const WAIT: Duration = Duration::from_secs(1);

@@ -13,7 +13,6 @@ use std::{
 };
 
 use model::{DeviceId, Tier};
-use nvml::Calls;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
@@ -25,7 +24,10 @@ use super::{
     deep::Deep,
     listen::{Listener, Warnings},
 };
-use crate::protocol::{Message, Report};
+use crate::{
+    Calls,
+    protocol::{Message, Report},
+};
 
 /// How soon to look again while there is no driver, and between two glances while there is one.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);

@@ -9,7 +9,8 @@ use std::{
 };
 
 use model::CardRef;
-use nvml::Calls;
+
+use crate::Calls;
 
 /// The most names that are read of a card's folder.
 const MOST_NAMES: usize = 4096;

@@ -5,7 +5,8 @@ use model::{
     CallFailure, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Work,
     Working,
 };
-use nvml::{Calls, Code, Device, Error, Joining, Threshold};
+use nvml::{Code, Device, Error, Joining, Threshold};
+use probe::Calls;
 
 use super::card::failure;
 

@@ -3,8 +3,11 @@
 use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use model::Driver;
-use nvml::{Calls, Code, Error, Library, Session};
-use probe::protocol::{Problem, ProblemKind};
+use nvml::{Code, Error, Library, Session};
+use probe::{
+    Calls,
+    protocol::{Problem, ProblemKind},
+};
 
 use super::{
     library::{Found, Search},

@@ -30,8 +30,9 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, 
 
 use config::{Discovery, NvidiaBackend};
 use model::{Device, DeviceId, DriverFiles, PciAddress};
-use nvml::{Calls, Session};
+use nvml::Session;
 use probe::{
+    Calls,
     protocol::{Configure, FileSearch, Problem, Report, Scope},
     sysfs::{self, Files},
 };

@@ -1,8 +1,9 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
 use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier, names};
-use nvml::{Calls, Session};
+use nvml::Session;
 use probe::{
+    Calls,
     protocol::{Checkup, Sample},
     sysfs::Files,
 };

@@ -25,8 +25,8 @@ use config::NvidiaBackend;
 use model::{CallFailure, Device, Kind, NodeRole};
 use node::{Rig, target};
 use nvidia_probe::Nvidia;
-use nvml::Calls;
 use probe::{
+    Calls,
     child::Backend,
     protocol::{Configure, FileSearch, ProblemKind, Report, Scope},
 };

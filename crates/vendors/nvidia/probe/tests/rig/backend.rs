@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use nvidia_probe::Nvidia;
-use nvml::Calls;
-use probe::protocol::{Configure, Scope};
+use probe::{
+    Calls,
+    protocol::{Configure, Scope},
+};
 
 use crate::node::Rig;
 

@@ -19,9 +19,6 @@ use model::{CardRef, Work};
 )]
 type Clock = std::time::Instant;
 
-/// How long a call may take before it is overdue, unless it says otherwise.
-pub(crate) const ALLOWED: Duration = Duration::from_secs(1);
-
 /// The table of calls: how many were made, and which have not returned.
 ///
 /// Shared between the threads that call the driver and one that watches them. No lock is held
@@ -50,7 +47,7 @@ pub struct Overdue {
 
 /// Strikes a call out when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket<'a> {
+pub struct Ticket<'a> {
     calls: &'a Calls,
     number: u64,
 }
@@ -76,6 +73,9 @@ struct Running {
 // === impl Calls ===
 
 impl Calls {
+    /// Time that a call may take before it is overdue, unless it says otherwise.
+    pub const ALLOWED: Duration = Duration::from_secs(1);
+
     /// How many foreign calls have been made, those under way included.
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl Calls {
         device: Option<CardRef>,
         act: impl FnOnce() -> T,
     ) -> T {
-        let _ticket = self.note(call.into(), device, ALLOWED);
+        let _ticket = self.note(call.into(), device, Self::ALLOWED);
         act()
     }
 
@@ -119,8 +119,8 @@ impl Calls {
         act()
     }
 
-    /// Writes a foreign call down that is about to be made.
-    pub(crate) fn begin(
+    /// Writes a foreign call down that is about to be made; dropping the ticket strikes it out.
+    pub fn begin(
         &self,
         call: &'static str,
         device: Option<CardRef>,
@@ -229,7 +229,7 @@ mod tests {
         let calls = Calls::default();
         let at = Some(CardRef::Index(0));
         let named = calls.watch("read /sys/file".to_owned(), at, || {
-            std::thread::sleep(ALLOWED + Duration::from_millis(100));
+            std::thread::sleep(Calls::ALLOWED + Duration::from_millis(100));
             calls.overdue()
         });
         assert_eq!(named[0].call, "read /sys/file");
