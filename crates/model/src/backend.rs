@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallFailure, CardRef, Companions, DriverFiles};
+use crate::{CallFailure, CardRef, Companions, DriverFiles, known};
 
 /// One backend's own state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ pub struct StuckCall {
     /// The card it was made for; absent for calls that concern the whole driver.
     #[serde(
         default,
-        deserialize_with = "CardRef::deserialize_known",
+        deserialize_with = "known::text",
         skip_serializing_if = "Option::is_none"
     )]
     pub device: Option<CardRef>,

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::{Device, PciAddress};
 
@@ -36,16 +36,6 @@ impl CardRef {
             Self::Pci(address) => device.pci.as_ref() == Some(address),
             Self::Index(number) => device.index.is_some_and(|index| index.card == *number),
         }
-    }
-
-    /// Reads a card that may be missing. A text that names no card counts as missing, so that it
-    /// does not cost the line in which it stands.
-    pub(crate) fn deserialize_known<'de, D>(deserializer: D) -> Result<Option<Self>, D::Error>
-    where
-        D: Deserializer<'de>,
-    {
-        let text = Option::<String>::deserialize(deserializer)?;
-        Ok(text.and_then(|text| text.parse().ok()))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Value,
-    Version, names,
+    Version, known, names,
 };
 
 /// One thing that can be handed to a pod: a whole card or a partition of one.
@@ -21,7 +21,11 @@ pub struct Device {
     #[serde(flatten)]
     pub kind: Kind,
     /// The driver's enumeration index. Not stable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "known::text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub index: Option<Index>,
     /// Where it sits; a partition has its card's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,10 +34,18 @@ pub struct Device {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
     /// Its facts by name; [`names`] has those that the product knows.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known::facts",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub attributes: Attributes,
     /// The amounts that it has of something, by name: bytes of memory, numbers of engines.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known::facts",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub capacity: Capacity,
     /// Every device node a container needs to use it, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,6 +10,7 @@ mod driver_files;
 mod event;
 mod id;
 mod index;
+mod known;
 mod link;
 mod pci;
 mod reading;

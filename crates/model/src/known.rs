@@ -1,0 +1,82 @@
+//! Readers that leave out a value that they do not understand, so that it does not cost the line in which
+//! it stands.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+
+use crate::AttributeName;
+
+/// A value that is understood, or anything else.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum KnownOr<T> {
+    Known(T),
+    Other(IgnoredAny),
+}
+
+// === impl KnownOr ===
+
+impl<T> KnownOr<T> {
+    fn known(self) -> Option<T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+/// Reads a text that stands for something. Any other value counts as missing.
+pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+{
+    let text = KnownOr::<String>::deserialize(deserializer)?.known();
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+/// Reads facts by name. One whose name or value is not understood is left out.
+pub(crate) fn facts<'de, D, T>(deserializer: D) -> Result<BTreeMap<AttributeName, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let facts = BTreeMap::<String, KnownOr<T>>::deserialize(deserializer)?;
+    let known = |(name, value): (String, KnownOr<T>)| Some((name.try_into().ok()?, value.known()?));
+    Ok(facts.into_iter().filter_map(known).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{Device, Index, Value, names};
+
+    #[test]
+    fn what_is_not_understood_costs_nothing_else() {
+        let device: Device = serde_json::from_value(json!({
+            "id": "GPU-1", "vendor": "nvidia", "kind": "card", "index": "card0",
+            "attributes": {"productName": "T4", "no name": 1, "half": 0.5, "list": [1], "huge": 1e30},
+            "capacity": {"memory": 7, "less": -1},
+        }))
+        .unwrap();
+        assert_eq!(device.index, None);
+        assert_eq!(device.product(), Some("T4"));
+        assert_eq!((device.attributes.len(), device.capacity.len()), (1, 1));
+        assert_eq!(device.memory(), Some(7));
+    }
+
+    #[test]
+    fn what_is_understood_is_read() {
+        let device: Device = serde_json::from_value(json!({
+            "id": "GPU-1", "vendor": "nvidia", "kind": "card", "index": "3",
+            "attributes": {"display": false, "cudaComputeCapability": {"version": "8.0"}},
+        }))
+        .unwrap();
+        assert_eq!(device.index, Some(Index::of_card(3)));
+        assert_eq!(device.flag(&names::DISPLAY), Some(false));
+        let capability = &device.attributes[&names::COMPUTE_CAPABILITY];
+        assert!(matches!(capability, Value::Version { .. }));
+    }
+}
