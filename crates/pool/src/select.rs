@@ -1,7 +1,7 @@
 //! The devices that a selector means. Patterns are compared letter by letter, with upper and lower
 //! case told apart, but for the digits of PCI addresses and for attributes. What is not known of a
-//! device is matched by no selector that asks for it, but for attributes where a device is kept
-//! back: who excludes a kind of device must not get one because a call failed.
+//! device is matched by no selector that asks for it, but by `*`, and for attributes where a device is
+//! kept back: who excludes a kind of device must not get one because a call failed.
 
 use config::{KindName, Selector};
 use model::{AttributeName, Device, Kind, PciAddress, Version, names};
@@ -42,11 +42,7 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         attributes: _,
     } = selector;
     any(vendor, |pattern| like(pattern, &device.vendor))
-        && any(model, |pattern| {
-            device
-                .product()
-                .is_some_and(|product| like(pattern, product))
-        })
+        && any(model, |pattern| matches_fact(pattern, device.product()))
         && any(uuid, |pattern| {
             like(pattern, device.id.as_str()) || like(pattern, device.card().as_str())
         })
@@ -57,10 +53,16 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         && min_memory.is_none_or(|least| device.memory() >= Some(least.bytes()))
         && max_memory.is_none_or(|most| device.memory().is_some_and(|has| has <= most.bytes()))
         && any(mig_profile, |pattern| {
-            device.profile().is_some_and(|of| like(pattern, of))
+            is_kind(device, KindName::Partition) && matches_fact(pattern, device.profile())
         })
         && kind.is_none_or(|kind| is_kind(device, kind))
         && display.is_none_or(|display| device.flag(&names::DISPLAY) == Some(display))
+}
+
+/// True if the fact has the form of the pattern. A fact that could not be read matches `*` alone: a pool
+/// that takes every device takes that one, too.
+fn matches_fact(pattern: &str, fact: Option<&str>) -> bool {
+    fact.map_or(pattern == "*", |fact| like(pattern, fact))
 }
 
 /// The first selector that means the device.

@@ -259,3 +259,28 @@ proptest! {
         prop_assert_eq!(like(&pattern, &text), slow(&letters(&pattern), &letters(&text)));
     }
 }
+
+/// A pool for every model must not lose a card because its name could not be read once.
+#[rstest]
+#[case("model", "*", true, true)]
+#[case("model", "NVIDIA*", false, false)]
+#[case("profile", "*", false, true)]
+#[case("profile", "1g.*", false, false)]
+fn a_fact_that_could_not_be_read_matches_the_star_alone(
+    #[case] what: &str,
+    #[case] pattern: &str,
+    #[case] is_card: bool,
+    #[case] is_part: bool,
+) {
+    let card = Device::unnamed("nvidia", "GPU-3");
+    let part = Device {
+        kind: Kind::Partition {
+            parent: "GPU-3".into(),
+            profile: None,
+        },
+        ..Device::unnamed("nvidia", "MIG-3-1")
+    };
+    let selector = one(what, pattern);
+    assert_eq!(matches(&selector, &card), is_card);
+    assert_eq!(matches(&selector, &part), is_part);
+}
