@@ -2,6 +2,7 @@
 //! over.
 
 mod leave;
+mod old_facts;
 mod restore;
 
 use std::{

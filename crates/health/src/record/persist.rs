@@ -24,7 +24,8 @@ impl Record {
         let ago = |then: Moment| then.ago(now).as_secs();
         let events = self.events.iter().map(|(event, happened)| SavedEvent {
             code: Some(event.clone()),
-            xid: None,
+            // For an agent of before, after a rollback.
+            xid: xid::number(event),
             since: happened.since,
             ago: ago(happened.last),
             asked: happened.asked,

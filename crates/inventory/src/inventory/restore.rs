@@ -6,7 +6,7 @@ use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
 use model::{Device, DeviceId};
 use probe::{Release, Sighting};
 
-use super::Inventory;
+use super::{Inventory, old_facts};
 use crate::{State, known::Known};
 
 /// The name of all cards in the file, where they are released.
@@ -140,7 +140,7 @@ impl Inventory {
         self.waiting.gone = self.waiting.devices(&self.boot_id, &self.drivers, at);
         self.inherit(&mut file, now);
         let facts = facts.into_values();
-        let facts = facts.filter_map(|facts| serde_json::from_value(facts).ok());
+        let facts = facts.filter_map(|facts| serde_json::from_value(old_facts::renew(facts)).ok());
         self.waiting.facts = facts.filter(|_| same_boot).collect();
         self.waiting.file = file;
         self.waiting.has_file = true;

@@ -1,0 +1,91 @@
+//! Facts of devices in the form that agents before this one kept: fields of their own instead of
+//! attributes and capacities.
+
+use model::names;
+use serde_json::{Map, Value, json};
+
+/// The word of an old agent for a fact that it could not read.
+const UNKNOWN: &str = "unknown";
+
+/// Writes the facts of a device in the present form. Facts that have it already stay as they are.
+pub(super) fn renew(mut facts: Value) -> Value {
+    let Some(device) = facts.as_object_mut() else {
+        return facts;
+    };
+    let mut attributes = Map::new();
+    for (old, name) in [
+        ("model", names::PRODUCT),
+        ("compute_capability", names::COMPUTE_CAPABILITY),
+        ("display", names::DISPLAY),
+        ("coherent", names::COHERENT),
+        ("gpu_instance", names::GPU_INSTANCE),
+        ("compute_instance", names::COMPUTE_INSTANCE),
+    ] {
+        let value = device.remove(old).filter(|value| value != UNKNOWN);
+        let value = value.map(|value| match old {
+            "compute_capability" => json!({ "version": value }),
+            _ => value,
+        });
+        attributes.extend(value.map(|value| (name.to_string(), value)));
+    }
+    if device
+        .get("profile")
+        .is_some_and(|profile| profile == UNKNOWN)
+    {
+        device.remove("profile");
+    }
+    if let Some(bytes) = device.remove("memory_bytes") {
+        device.insert(
+            "capacity".to_owned(),
+            json!({ names::MEMORY.as_str(): bytes }),
+        );
+    }
+    if !attributes.is_empty() {
+        device.insert("attributes".to_owned(), attributes.into());
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Device;
+
+    use super::*;
+
+    fn read(facts: Value) -> Device {
+        serde_json::from_value(renew(facts)).unwrap()
+    }
+
+    #[test]
+    fn facts_of_an_old_agent_are_read() {
+        let device = read(json!({
+            "id": "MIG-1", "vendor": "nvidia", "kind": "partition", "parent": "GPU-1",
+            "profile": "1g.5gb", "gpu_instance": 7, "compute_instance": 0, "index": "all",
+            "model": "NVIDIA A100", "memory_bytes": 5, "compute_capability": "8.0", "display": true,
+        }));
+        assert_eq!(
+            (device.product(), device.memory()),
+            (Some("NVIDIA A100"), Some(5))
+        );
+        assert_eq!(device.profile(), Some("1g.5gb"));
+        assert_eq!(device.compute_capability(), Some(&"8.0".parse().unwrap()));
+        assert_eq!(device.flag(&names::DISPLAY), Some(true));
+        assert_eq!(device.attributes[&names::GPU_INSTANCE].as_int(), Some(7));
+        assert_eq!(device.index, None);
+    }
+
+    #[test]
+    fn a_word_for_nothing_becomes_nothing() {
+        let device = read(json!({
+            "id": "MIG-1", "vendor": "nvidia", "kind": "partition", "parent": "GPU-1",
+            "profile": "unknown", "model": "unknown",
+        }));
+        assert_eq!((device.product(), device.profile()), (None, None));
+    }
+
+    #[test]
+    fn present_facts_stay_as_they_are() {
+        let device = Device::card_of("nvidia", "GPU-1", "T4").with_memory(7);
+        assert_eq!(read(serde_json::to_value(&device).unwrap()), device);
+    }
+}
