@@ -15,6 +15,9 @@ use crate::{
     source::{At, FromNode, Item, Notes, Section, Word, command, number},
 };
 
+/// The longest command for deep checks: the settings of a probe must fit into a pipe.
+const COMMAND_LIMIT: usize = 32 << 10;
+
 /// Rules by which verdicts are made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -151,6 +154,11 @@ impl Health {
                 format!("it is shorter than `holdDown`, which it limits and which is {least}");
             let help = "write a longer time, or a shorter `holdDown`";
             at.error("holdDownLimit", message, help);
+        }
+        let length: usize = self.deep_command.iter().map(String::len).sum();
+        if length > COMMAND_LIMIT {
+            let message = format!("the command has {length} bytes, and may have {COMMAND_LIMIT}");
+            at.error("deepCommand", message, "put it into a file, and name that");
         }
         let runs = self.periods.deep.is_some();
         for (key, counts) in [("deep", runs), ("deepLimit", true)] {

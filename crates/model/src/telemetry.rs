@@ -104,6 +104,11 @@ struct Numbered {
 // === impl SinceReset ===
 
 impl SinceReset {
+    /// True if nothing is said.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// True if no counter was read.
     pub fn is_empty(&self) -> bool {
         self.counters().iter().all(Option::is_none)

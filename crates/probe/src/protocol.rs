@@ -104,7 +104,7 @@ pub struct Sample {
     /// What was read.
     pub telemetry: Telemetry,
     /// What was counted since the card's last reset; only of whole cards.
-    #[serde(default, skip_serializing_if = "SinceReset::is_empty")]
+    #[serde(default, skip_serializing_if = "SinceReset::is_default")]
     pub since_reset: SinceReset,
 }
 

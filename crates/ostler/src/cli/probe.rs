@@ -100,7 +100,7 @@ impl NvidiaArgs {
         let configure = if supervised {
             child::read_settings()?
         } else {
-            self.configure()
+            self.configure()?
         };
         let section = configure.section();
         let section = section.context("the section `backend` of the settings is not understood")?;
@@ -117,16 +117,17 @@ impl NvidiaArgs {
     }
 
     /// The settings that the flags of a person say.
-    fn configure(self) -> Configure {
+    ///
+    /// # Errors
+    /// The config does not take a path, as one that is not UTF-8.
+    fn configure(self) -> anyhow::Result<Configure> {
+        let resolved = config::native(None, self.place.overrides(), &config::Origin::flag)?;
         let section = NvidiaBackend {
-            driver_path: self.place.driver_path,
-            nvml_library: self.place.nvml_library,
             discovery: self.discovery,
-            ..NvidiaBackend::default()
+            ..resolved.config.backends.nvidia
         };
-        let all = Configure::default();
-        Configure {
-            host_root: self.place.host_root.unwrap_or(all.host_root),
+        Ok(Configure {
+            host_root: resolved.config.host_root,
             cards: match self.only {
                 Some(card) => Scope::Only(card),
                 None if self.skip.is_empty() => Scope::All,
@@ -142,6 +143,6 @@ impl NvidiaArgs {
             },
             backend: section.to_value(),
             ..Configure::default()
-        }
+        })
     }
 }

@@ -35,7 +35,7 @@ impl Maker<'_> {
         } else if self.files.files.is_empty() {
             self.notes.push(format!(
                 "no file of the driver was found: containers get device nodes, and no library; let \
-                 the agent see the driver's files (driverPath), which are under {} on the host",
+                 the agent see the driver's files (backends.nvidia.driverPath), which are under {} on the host",
                 self.cdi.driver_root.display()
             ));
         } else if !self.hooks.possible() {
