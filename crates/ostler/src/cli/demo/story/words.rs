@@ -116,7 +116,7 @@ pub(super) fn cards(snapshot: &Devices) -> Table {
         };
         let mib = device.memory().map(|bytes| bytes >> 20);
         let mut row = vec![
-            or_dash(device.index),
+            index_or_id(entry),
             or_dash(device.product()),
             mib.map_or_else(|| "-".to_owned(), |mib| format!("{mib} MiB")),
             or_dash(device.pci),
