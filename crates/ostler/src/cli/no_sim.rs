@@ -32,7 +32,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use rstest::rstest;
 
-    use crate::cli::Cli;
+    use crate::cli::{Cli, Command};
 
     #[rstest]
     #[case(&["demo", "--oneshot"])]
@@ -41,7 +41,10 @@ mod tests {
     #[case(&["sim"])]
     fn whatever_the_simulator_is_asked_is_refused(#[case] args: &[&str]) {
         let cli = Cli::try_parse_from(["ostler"].iter().chain(args)).unwrap();
-        assert_eq!(cli.start().unwrap(), crate::USAGE.into());
+        let (Command::Demo(args) | Command::Sim(args)) = cli.command else {
+            panic!("{cli:?} is another command");
+        };
+        assert_eq!(args.start().unwrap(), crate::USAGE.into());
     }
 
     #[test]
