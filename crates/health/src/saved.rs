@@ -6,8 +6,8 @@ mod prune;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{DeviceId, EventCode, SinceReset, Transition};
-use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+use model::{DeviceId, EventCode, KnownOr, SinceReset, Transition};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::prune::prune;
 
@@ -150,14 +150,6 @@ pub(crate) struct SavedResidue {
     pub(crate) ago: u64,
 }
 
-/// What this build can read, or anything else.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Lenient<T> {
-    Known(T),
-    Strange(IgnoredAny),
-}
-
 // === impl SavedFile ===
 
 impl Default for SavedFile {
@@ -209,32 +201,21 @@ impl SavedBegun {
     pub(crate) const RESIDUE: &str = "residue";
 }
 
-// === impl Lenient ===
-
-impl<T> Lenient<T> {
-    fn known(self) -> Option<T> {
-        match self {
-            Self::Known(value) => Some(value),
-            Self::Strange(_) => None,
-        }
-    }
-}
-
 fn known_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let items = Vec::<Lenient<T>>::deserialize(deserializer)?;
-    Ok(items.into_iter().filter_map(Lenient::known).collect())
+    let items = Vec::<KnownOr<T>>::deserialize(deserializer)?;
+    Ok(items.into_iter().filter_map(KnownOr::known).collect())
 }
 
 fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let values = BTreeMap::<DeviceId, Lenient<Saved>>::deserialize(deserializer)?;
-    let known = |(id, value): (DeviceId, Lenient<Saved>)| Some((id, value.known()?));
+    let values = BTreeMap::<DeviceId, KnownOr<Saved>>::deserialize(deserializer)?;
+    let known = |(id, value): (DeviceId, KnownOr<Saved>)| Some((id, value.known()?));
     Ok(values.into_iter().filter_map(known).collect())
 }
 

@@ -8,17 +8,26 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use crate::AttributeName;
 
 /// A value that is understood, or anything else.
-#[derive(Deserialize)]
+///
+/// ```
+/// # use model::KnownOr;
+/// let read = serde_json::from_str::<Vec<KnownOr<u32>>>(r#"[1, "new", 2]"#).unwrap();
+/// assert!(read.into_iter().filter_map(KnownOr::known).eq([1, 2]));
+/// ```
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum KnownOr<T> {
+pub enum KnownOr<T> {
+    /// It is understood.
     Known(T),
+    /// It is something else.
     Other(IgnoredAny),
 }
 
 // === impl KnownOr ===
 
 impl<T> KnownOr<T> {
-    fn known(self) -> Option<T> {
+    /// The value, where it is understood.
+    pub fn known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
             Self::Other(_) => None,

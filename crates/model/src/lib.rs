@@ -34,6 +34,7 @@ pub use self::{
     event::{Event, EventCode, InvalidEventCode},
     id::{DeviceId, InvalidResourceName, ResourceName},
     index::{Index, InvalidIndex},
+    known::KnownOr,
     link::{Ancestor, Link},
     pci::{InvalidPciAddress, PciAddress},
     reading::{
