@@ -110,11 +110,8 @@ async fn a_card_with_an_xid() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
     let xid = async |node: &Node, card| node.xid(&card, 79).unwrap();
-    let counted_then_reset = async |node: &Node, card| {
-        running.rig.counted(VICTIM).await;
-        reset(node, card).await;
-    };
-    circle(&running, CauseKind::Event, xid, counted_then_reset).await;
+    let reset = async |node: &Node, card| reset_when_counted(&running, node, card).await;
+    circle(&running, CauseKind::Event, xid, reset).await;
 }
 
 #[tokio::test]
@@ -122,11 +119,14 @@ async fn a_card_with_a_memory_error_of_which_an_event_tells() {
     let running = Running::start(DGX, QUICK).await;
     running.rig.listening().await;
     let error = async |node: &Node, card| node.ecc(&card, EccKind::Uncorrected).unwrap();
-    let counted_then_reset = async |node: &Node, card| {
-        running.rig.counted(VICTIM).await;
-        reset(node, card).await;
-    };
-    circle(&running, CauseKind::Ecc, error, counted_then_reset).await;
+    let reset = async |node: &Node, card| reset_when_counted(&running, node, card).await;
+    circle(&running, CauseKind::Ecc, error, reset).await;
+}
+
+/// Resets the victim once the agent has kept its counters: the reset is known by them.
+async fn reset_when_counted(running: &Running, node: &Node, card: Target) {
+    running.rig.counted(VICTIM).await;
+    reset(node, card).await;
 }
 
 /// Resets a card, which no look need see to be away.
