@@ -61,7 +61,7 @@ fn the_effective_config_is_a_config_that_says_the_same() {
     }
 }
 
-/// What is left of a config when everything is removed that is wrong with it.
+/// Removes everything from a config that is wrong with it.
 fn mended(mut value: Value) -> Resolved {
     loop {
         match parse("random.yaml", &value.to_string()) {

@@ -7,7 +7,7 @@ use crate::{
     source::{At, among},
 };
 
-/// What can be filled into a resource name, with an example of each.
+/// Places of a resource name that are filled in, with an example of each.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
     ("model", "nvidia-l4"),

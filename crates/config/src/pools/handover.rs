@@ -13,9 +13,9 @@ use crate::{
     source::{At, Section, Word, many, number},
 };
 
-/// How long the name in an annotation's key may be.
+/// The longest name in an annotation's key.
 const NAME_LIMIT: usize = 63;
-/// What comes after the prefix: `nvidia-device-plugin_` and a UUID.
+/// The length of the part after the prefix: `nvidia-device-plugin_` and a UUID.
 const NAME: usize = "nvidia-device-plugin_".len() + 36;
 /// The highest number of an IMEX channel.
 const LAST_CHANNEL: u32 = 2047;
@@ -165,7 +165,7 @@ impl Word for ListStrategy {}
 
 impl Word for IdStrategy {}
 
-/// What is wrong with a folder on the host.
+/// Returns the fault of a folder on the host, and its remedy.
 pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
     (!path.is_absolute()).then(|| {
         let message = format!(
@@ -176,7 +176,7 @@ pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
     })
 }
 
-/// What is wrong with the beginning of the CDI annotation's key.
+/// Returns the fault of the beginning of the CDI annotation's key, and its remedy.
 pub(crate) fn prefix(prefix: &str) -> Option<Words> {
     let domain = |text: &str| {
         let part = |part: &str| {

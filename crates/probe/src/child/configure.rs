@@ -9,7 +9,7 @@ use std::{
 
 use crate::protocol::{CONFIGURE_LIMIT, Command, Configure};
 
-/// How long a probe waits for its settings, which the agent writes before it starts the probe.
+/// The time for which a probe waits for its settings, which the agent writes before it starts the probe.
 const WITHIN: Duration = Duration::from_secs(10);
 
 const STACK: usize = 256 << 10;

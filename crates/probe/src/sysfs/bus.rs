@@ -4,7 +4,7 @@ use model::{CardRef, PciAddress};
 
 use super::Files;
 
-/// Where the bus shows its functions, each in a folder named after its address.
+/// The folder in which the bus shows its functions, each in a folder named after its address.
 const FOLDER: &str = "/sys/bus/pci/devices";
 
 /// The addresses of all PCI functions, sorted; their files are not read. Empty where the machine

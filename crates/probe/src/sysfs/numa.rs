@@ -74,7 +74,7 @@ impl Machine {
         nodes.find_map(|(node, cpus)| cpus.has(cpu).then_some(*node))
     }
 
-    /// Whether a node can be told. Where the kernel shows none, any is believed.
+    /// True if a node can be told. Where the kernel shows none, any is believed.
     fn has(&self, node: u32) -> bool {
         self.nodes.is_empty() || self.nodes.contains_key(&node)
     }

@@ -81,7 +81,7 @@ async fn a_card_that_was_closed_stays_so() {
     new.stop().await;
 }
 
-/// How long ago the last deep check was, as each process was told.
+/// The time since the last deep check, as each process was told.
 fn told(folder: &Path) -> Vec<Duration> {
     let begun = logged_settings(folder, "begin ").into_iter();
     begun

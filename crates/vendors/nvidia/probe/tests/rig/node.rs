@@ -34,7 +34,7 @@ impl Rig {
         text.parse().unwrap()
     }
 
-    /// Where the driver of the node is.
+    /// Settings by which a probe finds the driver of the node.
     pub(crate) fn section(&self) -> NvidiaBackend {
         NvidiaBackend {
             nvml_library: Some(self.node.library()),
