@@ -72,7 +72,7 @@ fn offer(ostler: &Path, profile: &str) -> anyhow::Result<Arc<Offer>> {
     snapshot
         .devices
         .sort_by(|a, b| a.device.id.cmp(&b.device.id));
-    let offers = pool::offers(&Arc::new(snapshot));
+    let offers = pool::offers(nvidia_rules::VENDORS, &Arc::new(snapshot));
     let offer = offers.iter().find(|o| o.resource.as_str() == RESOURCE);
     let offer = offer.with_context(|| format!("{profile} offers no {RESOURCE}"))?;
     ensure!(

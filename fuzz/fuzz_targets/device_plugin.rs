@@ -25,7 +25,7 @@ const CARDS: usize = 8;
 static OFFER: LazyLock<Arc<Offer>> = LazyLock::new(|| {
     let mut snapshot = Snapshot::empty(Timestamp::UNIX_EPOCH);
     snapshot.devices = (0..CARDS).map(entry).collect();
-    Arc::clone(&pool::offers(&Arc::new(snapshot))[0])
+    Arc::clone(&pool::offers(nvidia_rules::VENDORS, &Arc::new(snapshot))[0])
 });
 
 fuzz_target!(|bytes: &[u8]| {

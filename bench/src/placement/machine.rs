@@ -44,7 +44,7 @@ pub(super) fn offer(snapshot: &Arc<Snapshot>, pool: Pool) -> anyhow::Result<Arc<
         pools: vec![pool],
         ..Pools::default()
     };
-    let offers = pool::plan(&pools, snapshot).offers;
+    let offers = pool::plan(&pools, nvidia_rules::VENDORS, snapshot).offers;
     let offer = offers.iter().next().context("the pool offers nothing")?;
     Ok(Arc::clone(offer))
 }

@@ -4,7 +4,8 @@ use std::{cmp::Ordering, sync::Arc};
 
 use config::Pool;
 use model::Snapshot;
-use place::{Matrix, Table};
+use nvidia_rules::VENDORS;
+use place::Matrix;
 use pool::Offer;
 use serde::Serialize;
 
@@ -103,7 +104,7 @@ pub(super) fn run(
 impl Yard {
     fn new(snapshot: &Arc<Snapshot>) -> anyhow::Result<Self> {
         let topology = place::Topology::of(snapshot);
-        let matrix = topology.matrix(&Table::NVIDIA);
+        let matrix = topology.matrix(VENDORS);
         let ids = topology.cards.iter().map(|card| card.device.id.to_string());
         let mut best = vec![0; matrix.len() + 1];
         for set in 0..1usize << matrix.len() {

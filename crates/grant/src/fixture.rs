@@ -27,6 +27,7 @@ pub(crate) fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
             ..Snapshot::empty(Timestamp::UNIX_EPOCH)
         }),
         pool: Arc::new(pool),
+        vendors: nvidia_rules::VENDORS,
     }
 }
 

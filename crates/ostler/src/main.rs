@@ -3,6 +3,7 @@
 mod cli;
 mod reap;
 mod run;
+mod vendors;
 
 use std::{io::Write, process::ExitCode};
 

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use model::Entry;
 use pool::{Offer, Unit};
+use rules::Vendors;
 
-use crate::{Matrix, Table, Way, topology::position};
+use crate::{
+    Matrix,
+    topology::{position, worth},
+};
 
 /// One card of a request.
 #[derive(Debug)]
@@ -84,14 +88,14 @@ impl<'a> Cards<'a> {
     }
 
     /// The pair scores of some of the cards, by their positions.
-    pub(crate) fn matrix(&self, some: &[usize], table: &Table) -> Matrix {
-        Matrix::new(some.len(), |a, b| self.score(some[a], some[b], table))
+    pub(crate) fn matrix(&self, some: &[usize], vendors: Vendors) -> Matrix {
+        Matrix::new(some.len(), |a, b| self.score(some[a], some[b], vendors))
     }
 
     /// The pair score of two cards.
-    pub(crate) fn score(&self, a: usize, b: usize, table: &Table) -> u32 {
+    pub(crate) fn score(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
         match (self.0[a].entry, self.0[b].entry) {
-            (Some(a), Some(b)) => table.score(&Way::between(&a.device, &b.device)),
+            (Some(a), Some(b)) => worth(&a.device, &b.device, vendors),
             _ => 0,
         }
     }

@@ -1,7 +1,7 @@
 //! Which units are best together. Pure functions that read an offer and nothing else.
 //!
 //! [`prefer()`] answers the kubelet's question by the pool's policy. Below it, [`Way`] is what is
-//! known between two cards, [`Table`] makes a number of it, and [`best`] searches on numbers alone.
+//! known between two cards, a vendor's table makes a number of it, and [`best`] searches on numbers alone.
 
 #[cfg(test)]
 mod brute;
@@ -14,7 +14,6 @@ mod matrix;
 mod policy;
 mod prefer;
 mod search;
-mod table;
 mod topology;
 mod way;
 
@@ -24,7 +23,6 @@ pub use self::{
     matrix::Matrix,
     prefer::{Request, prefer, prefer_at},
     search::{EXACT, best},
-    table::Table,
     topology::Topology,
     way::Way,
 };

@@ -164,6 +164,7 @@ pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer 
         units,
         snapshot: Arc::new(snapshot),
         pool: Arc::new(pool),
+        vendors: nvidia_rules::VENDORS,
     }
 }
 

@@ -7,7 +7,9 @@ mod weighted;
 use config::{Distinct, Placement, Policy};
 use model::Samples;
 
-use crate::{Clock, Matrix, Table, cards::Cards, search::MOST};
+use rules::Vendors;
+
+use crate::{Clock, Matrix, cards::Cards, search::MOST};
 
 /// What the policies choose from.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct Ask<'a, 'ids> {
     pub(crate) clock: &'a Clock,
     /// The newest samples.
     pub(crate) samples: &'a Samples,
+    /// The vendors, for the pair scores.
+    pub(crate) vendors: Vendors,
 }
 
 /// How many units to take from each card, by position.
@@ -43,15 +47,10 @@ pub(crate) fn choose(placement: &Placement, ask: &Ask<'_, '_>) -> Vec<usize> {
 // === impl Ask ===
 
 impl Ask<'_, '_> {
-    /// The numbers for the pair scores. There is one vendor in an offer, and one table so far.
-    fn table(&self) -> &'static Table {
-        &Table::NVIDIA
-    }
-
     /// The pair scores of all cards; of very many, none.
     fn scores(&self) -> Option<Matrix> {
         let all: Vec<usize> = (0..self.cards.0.len()).collect();
-        (all.len() <= MOST).then(|| self.cards.matrix(&all, self.table()))
+        (all.len() <= MOST).then(|| self.cards.matrix(&all, self.vendors))
     }
 
     /// The cards to choose from where the chosen ones are to differ: those of required ids, and those

@@ -81,6 +81,7 @@ fn choose<'a>(
         distinct,
         clock: request.clock,
         samples: request.samples,
+        vendors: offer.vendors,
     };
     let counts = policy::choose(&offer.pool.placement, &ask);
     for (card, count) in cards.0.iter().zip(&counts) {

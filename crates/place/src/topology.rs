@@ -2,7 +2,9 @@
 
 use model::{Device, Entry, Kind, Snapshot};
 
-use crate::{Matrix, Table, Way};
+use rules::Vendors;
+
+use crate::{Matrix, Way};
 
 /// Every card of a snapshot with the ways between them.
 #[derive(Debug)]
@@ -27,10 +29,22 @@ impl<'a> Topology<'a> {
         Way::between(&self.cards[a].device, &self.cards[b].device)
     }
 
-    /// The score of every pair.
-    pub fn matrix(&self, table: &Table) -> Matrix {
-        Matrix::new(self.cards.len(), |a, b| table.score(&self.way(a, b)))
+    /// The score of a pair, by their positions.
+    pub fn worth(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
+        worth(&self.cards[a].device, &self.cards[b].device, vendors)
     }
+
+    /// The score of every pair.
+    pub fn matrix(&self, vendors: Vendors) -> Matrix {
+        Matrix::new(self.cards.len(), |a, b| self.worth(a, b, vendors))
+    }
+}
+
+/// The worth of the way between two cards: by their vendor's table, or by the plain one where they are of
+/// two vendors.
+pub(crate) fn worth(a: &Device, b: &Device, vendors: Vendors) -> u32 {
+    let vendor = if a.vendor == b.vendor { &a.vendor } else { "" };
+    Way::between(a, b).worth(&vendors.of(vendor).vendor().worth)
 }
 
 /// Where a device stands among the others: by index, then address, then id. What has no index

@@ -1,6 +1,7 @@
 //! What is known of the way between two cards, put together from what each of them says.
 
 use model::{Ancestor, Device, Link};
+use rules::Table;
 use serde::Serialize;
 
 /// The way between two cards. Where the two disagree, the worse is believed; where one is silent,
@@ -10,11 +11,11 @@ use serde::Serialize;
 pub struct Way {
     /// The closest point they share on the way through the machine.
     pub ancestor: Option<Ancestor>,
-    /// Direct lanes between the two (NVLink).
+    /// Direct lanes between the two.
     pub lanes: u32,
-    /// Whether both hang on one switched fabric (NVSwitch).
+    /// Both hang on one switched fabric.
     pub fabric: bool,
-    /// Whether they are on one NUMA node, where both say.
+    /// Both are on one NUMA node, where both say.
     pub same_numa: Option<bool>,
 }
 
@@ -35,6 +36,31 @@ impl Way {
             same_numa: numa,
             ..way
         }
+    }
+
+    /// The worth of a way by the numbers of a vendor. What is not known is worth nothing, and is never an
+    /// obstacle.
+    pub fn worth(&self, table: &Table) -> u32 {
+        let through = match (self.ancestor, self.same_numa) {
+            (Some(Ancestor::Board), _) => table.board,
+            (Some(Ancestor::Switch), _) => table.switch,
+            (Some(Ancestor::Switches), _) => table.switches,
+            (Some(Ancestor::HostBridge), _) => table.host_bridge,
+            (Some(Ancestor::Node), _) | (None, Some(true)) => table.node,
+            (Some(Ancestor::System), _) | (None, Some(false)) => table.system,
+            (None, None) => 0,
+        };
+        let lanes = if self.fabric {
+            table.most_lanes
+        } else {
+            self.lanes.min(table.most_lanes)
+        };
+        let numa = if self.same_numa == Some(true) {
+            table.same_numa
+        } else {
+            0
+        };
+        through + lanes * table.lane + numa
     }
 
     fn of(link: &Link) -> Self {
@@ -58,7 +84,74 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
+    use nvidia_rules::NVIDIA;
+    use rstest::rstest;
+
     use super::*;
+    use crate::{Matrix, best};
+
+    /// AMD's plugin adds up penalties, the least is best: 20 for another card, 10 (XGMI) or 40 (PCIe)
+    /// or 50 (neither) for the link, 10 for the same NUMA node and 20 for another. A score is what is
+    /// missing to the highest penalty, 90.
+    const AMD: Table = Table {
+        board: 10,
+        switch: 10,
+        switches: 10,
+        host_bridge: 10,
+        node: 10,
+        system: 10,
+        lane: 30,
+        most_lanes: 1,
+        same_numa: 10,
+    };
+
+    /// Eight cards in two hives of four, each hive on a NUMA node of its own.
+    fn hives(a: usize, b: usize) -> Way {
+        let same = a / 4 == b / 4;
+        Way {
+            ancestor: Some(Ancestor::System),
+            lanes: u32::from(same),
+            fabric: false,
+            same_numa: Some(same),
+        }
+    }
+
+    #[rstest]
+    #[case(2, 40)]
+    #[case(3, 120)]
+    #[case(4, 240)]
+    #[case(5, 560)]
+    #[case(7, 1320)]
+    fn another_vendors_numbers_are_another_table(#[case] size: usize, #[case] penalty: u64) {
+        let matrix = Matrix::new(8, |a, b| hives(a, b).worth(&AMD));
+        let set = best(&matrix, &[], size);
+        let pairs = u64::try_from(size * (size - 1) / 2).unwrap();
+        assert_eq!(90 * pairs - matrix.sum(&set), penalty);
+    }
+
+    #[rstest]
+    #[case(Some(Ancestor::Switch), 2, false, Some(true), 250)]
+    #[case(Some(Ancestor::System), 40, false, None, 1810)]
+    #[case(Some(Ancestor::Node), 0, true, Some(true), 1820)]
+    #[case(None, 0, false, Some(true), 20)]
+    #[case(None, 0, false, Some(false), 10)]
+    #[case(None, 2, false, None, 200)]
+    #[case(None, 0, false, None, 0)]
+    fn a_way_is_worth_its_lanes_and_its_place(
+        #[case] ancestor: Option<Ancestor>,
+        #[case] lanes: u32,
+        #[case] fabric: bool,
+        #[case] same_numa: Option<bool>,
+        #[case] score: u32,
+    ) {
+        let way = Way {
+            ancestor,
+            lanes,
+            fabric,
+            same_numa,
+        };
+        assert_eq!(way.worth(&NVIDIA.worth), score);
+    }
 
     fn card(
         id: &str,

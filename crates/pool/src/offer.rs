@@ -4,6 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use config::Pool;
 use model::{DeviceId, Entry, ResourceName, Snapshot};
+use rules::Vendors;
 use serde::Serialize;
 
 /// Every resource of the node, sorted by name.
@@ -20,6 +21,8 @@ pub struct Offer {
     pub snapshot: Arc<Snapshot>,
     /// The pool it comes from.
     pub pool: Arc<Pool>,
+    /// The vendors whose rules its devices follow.
+    pub vendors: Vendors,
 }
 
 /// One thing the kubelet can count and ask for.

@@ -10,6 +10,7 @@ use std::{
 
 use config::{Method, Pool, Pools, PreStartMode, Sharing};
 use model::{Device, DeviceId, Entry, ResourceName, Snapshot};
+use rules::Vendors;
 
 use crate::{
     Aside, AsideKind, Note, NoteKind, Offer, Offers,
@@ -43,6 +44,7 @@ struct Group<'a> {
 #[derive(Debug)]
 struct Draft<'a> {
     pools: &'a Pools,
+    vendors: Vendors,
     snapshot: &'a Arc<Snapshot>,
     asides: Asides,
     notes: Vec<Note>,
@@ -51,9 +53,10 @@ struct Draft<'a> {
 /// What the pools make of a snapshot. Every device is in one offer or set aside, once.
 ///
 /// Depends on nothing else, not even on the order of the devices. Cost: devices × selectors.
-pub fn plan(pools: &Pools, snapshot: &Arc<Snapshot>) -> Plan {
+pub fn plan(pools: &Pools, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
     let mut draft = Draft {
         pools,
+        vendors,
         snapshot,
         asides: Asides::default(),
         notes: Vec::new(),
@@ -87,8 +90,8 @@ pub fn plan(pools: &Pools, snapshot: &Arc<Snapshot>) -> Plan {
 }
 
 /// The offers of a snapshot with the default pools.
-pub fn offers(snapshot: &Arc<Snapshot>) -> Offers {
-    plan(&Pools::default(), snapshot).offers
+pub fn offers(vendors: Vendors, snapshot: &Arc<Snapshot>) -> Offers {
+    plan(&Pools::default(), vendors, snapshot).offers
 }
 
 // === impl Draft ===
@@ -225,6 +228,7 @@ impl<'a> Draft<'a> {
             units,
             snapshot: Arc::clone(self.snapshot),
             pool: Arc::new(pool),
+            vendors: self.vendors,
         })
     }
 

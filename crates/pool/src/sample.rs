@@ -9,7 +9,9 @@ use model::{
     classes, sample,
 };
 
-use crate::{Plan, plan};
+use nvidia_rules::VENDORS;
+
+use crate::Plan;
 
 pub(crate) fn entry(device: Device) -> Entry {
     Entry::from(device)
@@ -73,6 +75,11 @@ pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
         backends: vec![backend],
         ..Snapshot::empty(Timestamp::UNIX_EPOCH)
     })
+}
+
+/// The plan of a node with NVIDIA's cards.
+pub(crate) fn plan(pools: &Pools, snapshot: &Arc<Snapshot>) -> Plan {
+    crate::plan(pools, VENDORS, snapshot)
 }
 
 /// The plan for devices without any MPS daemon.

@@ -79,10 +79,9 @@ fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
         ..Pool::clone(&offer.pool)
     };
     let offer = Offer {
-        resource: offer.resource.clone(),
         units: units.collect(),
-        snapshot: Arc::clone(&offer.snapshot),
         pool: Arc::new(pool),
+        ..offer.clone()
     };
     (offer, status)
 }

@@ -168,6 +168,7 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
             },
             ..pool
         }),
+        vendors: nvidia_rules::VENDORS,
     })
 }
 

@@ -106,10 +106,13 @@ pub(crate) fn mixed(unhealthy: bool) -> Offers {
 }
 
 fn snapshot(devices: Vec<Entry>) -> Offers {
-    pool::offers(&Arc::new(Snapshot {
-        devices,
-        ..Snapshot::empty(Timestamp::UNIX_EPOCH)
-    }))
+    pool::offers(
+        nvidia_rules::VENDORS,
+        &Arc::new(Snapshot {
+            devices,
+            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        }),
+    )
 }
 
 fn entry(at: usize, unhealthy: bool) -> Entry {

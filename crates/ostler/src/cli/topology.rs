@@ -8,10 +8,12 @@ use std::{io::Write, process::ExitCode};
 
 use clap::ValueEnum;
 use model::{Device, DeviceId, Index, State};
-use place::{Table, Topology, Way};
+use place::{Topology, Way};
+use rules::{PLAIN, Vendor};
 use serde::Serialize;
 
 use super::{devices::Sight, table};
+use crate::vendors::VENDORS;
 
 /// Show how the cards reach each other: the matrix that placement goes by.
 ///
@@ -95,7 +97,7 @@ fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
     let pairs = pairs(topology).map(|(a, b, way)| Pair {
         cards: [id(a), id(b)],
         way,
-        score: Table::NVIDIA.score(&way),
+        score: topology.worth(a, b, VENDORS),
     });
     Picture {
         cards: cards.collect(),
@@ -125,13 +127,31 @@ fn product(device: &Device) -> &str {
     device.product().unwrap_or("-")
 }
 
-/// What joins a pair directly, in words; empty where nothing does.
-fn joined(way: &Way) -> String {
-    match (way.fabric, way.lanes) {
-        (true, _) => "NVSwitch".to_owned(),
-        (false, 0) => String::new(),
-        (false, 1) => "1 NVLink".to_owned(),
-        (false, lanes) => format!("{lanes} NVLinks"),
+/// The words for links: those of the cards' vendor, or plain ones where there are several.
+fn words(topology: &Topology<'_>) -> &'static Vendor {
+    let mut vendors = topology.cards.iter().map(|entry| &*entry.device.vendor);
+    match vendors.next() {
+        Some(first) if vendors.all(|other| other == first) => VENDORS.of(first).vendor(),
+        _ => &PLAIN,
+    }
+}
+
+/// The direct links of a pair, in words; empty where there are none.
+fn joined(words: &Vendor, way: &Way) -> String {
+    if way.fabric {
+        words.switch.to_owned()
+    } else {
+        links(words, way.lanes)
+    }
+}
+
+/// A number of links, in words; empty for none.
+fn links(words: &Vendor, lanes: u32) -> String {
+    let link = words.link;
+    match lanes {
+        0 => String::new(),
+        1 => format!("1 {link}"),
+        lanes => format!("{lanes} {link}s"),
     }
 }
 

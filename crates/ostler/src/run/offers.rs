@@ -8,6 +8,8 @@ use model::Snapshot;
 use pool::{Aside, Note, Offers, Plan};
 use tokio::sync::watch;
 
+use crate::vendors::VENDORS;
+
 /// What was made of the newest snapshot, apart from the offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
@@ -28,7 +30,7 @@ pub(super) async fn make(
 ) {
     loop {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
-        let plan = pool::plan(&pools.borrow_and_update(), &snapshot);
+        let plan = pool::plan(&pools.borrow_and_update(), VENDORS, &snapshot);
         // bench/idle counts these lines.
         let generation = snapshot.generation;
         tracing::debug!(

@@ -19,7 +19,7 @@ fn best(ask: &Ask<'_, '_>, Different { all, required }: &Different) -> Vec<usize
         let first = (0..all.len()).filter(open).take(ask.count);
         return ask.one_of_each(first.map(|nth| all[nth]));
     }
-    let matrix = ask.cards.matrix(all, ask.table());
+    let matrix = ask.cards.matrix(all, ask.vendors);
     let set = search::best(&matrix, required, required.len() + ask.count);
     let chosen = set.into_iter().filter(open);
     ask.one_of_each(chosen.map(|nth| all[nth]))

@@ -1,15 +1,16 @@
+use nvidia_rules::NVIDIA;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Table, Way,
+    Way,
     brute::{self, divisions},
     machines,
 };
 
 fn of(cards: &[model::Device]) -> Matrix {
     Matrix::new(cards.len(), |a, b| {
-        Table::NVIDIA.score(&Way::between(&cards[a], &cards[b]))
+        Way::between(&cards[a], &cards[b]).worth(&NVIDIA.worth)
     })
 }
 

@@ -6,8 +6,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    Plan, plan,
-    sample::{card, entry, lines, pools, shared, sick, snapshot},
+    Plan,
+    sample::{card, entry, lines, plan, pools, shared, sick, snapshot},
 };
 
 const GPU: &str = "nvidia.com/gpu";

@@ -2,7 +2,7 @@ use config::{KindName, Mig, Policy, Selector};
 use model::{CauseKind, State, names};
 
 use super::*;
-use crate::sample::{at, card, lines, mig, mig_card, plan_of, pools, shared, sick};
+use crate::sample::{at, card, lines, mig, mig_card, plan, plan_of, pools, shared, sick};
 
 mod properties;
 
@@ -48,7 +48,10 @@ fn the_default_pools_divide_cards_and_mig_devices() {
     GPU-2 - Partitioned: it is in MIG mode and offered as its MIG devices: 3
     ");
     let snapshot = crate::sample::snapshot(devices, &[]);
-    assert_eq!(offers(&snapshot), plan(&Pools::default(), &snapshot).offers);
+    assert_eq!(
+        offers(nvidia_rules::VENDORS, &snapshot),
+        plan(&Pools::default(), &snapshot).offers
+    );
 }
 
 #[rstest::rstest]

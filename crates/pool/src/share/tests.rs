@@ -4,8 +4,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    Plan, plan,
-    sample::{at, card, entry, lines, mig, mig_card, plan_of, pools, shared, sick, snapshot},
+    Plan,
+    sample::{at, card, entry, lines, mig, mig_card, plan, plan_of, pools, shared, sick, snapshot},
 };
 
 fn gpu() -> Pool {

@@ -23,6 +23,8 @@ use super::{
 use pods::{admit, fell, held, wait};
 use words::{cards, granted, names, resources};
 
+use crate::vendors::VENDORS;
+
 pub(super) use words::name;
 
 /// How long a step may take on a slow machine.
@@ -317,7 +319,7 @@ async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Res
 /// Waits until every resource is registered. Gives the one with the most devices.
 async fn registered(stage: &Stage, tell: &mut Teller, devices: &Devices) -> anyhow::Result<String> {
     tell.step("The agent registers with the kubelet").await?;
-    let offers = pool::offers(&Arc::new(devices.snapshot()));
+    let offers = pool::offers(VENDORS, &Arc::new(devices.snapshot()));
     let expected: BTreeMap<String, usize> = offers
         .iter()
         .map(|offer| (offer.resource.to_string(), offer.units.len()))

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::Ancestor;
 use place::Topology;
 
-use super::{joined, name, pairs, product};
+use super::{joined, name, pairs, product, words};
 
-/// An undirected graph: NUMA nodes are clusters, NVLinks thick edges, PCIe switches thin ones.
+/// An undirected graph: NUMA nodes are clusters, direct links thick edges, PCIe switches thin ones.
 pub(super) fn graph(topology: &Topology<'_>) -> String {
     let mut text = "graph topology {\n  node [shape=box style=rounded];\n".to_owned();
     let mut nodes: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
@@ -29,7 +29,7 @@ pub(super) fn graph(topology: &Topology<'_>) -> String {
         if way.fabric {
             (on_switch[a], on_switch[b]) = (true, true);
         } else if way.lanes > 0 {
-            let (lanes, label) = (way.lanes, joined(&way));
+            let (lanes, label) = (way.lanes, joined(words(topology), &way));
             text += &format!("  c{a} -- c{b} [penwidth={lanes} label=\"{label}\"];\n");
         }
         if matches!(way.ancestor, Some(Ancestor::Board | Ancestor::Switch)) {
@@ -37,7 +37,8 @@ pub(super) fn graph(topology: &Topology<'_>) -> String {
         }
     }
     if on_switch.contains(&true) {
-        text += "  fabric [label=\"NVSwitch\" shape=ellipse];\n";
+        let switch = words(topology).switch;
+        text += &format!("  fabric [label=\"{switch}\" shape=ellipse];\n");
         for at in (0..on_switch.len()).filter(|at| on_switch[*at]) {
             text += &format!("  c{at} -- fabric [penwidth=2];\n");
         }

@@ -2,14 +2,13 @@
 
 use model::Ancestor;
 use place::{Topology, Way};
+use rules::Vendor;
 
-use super::{name, pairs, product};
+use super::{name, pairs, product, words};
 use crate::cli::table::table;
 
-/// What the letters mean, nearest first.
-const LEGEND: [(&str, &str); 9] = [
-    ("NVn", "n NVLinks between the two"),
-    ("NVS", "NVSwitch: every pair on it is equal"),
+/// The meaning of the letters beside those of direct links, nearest first.
+const LEGEND: [(&str, &str); 7] = [
     ("BRD", "on one board"),
     ("PIX", "one PCIe switch"),
     ("PXB", "several PCIe switches"),
@@ -26,9 +25,10 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
         return "no cards\n".to_owned();
     }
     let mut cells = vec![vec!["-".to_owned(); count]; count];
+    let words = words(topology);
     for (a, b, way) in pairs(topology) {
-        cells[a][b] = cell(&way);
-        cells[b][a] = cell(&way);
+        cells[a][b] = cell(words, &way);
+        cells[b][a] = cell(words, &way);
     }
     let names: Vec<String> = (0..count).map(|at| name(topology, at)).collect();
     let mut header = vec![""];
@@ -45,15 +45,16 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
         line.extend([numa, product(device).to_owned()]);
         rows.add_row(line);
     }
-    rows.trim_fmt() + "\n" + &legend(&cells)
+    rows.trim_fmt() + "\n" + &legend(words, &cells)
 }
 
 /// The direct way first, then the way through the machine.
-fn cell(way: &Way) -> String {
+fn cell(words: &Vendor, way: &Way) -> String {
+    let mark = words.link_mark;
     let direct = match (way.fabric, way.lanes) {
-        (true, _) => Some("NVS".to_owned()),
+        (true, _) => Some(format!("{mark}S")),
         (false, 0) => None,
-        (false, lanes) => Some(format!("NV{lanes}")),
+        (false, lanes) => Some(format!("{mark}{lanes}")),
     };
     let through = match (way.ancestor, way.same_numa) {
         (Some(Ancestor::Board), _) => Some("BRD"),
@@ -72,14 +73,26 @@ fn cell(way: &Way) -> String {
     }
 }
 
-fn legend(cells: &[Vec<String>]) -> String {
+fn legend(words: &Vendor, cells: &[Vec<String>]) -> String {
     let parts = || cells.iter().flatten().flat_map(|cell| cell.split('+'));
-    let occurs = |code: &str| match code {
-        "NVn" => parts().any(|part| part.starts_with("NV") && part != "NVS"),
-        _ => parts().any(|part| part == code),
-    };
-    let known = LEGEND.iter().filter(|(code, _)| occurs(code));
+    let number = |part: &str| part.strip_prefix(words.link_mark)?.parse::<u32>().ok();
+    let occurs = |code: &str| parts().any(|part| part == code);
+    let (links, switch) = (
+        format!("{}n", words.link_mark),
+        format!("{}S", words.link_mark),
+    );
+    let mut known = Vec::new();
+    if parts().any(|part| number(part).is_some()) {
+        known.push((&*links, format!("n {}s between the two", words.link)));
+    }
+    if occurs(&switch) {
+        let text = format!("{}: every pair on it is equal", words.switch);
+        known.push((&*switch, text));
+    }
+    let others = LEGEND.iter().filter(|(code, _)| occurs(code));
+    known.extend(others.map(|(code, text)| (*code, (*text).to_owned())));
     let lines: String = known
+        .iter()
         .map(|(code, text)| format!("  {code:<5} {text}\n"))
         .collect();
     match lines.is_empty() {

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use model::State;
 use place::Topology;
+use rules::Vendor;
 
 use self::ring::Ring;
-use super::{joined, name, pairs, product};
+use super::{joined, name, pairs, product, words};
 
 /// The height of one line of the legend.
 const LINE: f64 = 24.0;
@@ -104,7 +105,7 @@ fn bands(ring: &Ring) -> String {
     svg
 }
 
-/// NVLinks, and the ways to the NVSwitch.
+/// Direct links, and those to the switch.
 fn links(topology: &Topology<'_>, ring: &Ring) -> String {
     let mut svg = String::new();
     let mut on_switch = BTreeSet::new();
@@ -119,7 +120,7 @@ fn links(topology: &Topology<'_>, ring: &Ring) -> String {
                 "{} – {}: {}",
                 name(topology, a),
                 name(topology, b),
-                joined(&way)
+                joined(words(topology), &way)
             );
             svg += &format!(
                 "<path class=\"link\" stroke-width=\"{wide:.1}\" d=\"M{ax:.1} {ay:.1}Q{cx:.1} {cy:.1} \
@@ -138,7 +139,7 @@ fn links(topology: &Topology<'_>, ring: &Ring) -> String {
     if !on_switch.is_empty() {
         let radius = ring.hub();
         svg += &format!("<circle class=\"hub\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\"/>\n");
-        svg += &text(x, y + 6.0, "", 17, "NVSwitch");
+        svg += &text(x, y + 6.0, "", 17, words(topology).switch);
     }
     svg
 }
@@ -179,16 +180,13 @@ fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
         .collect();
     let mut keys = Vec::new();
     for lanes in lanes.into_iter().filter(|lanes| *lanes > 0) {
-        let words = if lanes == 1 {
-            "1 NVLink".to_owned()
-        } else {
-            format!("{lanes} NVLinks")
-        };
-        keys.push((line("link", thickness(lanes)), words));
+        let text = super::links(words(topology), lanes);
+        keys.push((line("link", thickness(lanes)), text));
     }
     if ways().any(|way| way.fabric) {
-        let words = "NVLinks to the NVSwitch: every pair on it is equal".to_owned();
-        keys.push((line("link", 4.0), words));
+        let Vendor { link, switch, .. } = words(topology);
+        let text = format!("{link}s to the {switch}: every pair on it is equal");
+        keys.push((line("link", 4.0), text));
     }
     if !ring.switches.is_empty() {
         keys.push((

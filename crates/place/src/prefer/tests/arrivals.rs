@@ -1,7 +1,9 @@
 //! Ten thousand containers come and go: what the policies make of a node over time.
 
 use super::*;
-use crate::{Matrix, Table, Way, brute};
+use nvidia_rules::NVIDIA;
+
+use crate::{Matrix, Way, brute};
 
 const EVENTS: usize = 10_000;
 
@@ -120,7 +122,7 @@ fn known(matrix: &Matrix, cards: &[usize], size: usize) -> Vec<usize> {
 #[case(machines::dgx_a100())]
 fn topology_never_scores_less_than_the_known_search(#[case] cards: Vec<model::Device>) {
     let matrix = Matrix::new(8, |a, b| {
-        Table::NVIDIA.score(&Way::between(&cards[a], &cards[b]))
+        Way::between(&cards[a], &cards[b]).worth(&NVIDIA.worth)
     });
     let mut node = Node::new(whole(cards));
     let number = |id: &String| id.trim_start_matches("GPU-").parse::<usize>().unwrap();

@@ -1,0 +1,13 @@
+//! The rules of a vendor's devices: the trait that each vendor implements in its own folder, and the
+//! types that it speaks in. The boxes below take [`Vendors`] as an argument and name no vendor. Pure
+//! functions.
+
+mod table;
+mod vendor;
+mod vendors;
+
+pub use self::{
+    table::Table,
+    vendor::{PLAIN, Rules, Vendor},
+    vendors::Vendors,
+};
