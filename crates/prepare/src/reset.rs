@@ -1,6 +1,8 @@
 //! Resets cards before they are handed over: they are given up, reset, taken back and looked at,
 //! and the kubelet hears of none of it.
 
+use std::collections::BTreeMap;
+
 use inventory::{Change, release};
 use jiff::Timestamp;
 use model::{CauseKind, Device, DeviceId};
@@ -13,9 +15,6 @@ use crate::{
     command::Call,
     preparer::{Taken, computes, soon},
 };
-
-/// What resets cards where the config names no command; the addresses follow.
-const USUAL: [&str; 3] = ["nvidia-smi", "--gpu-reset", "-i"];
 
 const IN_HAND: &str = "an operator has it; `ostler resume` takes it back";
 
@@ -62,7 +61,7 @@ impl Preparer {
         let limit = deadline - rule.limit / 4;
         match rule.command.is_empty() {
             true => {
-                let ended = self.run_usual(devices, limit).await;
+                let ended = self.run_usual(offer, devices, limit).await;
                 ended.map_err(|why| Taken::new(first, why))?;
             }
             false => self.command(offer, devices, limit).await?,
@@ -121,23 +120,34 @@ impl Preparer {
         Ok(lent)
     }
 
-    /// Runs NVIDIA's command for all devices at once: cards with NVLinks between them are reset
-    /// together or not at all.
-    async fn run_usual(&self, devices: &[&Device], deadline: Instant) -> Result<(), String> {
-        let address = |device: &&Device| match device.pci {
-            Some(pci) => Some(pci.to_string()),
-            None => device.index.map(|index| index.to_string()),
-        };
-        let addresses: Vec<String> = devices.iter().filter_map(address).collect();
-        let words = USUAL.into_iter().map(str::to_owned);
-        let command: Vec<String> = words.chain([addresses.join(",")]).collect();
-        let call = Call {
-            command: &command,
-            about: Vec::new(),
-            deadline,
-        };
-        let ended = call.run(&self.children).await;
-        ended.map_err(|why| format!("{why}; `preStartCommand` can name another command"))
+    /// Runs each vendor's own command for all of its devices at once.
+    async fn run_usual(
+        &self,
+        offer: &Offer,
+        devices: &[&Device],
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let mut by_vendor: BTreeMap<&str, Vec<&Device>> = BTreeMap::new();
+        for device in devices {
+            by_vendor.entry(&device.vendor).or_default().push(device);
+        }
+        for (vendor, devices) in by_vendor {
+            let command = offer.vendors.of(vendor).reset_command(&devices);
+            let command = command.ok_or_else(|| {
+                format!(
+                    "no command is known that resets devices of the vendor `{vendor}`; name one with \
+                     `preStartCommand`"
+                )
+            })?;
+            let call = Call {
+                command: &command,
+                about: Vec::new(),
+                deadline,
+            };
+            let ended = call.run(&self.children).await;
+            ended.map_err(|why| format!("{why}; `preStartCommand` can name another command"))?;
+        }
+        Ok(())
     }
 
     /// Waits until a look has found every device well; why one is not. Only looks that began after

@@ -1,5 +1,7 @@
 //! The trait that a vendor implements. Each method has a default that fits a plain device node.
 
+use model::Device;
+
 use crate::Table;
 
 /// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
@@ -25,6 +27,12 @@ pub struct Vendor {
 pub trait Rules: Sync {
     /// The vendor's name and words.
     fn vendor(&self) -> &'static Vendor;
+
+    /// The command that resets devices, all at once: a program and its arguments. `None` where the vendor
+    /// has no tool for it, so that a pool with `preStart: reset` must name one.
+    fn reset_command(&self, _devices: &[&Device]) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// The rules of devices whose vendor the product does not know.

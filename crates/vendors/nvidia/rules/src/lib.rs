@@ -1,5 +1,6 @@
-//! The rules of NVIDIA's devices: its words, and the worth of its links.
+//! The rules of NVIDIA's devices: its words, the worth of its links, and how cards are reset.
 
+use model::Device;
 use rules::{Rules, Table, Vendor, Vendors};
 
 /// NVIDIA's rules.
@@ -37,5 +38,16 @@ const WORTH: Table = Table {
 impl Rules for Nvidia {
     fn vendor(&self) -> &'static Vendor {
         &NVIDIA
+    }
+
+    /// One call for all cards: those with NVLinks between them are reset together or not at all.
+    fn reset_command(&self, devices: &[&Device]) -> Option<Vec<String>> {
+        let address = |device: &&Device| match device.pci {
+            Some(pci) => Some(pci.to_string()),
+            None => device.index.map(|index| index.to_string()),
+        };
+        let addresses: Vec<String> = devices.iter().filter_map(address).collect();
+        let command = ["nvidia-smi", "--gpu-reset", "-i"].map(str::to_owned);
+        Some(command.into_iter().chain([addresses.join(",")]).collect())
     }
 }
