@@ -5,6 +5,7 @@
 mod backends;
 mod cdi;
 mod error;
+mod event_action;
 mod explain;
 mod file;
 mod health;
@@ -28,6 +29,7 @@ pub use self::{
     backends::{Backends, Discovery, NvidiaBackend},
     cdi::{Cdi, RuntimeSupport},
     error::Error,
+    event_action::EventAction,
     explain::Row,
     file::{load, parse},
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
@@ -47,5 +49,5 @@ pub use self::{
     size::Size,
     source::Said,
     thresholds::{NumberOrOff, Thresholds},
-    xids::{XidAction, XidBase, XidSet, Xids},
+    xids::{XidBase, XidSet, Xids},
 };

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::source::{At, FromNode, Item, Notes, Section, Word, map_by};
+use crate::{
+    EventAction,
+    source::{At, FromNode, Item, Notes, Section, Word, map_by},
+};
 
 /// The meaning of XIDs. `heed` beats `ignore`, which beats `actions`, which beat `base`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -17,11 +20,11 @@ pub struct Xids {
     pub base: XidBase,
     /// The meaning of single XIDs: a map from numbers.
     #[serde(rename = "xids")]
-    #[schemars(with = "BTreeMap<String, XidAction>")]
-    pub actions: BTreeMap<u32, XidAction>,
+    #[schemars(with = "BTreeMap<String, EventAction>")]
+    pub actions: BTreeMap<u32, EventAction>,
     /// The meaning of an XID that the table does not have; not with `xidBase: nvidia`.
     #[serde(rename = "unknownXids")]
-    pub unknown: XidAction,
+    pub unknown: EventAction,
     /// XIDs that say nothing about a card's health: `all`, or numbers.
     #[serde(rename = "ignoreXids")]
     pub ignore: XidSet,
@@ -38,22 +41,6 @@ pub enum XidBase {
     Catalogue,
     /// The meaning to NVIDIA's device plugin: a few nothing, all others take the device out.
     Nvidia,
-}
-
-/// The meaning of an XID for its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum XidAction {
-    /// Nothing.
-    Ignore,
-    /// A program failed and must be started again; the device is fine. It is a warning for a while.
-    Application,
-    /// The device is out until it was reset.
-    Reset,
-    /// The device is out until its work has ended and it was reset.
-    Drain,
-    /// The device is out until an operator takes it back.
-    Permanent,
 }
 
 /// Some XIDs, or all.
@@ -82,7 +69,7 @@ impl Default for Xids {
         Self {
             base: XidBase::Catalogue,
             actions: BTreeMap::new(),
-            unknown: XidAction::Reset,
+            unknown: EventAction::Reset,
             ignore: XidSet::default(),
             heed: XidSet::default(),
         }
@@ -92,17 +79,6 @@ impl Default for Xids {
 // === impl XidBase ===
 
 impl Word for XidBase {}
-
-// === impl XidAction ===
-
-impl Word for XidAction {}
-
-impl XidAction {
-    /// Returns true if the device is out.
-    pub fn takes_out(self) -> bool {
-        matches!(self, Self::Reset | Self::Drain | Self::Permanent)
-    }
-}
 
 // === impl XidSet ===
 

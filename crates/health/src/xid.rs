@@ -14,7 +14,7 @@ use serde::{
 pub(crate) use self::policy::WARN_FOR;
 pub use self::policy::action;
 /// The meaning of an XID for its card.
-pub use config::XidAction as Action;
+pub use config::EventAction as Action;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
