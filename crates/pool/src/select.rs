@@ -36,7 +36,7 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         pci,
         min_memory,
         max_memory,
-        mig_profile,
+        profile,
         kind,
         display,
         attributes: _,
@@ -52,7 +52,7 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         })
         && min_memory.is_none_or(|least| device.memory() >= Some(least.bytes()))
         && max_memory.is_none_or(|most| device.memory().is_some_and(|has| has <= most.bytes()))
-        && any(mig_profile, |pattern| {
+        && any(profile, |pattern| {
             is_kind(device, KindName::Partition) && matches_fact(pattern, device.profile())
         })
         && kind.is_none_or(|kind| is_kind(device, kind))
@@ -122,7 +122,7 @@ pub(crate) fn words(selector: &Selector) -> String {
         ("uuid", &selector.uuid),
         ("index", &selector.index),
         ("pci", &selector.pci),
-        ("migProfile", &selector.mig_profile),
+        ("profile", &selector.profile),
     ] {
         if !patterns.is_empty() {
             words.push(format!("{what} {}", patterns.join(" or ")));

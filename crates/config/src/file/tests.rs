@@ -71,7 +71,7 @@ mig: single
 include: {vendor: nvidia}
 exclude:
   - {model: ['NVIDIA T*', 'Quadro*'], uuid: GPU-1, index: 3, pci: '0000:3b:00.0'}
-  - {minMemory: 40Gi, maxMemory: 80G, migProfile: 1g.*, kind: partition, display: true, attributes: {architecture: hopper, gpuInstance: [1, 2]}}
+  - {minMemory: 40Gi, maxMemory: 80G, profile: 1g.*, kind: partition, display: true, attributes: {architecture: hopper, gpuInstance: [1, 2]}}
 handover: {lists: [cdi-cri, envvar, envvar], ids: index, mpsRoot: /k, imex: 0}
 pools:
   - {name: q, resource: a.io/q, preStart: reset, preStartCommand: reset it, preStartLimit: 3s}

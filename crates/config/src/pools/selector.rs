@@ -42,10 +42,11 @@ pub struct Selector {
     /// Memory, in bytes: at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_memory: Option<Size>,
-    /// The MIG profile, e.g. `1g.5gb`, `3g.*`; whole cards have none and never match.
+    /// The profile of a partition, of any vendor: a MIG profile such as `1g.5gb` or `3g.*`. Whole cards
+    /// have none and never match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
-    pub mig_profile: Vec<String>,
+    pub profile: Vec<String>,
     /// Whole cards (`card`) or partitions (`partition`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KindName>,
@@ -78,7 +79,7 @@ enum AttributePattern {
 pub enum KindName {
     /// A whole card.
     Card,
-    /// A MIG device.
+    /// A partition of a card, e.g. a MIG device.
     Partition,
 }
 
@@ -100,7 +101,7 @@ impl Section for Selector {
         at.set("pci", &mut self.pci);
         at.set_by("minMemory", &mut self.min_memory, size);
         at.set_by("maxMemory", &mut self.max_memory, size);
-        at.set("migProfile", &mut self.mig_profile);
+        at.set("profile", &mut self.profile);
         at.set("kind", &mut self.kind);
         at.set("display", &mut self.display);
         at.set_by("attributes", &mut self.attributes, attributes);
@@ -117,10 +118,10 @@ impl Selector {
             let message = format!("no device has at least {least} and at most {most}");
             at.error_at_key("minMemory", message, "exchange the two, or remove one");
         }
-        if self.kind == Some(KindName::Card) && !self.mig_profile.is_empty() {
-            let message = "whole cards have no MIG profile: this never matches";
+        if self.kind == Some(KindName::Card) && !self.profile.is_empty() {
+            let message = "whole cards have no profile: this never matches";
             let help = "write `kind: partition`, or remove one of the two";
-            at.error_at_key("migProfile", message, help);
+            at.error_at_key("profile", message, help);
         }
     }
 
@@ -145,7 +146,7 @@ impl Selector {
             ("vendor", &self.vendor),
             ("model", &self.model),
             ("uuid", &self.uuid),
-            ("migProfile", &self.mig_profile),
+            ("profile", &self.profile),
         ];
         for (name, texts) in texts {
             if texts.iter().any(String::is_empty) {

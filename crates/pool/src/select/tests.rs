@@ -71,7 +71,7 @@ fn one(what: &str, pattern: &str) -> Selector {
             ..none()
         },
         "profile" => Selector {
-            mig_profile: list,
+            profile: list,
             ..none()
         },
         "min" => Selector {

@@ -31,8 +31,8 @@ use super::{load, the_problem};
     "Gi"
 )]
 #[case(
-    "include:\n  - {kind: card, «migProfile: 1g.5gb}\n",
-    "include[0].migProfile",
+    "include:\n  - {kind: card, «profile: 1g.5gb}\n",
+    "include[0].profile",
     "never matches",
     "partition"
 )]

@@ -37,7 +37,7 @@ impl Base {
 
     pub(super) fn selector(&self, profiles: Option<Vec<String>>) -> Selector {
         let patterns: Vec<String> = self.pattern.clone().into_iter().collect();
-        let (model, mig_profile) = match self.kind {
+        let (model, profile) = match self.kind {
             KindName::Card => (patterns, Vec::new()),
             KindName::Partition => (Vec::new(), profiles.unwrap_or(patterns)),
         };
@@ -45,7 +45,7 @@ impl Base {
             vendor: vec!["nvidia".to_owned()],
             kind: Some(self.kind),
             model,
-            mig_profile,
+            profile,
             ..Selector::default()
         }
     }

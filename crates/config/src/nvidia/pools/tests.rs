@@ -14,7 +14,7 @@ fn show(pool: &Pool) -> String {
         };
         let lists = [
             &selector.model,
-            &selector.mig_profile,
+            &selector.profile,
             &selector.index,
             &selector.uuid,
         ];

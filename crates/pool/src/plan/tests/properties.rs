@@ -65,7 +65,7 @@ fn selector() -> impl Strategy<Value = Selector> {
             ..Selector::default()
         }),
         select(vec!["1g.*", "*+me"]).prop_map(|profile| Selector {
-            mig_profile: vec![profile.to_owned()],
+            profile: vec![profile.to_owned()],
             ..Selector::default()
         }),
     ]
