@@ -5,7 +5,8 @@ mod nvidia;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use self::nvidia::{Discovery, NvidiaBackend};
+pub use self::nvidia::{Discovery, NvidiaBackend, NvidiaHandover};
+pub(crate) use self::nvidia::{prefix, relative};
 use crate::source::{At, Section};
 
 /// Settings of each vendor's probe.

@@ -26,7 +26,7 @@ mod thresholds;
 mod xids;
 
 pub use self::{
-    backends::{Backends, Discovery, NvidiaBackend},
+    backends::{Backends, Discovery, NvidiaBackend, NvidiaHandover},
     cdi::{Cdi, RuntimeSupport},
     error::Error,
     event_action::EventAction,

@@ -13,7 +13,6 @@ use model::ResourceName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::handover::{prefix, relative};
 pub use self::{
     handover::{Handover, IdStrategy, ListStrategy},
     placement::{Placement, Policy, Weights},

@@ -78,7 +78,7 @@ pub fn grant(offer: &Offer, ids: &[String]) -> Result<Edits, Error> {
             nodes.extend(paths.map(|path| {
                 let root = match found(offer).is_some_and(|it| it.host_nodes.contains(&path)) {
                     true => Path::new("/"),
-                    false => &handover.dev_root,
+                    false => &handover.nvidia.dev_root,
                 };
                 DeviceEdit::new(root, &path)
             }));
@@ -109,7 +109,7 @@ impl<'a> Nvidia<'a> {
         for extra in &self.extras {
             edits.set(extra.variable, "enabled");
         }
-        if let Some(capabilities) = &self.handover().capabilities {
+        if let Some(capabilities) = &self.handover().nvidia.capabilities {
             edits.set("NVIDIA_DRIVER_CAPABILITIES", capabilities);
         }
         self.envvar(edits);
@@ -119,7 +119,7 @@ impl<'a> Nvidia<'a> {
     fn cdi(&self, edits: &mut Edits) {
         let names = self.cdi_names();
         if self.lists.has(ListStrategy::CdiAnnotations) {
-            let prefix = &self.handover().annotation_prefix;
+            let prefix = &self.handover().nvidia.annotation_prefix;
             let (key, value) = annotation(prefix, self.offer.resource.as_str(), &names);
             edits.annotations.insert(key, value);
         }
@@ -143,7 +143,7 @@ impl<'a> Nvidia<'a> {
         if self.offer.pool.sharing.method != Method::Mps {
             return;
         }
-        let root = self.handover().mps_root.as_deref();
+        let root = self.handover().nvidia.mps_root.as_deref();
         let root = root.unwrap_or(MPS_ROOT.as_ref());
         let pipe = format!("/{}/pipe", self.offer.resource);
         let inside = format!("/mps{pipe}");
@@ -198,7 +198,7 @@ fn own_nodes(devices: &[&Device]) -> impl Iterator<Item = String> {
 pub(crate) fn channels(offer: &Offer) -> (Vec<u32>, Vec<u32>) {
     let there = found(offer).map(|extras| extras.companions.numbers(classes::IMEX_CHANNEL));
     let there: BTreeSet<u32> = there.into_iter().flatten().collect();
-    let asked: BTreeSet<u32> = offer.pool.handover.imex.iter().copied().collect();
+    let asked: BTreeSet<u32> = offer.pool.handover.nvidia.imex.iter().copied().collect();
     asked
         .into_iter()
         .partition(|channel| there.contains(channel))
@@ -209,9 +209,9 @@ pub(crate) fn extras(offer: &Offer) -> Vec<Extra<'_>> {
     let handover = &offer.pool.handover;
     let found = found(offer);
     let all = [
-        (handover.gdrcopy, classes::GDRCOPY, "NVIDIA_GDRCOPY"),
-        (handover.gds, classes::GDS, "NVIDIA_GDS"),
-        (handover.mofed, classes::MOFED, "NVIDIA_MOFED"),
+        (handover.nvidia.gdrcopy, classes::GDRCOPY, "NVIDIA_GDRCOPY"),
+        (handover.nvidia.gds, classes::GDS, "NVIDIA_GDS"),
+        (handover.nvidia.mofed, classes::MOFED, "NVIDIA_MOFED"),
     ];
     all.into_iter()
         .filter(|(enabled, ..)| *enabled)

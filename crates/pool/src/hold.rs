@@ -88,7 +88,7 @@ fn channels(pool: &Pool, needs: &Needs, snapshot: &Snapshot) -> Vec<u32> {
         let mut all = companions(snapshot);
         all.any(|there| there.numbers(classes::IMEX_CHANNEL).any(|n| n == *channel))
     };
-    let wanted = pool.handover.imex.iter().filter(|_| needs.imex);
+    let wanted = pool.handover.nvidia.imex.iter().filter(|_| needs.imex);
     let mut missing: Vec<u32> = wanted.filter(|channel| !there(channel)).copied().collect();
     missing.sort_unstable();
     missing

@@ -1,11 +1,15 @@
 //! The section `backends.nvidia`, which the config reads and NVIDIA's probe is given.
 
+mod handover;
+
 use std::{path::PathBuf, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::handover::NvidiaHandover;
+pub(crate) use self::handover::{prefix, relative};
 use crate::source::{At, Section, Word, word};
 
 // The probe reads the same type as JSON: a key that is missing has its default there, and a key that is

@@ -15,7 +15,7 @@ const FILE: &str = "\
 probe: {period: 3s}
 health: {ignoreXids: [13, 31]}
 exclude: [{display: true}, {pci: '0000:3b:00.0', minMemory: 40Gi}]
-handover: {lists: [cdi-cri], gds: true, capabilities: 'compute,utility'}
+handover: {lists: [cdi-cri], nvidia: {gds: true, capabilities: 'compute,utility'}}
 pools:
   - name: shared
     select: {model: NVIDIA A100*}
@@ -23,7 +23,7 @@ pools:
     limit: 2
     sharing: {replicas: 4}
     placement: {weights: {link: 2}}
-  - {name: 'true', resource: nvidia.com/gpu, handover: {gds: false}}
+  - {name: 'true', resource: nvidia.com/gpu, handover: {nvidia: {gds: false}}}
 ";
 
 fn explained(text: &str) -> Resolved {
@@ -146,9 +146,9 @@ fn odd_texts_survive_being_shown() {
         "*a",
     ] {
         let shown = inline(&json!(text));
-        let yaml = format!("handover: {{capabilities: {shown}}}");
+        let yaml = format!("handover: {{nvidia: {{capabilities: {shown}}}}}");
         let read = parse("x", &yaml).unwrap_or_else(|error| panic!("{error}"));
-        let capabilities = read.config.handover.capabilities;
+        let capabilities = read.config.handover.nvidia.capabilities;
         assert_eq!(capabilities.as_deref(), Some(text), "{shown}");
     }
 }

@@ -72,7 +72,7 @@ include: {vendor: nvidia}
 exclude:
   - {model: ['NVIDIA T*', 'Quadro*'], uuid: GPU-1, index: 3, pci: '0000:3b:00.0'}
   - {minMemory: 40Gi, maxMemory: 80G, profile: 1g.*, kind: partition, display: true, attributes: {architecture: hopper, gpuInstance: [1, 2]}}
-handover: {lists: [cdi-cri, envvar, envvar], ids: index, mpsRoot: /k, imex: 0}
+handover: {lists: [cdi-cri, envvar, envvar], ids: index, nvidia: {mpsRoot: /k, imex: 0}}
 pools:
   - {name: q, resource: a.io/q, preStart: reset, preStartCommand: reset it, preStartLimit: 3s}
   - name: p
@@ -84,12 +84,13 @@ pools:
     placement: {policy: weighted, weights: {link: 2, numa: 1, load: 3, temperature: 4, power: 5}}
     handover:
       deviceNodes: false
-      devRoot: /l
-      annotationPrefix: m/
-      capabilities: compute
-      gds: true
-      gdrcopy: true
-      mofed: true
+      nvidia:
+        devRoot: /l
+        annotationPrefix: m/
+        capabilities: compute
+        gds: true
+        gdrcopy: true
+        mofed: true
 ";
 
 #[test]
@@ -136,11 +137,14 @@ fn short_forms_mean_the_same_as_maps() {
 
 #[test]
 fn the_handover_of_the_file_holds_for_every_pool_that_does_not_say_otherwise() {
-    let text = "handover: {gds: true, ids: index}\npools:\n  - {name: a, select: {index: 0}, \
-                resource: a.io/a}\n  - {name: b, resource: a.io/b, handover: {gds: false}}\n";
+    let text = "handover: {ids: index, nvidia: {gds: true}}\npools:\n  - {name: a, select: {index: 0}, \
+                resource: a.io/a}\n  - {name: b, resource: a.io/b, handover: {nvidia: {gds: false}}}\n";
     let pools = config(text).pools.pools;
     assert_eq!(
-        pools.iter().map(|p| p.handover.gds).collect::<Vec<_>>(),
+        pools
+            .iter()
+            .map(|p| p.handover.nvidia.gds)
+            .collect::<Vec<_>>(),
         [true, false]
     );
     assert!(
@@ -148,16 +152,22 @@ fn the_handover_of_the_file_holds_for_every_pool_that_does_not_say_otherwise() {
             .iter()
             .all(|p| p.handover.ids == crate::IdStrategy::Index)
     );
-    let defaults = config("handover: {gds: true}\n").pools.pools;
-    assert!(defaults.iter().all(|p| p.handover.gds));
+    let defaults = config("handover: {nvidia: {gds: true}}\n").pools.pools;
+    assert!(defaults.iter().all(|p| p.handover.nvidia.gds));
 }
 
 #[test]
 fn two_pools_may_have_one_name_if_all_else_is_alike() {
-    let alike = "pools:\n  - {name: a, select: {index: 0}, resource: a.io/b, handover: {gds: false}}\n  \
+    let alike = "pools:\n  - {name: a, select: {index: 0}, resource: a.io/b, handover: {nvidia: {gds: false}}}\n  \
                  - {name: b, resource: a.io/b}\n";
     assert_eq!(config(alike).pools.pools.len(), 2);
-    assert!(parse("x", &format!("handover: {{gds: true}}\n{alike}")).is_err());
+    assert!(
+        parse(
+            "x",
+            &format!("handover: {{nvidia: {{gds: true}}}}\n{alike}")
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -307,6 +317,7 @@ fn schema_reader_and_explain_have_the_same_keys() {
             "Health",
             "Kubelet",
             "NvidiaBackend",
+            "NvidiaHandover",
             "Placement",
             "Pool",
             "Probe",

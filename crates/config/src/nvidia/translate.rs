@@ -12,8 +12,8 @@ use super::{
     validate,
 };
 use crate::{
-    Config, Discovery, Error, Handover, IdStrategy, Mig, Origin, Origins, Overrides, Policy, Pools,
-    Problem, Problems, Resolved, XidBase, XidSet, source::Word,
+    Config, Discovery, Error, Handover, IdStrategy, Mig, NvidiaHandover, Origin, Origins,
+    Overrides, Policy, Pools, Problem, Problems, Resolved, XidBase, XidSet, source::Word,
 };
 
 /// Where the MPS daemons' files are in the plugin's container.
@@ -267,26 +267,28 @@ impl Translation<'_> {
             ("lists", lists.1),
             ("ids", ids.origin),
             ("deviceNodes", node_origin),
-            ("devRoot", dev.origin),
-            ("annotationPrefix", prefix.origin),
-            ("gds", gds.origin),
-            ("gdrcopy", gdrcopy.origin),
-            ("mofed", mofed.origin),
-            ("imex", imex.1),
-            ("mpsRoot", mps.origin),
+            ("nvidia.devRoot", dev.origin),
+            ("nvidia.annotationPrefix", prefix.origin),
+            ("nvidia.gds", gds.origin),
+            ("nvidia.gdrcopy", gdrcopy.origin),
+            ("nvidia.mofed", mofed.origin),
+            ("nvidia.imex", imex.1),
+            ("nvidia.mpsRoot", mps.origin),
         ];
         let handover = Handover {
             lists: lists.0,
             ids: id.unwrap_or(IdStrategy::Uuid),
             device_nodes: nodes.is_none_or(|pick| pick.value),
-            dev_root: dev.value.into(),
-            annotation_prefix: prefix.value,
-            capabilities: None,
-            gds: gds.value,
-            gdrcopy: gdrcopy.value,
-            mofed: mofed.value,
-            imex: imex.0,
-            mps_root: (!mps.value.is_empty()).then(|| mps.value.into()),
+            nvidia: NvidiaHandover {
+                dev_root: dev.value.into(),
+                annotation_prefix: prefix.value,
+                capabilities: None,
+                gds: gds.value,
+                gdrcopy: gdrcopy.value,
+                mofed: mofed.value,
+                imex: imex.0,
+                mps_root: (!mps.value.is_empty()).then(|| mps.value.into()),
+            },
         };
         (handover, origins)
     }

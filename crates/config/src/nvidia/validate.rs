@@ -5,7 +5,7 @@ use std::path::Path;
 use super::merge::{Merge, Pick};
 use crate::{
     Handover, ListStrategy, Mig, Origin,
-    pools::relative,
+    backends::{prefix as prefix_fault, relative},
     source::{unlike, word, words},
 };
 
@@ -69,7 +69,7 @@ pub(super) fn roots(merge: &mut Merge<'_>, dev: &Pick<String>, mps: &Pick<String
 
 /// The beginning of the CDI annotation's key. NVIDIA's plugin takes any text.
 pub(super) fn prefix(merge: &mut Merge<'_>, pick: &Pick<String>) {
-    if let Some((message, help)) = crate::pools::prefix(&pick.value) {
+    if let Some((message, help)) = prefix_fault(&pick.value) {
         merge.warn(pick, message, help);
     }
 }
@@ -88,7 +88,7 @@ pub(super) fn sharing(merge: &mut Merge<'_>, mig: &(Pick<String>, Mig), handover
             (message.to_owned(), help),
         );
     }
-    if handover.mps_root.is_none() {
+    if handover.nvidia.mps_root.is_none() {
         let message = "MPS needs the folder of its daemon, and mps-root is empty".to_owned();
         let help = "set --mps-root, MPS_ROOT or flags.mpsRoot, e.g. to /run/nvidia/mps";
         merge.at(

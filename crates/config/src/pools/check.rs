@@ -178,8 +178,8 @@ fn sharing(pool: &Pool, at: &mut At<'_>) {
         let help = format!("write at most {most}, or use time-slicing");
         at.error_at(place, replicas, message, help);
     }
-    if pool.handover.mps_root.is_none() {
-        let help = "name the daemon's folder on the host: `handover: {mpsRoot: /run/nvidia/mps}`";
-        at.error_at(any, method, "MPS needs `handover.mpsRoot`", help);
+    if pool.handover.nvidia.mps_root.is_none() {
+        let help = "name the daemon's folder on the host: `handover: {nvidia: {mpsRoot: /run/nvidia/mps}}`";
+        at.error_at(any, method, "MPS needs `handover.nvidia.mpsRoot`", help);
     }
 }

@@ -1,26 +1,15 @@
-//! What a container is given for its devices.
-
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+//! The section `handover`: the parts that a container is given for its devices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    NvidiaHandover,
     schema::OneOrMany,
-    source::{At, Section, Word, many, number},
+    source::{At, Section, Word},
 };
 
-/// The longest name in an annotation's key.
-const NAME_LIMIT: usize = 63;
-/// The length of the part after the prefix: `nvidia-device-plugin_` and a UUID.
-const NAME: usize = "nvidia-device-plugin_".len() + 36;
-/// The highest number of an IMEX channel.
-const LAST_CHANNEL: u32 = 2047;
-
-/// What a container is given for its devices.
+/// The parts that a container is given for its devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Handover {
@@ -32,27 +21,9 @@ pub struct Handover {
     pub ids: IdStrategy,
     /// Hands device nodes over through the kubelet.
     pub device_nodes: bool,
-    /// The folder on the host under which `/dev/nvidia*` are; `/` where they are at home.
-    pub dev_root: PathBuf,
-    /// The beginning of the CDI annotation's key.
-    pub annotation_prefix: String,
-    /// `NVIDIA_DRIVER_CAPABILITIES`, if it is to be set.
-    pub capabilities: Option<String>,
-    /// GPUDirect Storage.
-    pub gds: bool,
-    /// GDRCopy.
-    pub gdrcopy: bool,
-    /// MOFED: RDMA devices.
-    pub mofed: bool,
-    /// IMEX channels.
-    #[schemars(with = "OneOrMany<u32>")]
-    pub imex: Vec<u32>,
-    /// The folder on the host with the MPS daemon's files.
-    pub mps_root: Option<PathBuf>,
+    /// The parts of NVIDIA's driver that a container is given.
+    pub nvidia: NvidiaHandover,
 }
-
-/// A message and its remedy.
-type Words = (String, String);
 
 /// A way in which the container runtime is told which devices.
 #[derive(
@@ -89,52 +60,9 @@ impl Section for Handover {
         at.set("lists", &mut self.lists);
         at.set("ids", &mut self.ids);
         at.set("deviceNodes", &mut self.device_nodes);
-        at.set("devRoot", &mut self.dev_root);
-        at.set("annotationPrefix", &mut self.annotation_prefix);
-        at.set("capabilities", &mut self.capabilities);
-        at.set("gds", &mut self.gds);
-        at.set("gdrcopy", &mut self.gdrcopy);
-        at.set("mofed", &mut self.mofed);
-        at.set_by("imex", &mut self.imex, many(number(0..=LAST_CHANNEL)));
-        at.set("mpsRoot", &mut self.mps_root);
+        at.section("nvidia", &mut self.nvidia);
         self.lists.sort();
         self.lists.dedup();
-        for (name, words) in self.faults() {
-            if let (Some(_), Some((message, help))) = (at.place(name), words) {
-                at.error(name, message, help);
-            }
-        }
-    }
-}
-
-impl Handover {
-    /// Options with values that no container runtime or kubelet can use.
-    fn faults(&self) -> [(&'static str, Option<Words>); 5] {
-        let mps_root = self.mps_root.as_deref();
-        let empty = |text: &String| text.trim_matches(' ').is_empty();
-        let capabilities = self.capabilities.as_ref().filter(|text| empty(text));
-        let nothing = "it is empty: containers would be given no part of the driver";
-        let parts = "write `all`, or some of compute, utility, graphics, video, display, ngx and \
-                     compat32 with commas; or leave the key out";
-        let mut seen = BTreeSet::new();
-        let twice = self.imex.iter().find(|channel| !seen.insert(**channel));
-        let again = |channel| {
-            let message = format!("channel {channel} is there twice");
-            (message, "name each channel once".to_owned())
-        };
-        [
-            ("devRoot", relative(&self.dev_root, "/run/nvidia/driver")),
-            (
-                "mpsRoot",
-                mps_root.and_then(|root| relative(root, "/run/nvidia/mps")),
-            ),
-            ("annotationPrefix", prefix(&self.annotation_prefix)),
-            (
-                "capabilities",
-                capabilities.map(|_| (nothing.to_owned(), parts.to_owned())),
-            ),
-            ("imex", twice.map(again)),
-        ]
     }
 }
 
@@ -145,14 +73,7 @@ impl Default for Handover {
             lists: vec![ListStrategy::Envvar],
             ids: IdStrategy::Uuid,
             device_nodes: true,
-            dev_root: PathBuf::from("/"),
-            annotation_prefix: "cdi.k8s.io/".to_owned(),
-            capabilities: None,
-            gds: false,
-            gdrcopy: false,
-            mofed: false,
-            imex: Vec::new(),
-            mps_root: None,
+            nvidia: NvidiaHandover::default(),
         }
     }
 }
@@ -164,68 +85,3 @@ impl Word for ListStrategy {}
 // === impl IdStrategy ===
 
 impl Word for IdStrategy {}
-
-/// Returns the fault of a folder on the host, and its remedy.
-pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
-    (!path.is_absolute()).then(|| {
-        let message = format!(
-            "`{}` does not begin with `/`: on the host that is no folder",
-            path.display()
-        );
-        (message, format!("write the whole path, e.g. {example}"))
-    })
-}
-
-/// Returns the fault of the beginning of the CDI annotation's key, and its remedy.
-pub(crate) fn prefix(prefix: &str) -> Option<Words> {
-    let domain = |text: &str| {
-        let part = |part: &str| {
-            let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            !part.is_empty()
-                && part.chars().all(inner)
-                && !part.starts_with('-')
-                && !part.ends_with('-')
-        };
-        text.len() <= 253 && text.split('.').all(part)
-    };
-    let name = |text: &str| {
-        let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        text.len() + NAME <= NAME_LIMIT
-            && text.chars().all(inner)
-            && !text.starts_with(['-', '_', '.'])
-    };
-    let good = prefix
-        .split_once('/')
-        .is_some_and(|(before, after)| domain(before) && name(after));
-    (!good).then(|| {
-        let room = NAME_LIMIT - NAME;
-        let message = format!("`{prefix}` does not begin the key of an annotation");
-        let help = format!(
-            "write a domain, a slash and at most {room} more letters; runtimes look for cdi.k8s.io/"
-        );
-        (message, help)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("cdi.k8s.io/", true)]
-    #[case("cdi.k8s.io/my-", true)]
-    #[case("cdi.k8s.io/1234567", false)]
-    #[case("cdi.k8s.io", false)]
-    #[case("", false)]
-    #[case("/", false)]
-    #[case("CDI.k8s.io/", false)]
-    #[case("cdi k8s/", false)]
-    #[case("cdi..io/", false)]
-    #[case("a/b/", false)]
-    #[case("cdi.k8s.io/-", false)]
-    fn a_prefix_makes_a_key_that_kubernetes_takes(#[case] text: &str, #[case] good: bool) {
-        assert_eq!(prefix(text).is_none(), good);
-    }
-}

@@ -34,7 +34,7 @@ impl Wish {
         let mut handovers = handovers.into_iter().filter(|h| may_use(h));
         let first = handovers.next()?;
         let mut wish = Self {
-            dev_root: first.dev_root.clone(),
+            dev_root: first.nvidia.dev_root.clone(),
             ..Self::default()
         };
         wish.add(first);
@@ -48,15 +48,15 @@ impl Wish {
         if !self.ids.contains(&handover.ids) {
             self.ids.push(handover.ids);
         }
-        self.gds |= handover.gds;
-        self.gdrcopy |= handover.gdrcopy;
-        self.mofed |= handover.mofed;
-        self.imex.extend(&handover.imex);
-        if handover.dev_root != self.dev_root {
-            let (first, other) = (self.dev_root.display(), handover.dev_root.display());
+        self.gds |= handover.nvidia.gds;
+        self.gdrcopy |= handover.nvidia.gdrcopy;
+        self.mofed |= handover.nvidia.mofed;
+        self.imex.extend(&handover.nvidia.imex);
+        if handover.nvidia.dev_root != self.dev_root {
+            let (first, other) = (self.dev_root.display(), handover.nvidia.dev_root.display());
             let text = format!(
                 "pools with CDI have different device roots, {first} and {other}: the specs have \
-                 {first}; give these pools one devRoot"
+                 {first}; give these pools one `handover.nvidia.devRoot`"
             );
             if !self.conflicts.contains(&text) {
                 self.conflicts.push(text);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn without_a_pool_that_uses_cdi_there_is_nothing_to_wish_for() {
         let others = [
-            handover(&[ListStrategy::Envvar], |h| h.gds = true),
+            handover(&[ListStrategy::Envvar], |h| h.nvidia.gds = true),
             handover(&[], |_| ()),
         ];
         assert_eq!(Wish::of(&others), None);
@@ -112,10 +112,10 @@ mod tests {
     #[test]
     fn pools_are_served_by_one_spec() {
         let pools = [
-            handover(&[ListStrategy::Envvar], |h| h.mofed = true),
-            handover(&[ListStrategy::CdiCri], |h| h.imex = vec![1]),
+            handover(&[ListStrategy::Envvar], |h| h.nvidia.mofed = true),
+            handover(&[ListStrategy::CdiCri], |h| h.nvidia.imex = vec![1]),
             handover(&[ListStrategy::Auto], |h| {
-                (h.ids, h.gds, h.imex) = (IdStrategy::Index, true, vec![0, 1]);
+                (h.ids, h.nvidia.gds, h.nvidia.imex) = (IdStrategy::Index, true, vec![0, 1]);
             }),
         ];
         let wish = Wish::of(&pools).unwrap();
@@ -130,7 +130,7 @@ mod tests {
         let pools = [
             handover(&[ListStrategy::CdiCri], |_| ()),
             handover(&[ListStrategy::CdiCri], |h| {
-                h.dev_root = "/run/driver".into()
+                h.nvidia.dev_root = "/run/driver".into()
             }),
         ];
         let wish = Wish::of(&pools).unwrap();

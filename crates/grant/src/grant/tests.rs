@@ -82,8 +82,8 @@ fn every_set_of_strategies_with_every_id_strategy() {
             let pool = pool(|handover| {
                 handover.lists.clone_from(&lists);
                 handover.ids = strategy;
-                handover.imex = vec![0];
-                handover.gds = true;
+                handover.nvidia.imex = vec![0];
+                handover.nvidia.gds = true;
             });
             let offer = with(everything(), cards(pool));
             let edits = given(&offer, &["GPU-b", "GPU-a", "GPU-d"]);
@@ -145,9 +145,9 @@ fn only_an_explicit_no_leaves_the_nodes_out() {
 #[test]
 fn the_dev_root_stands_before_every_node_outside() {
     let pool = pool(|handover| {
-        handover.dev_root = "/run/nvidia/driver".into();
-        handover.imex = vec![1];
-        handover.gdrcopy = true;
+        handover.nvidia.dev_root = "/run/nvidia/driver".into();
+        handover.nvidia.imex = vec![1];
+        handover.nvidia.gdrcopy = true;
     });
     let offer = with(everything(), cards(pool));
     insta::assert_snapshot!(given(&offer, &["GPU-c"]), @r"
@@ -165,8 +165,8 @@ fn the_dev_root_stands_before_every_node_outside() {
 #[test]
 fn a_node_that_only_the_host_has_is_at_home() {
     let pool = pool(|handover| {
-        handover.dev_root = "/run/nvidia/driver".into();
-        handover.gdrcopy = true;
+        handover.nvidia.dev_root = "/run/nvidia/driver".into();
+        handover.nvidia.gdrcopy = true;
     });
     let extras = Extras {
         host_nodes: ["/dev/gdrdrv", "/dev/nvidia-uvm"].map(str::to_owned).into(),
@@ -191,7 +191,7 @@ fn a_node_that_only_the_host_has_is_at_home() {
 #[case(&[], &["node /dev/nvidia-caps-imex-channels/channel1 rw"])]
 fn channels_are_handed_over_in_every_mode(#[case] lists: &[ListStrategy], #[case] parts: &[&str]) {
     let edits = show(&asked(everything(), lists, &["GPU-a"], |h| {
-        h.imex = vec![0, 1, 2]
+        h.nvidia.imex = vec![0, 1, 2]
     }));
     for part in parts {
         assert!(edits.contains(part), "{part} in\n{edits}");
@@ -206,7 +206,7 @@ fn channels_are_handed_over_in_every_mode(#[case] lists: &[ListStrategy], #[case
 fn capabilities_are_the_pools() {
     for lists in subsets() {
         let edits = asked(Extras::default(), &lists, &["GPU-a"], |handover| {
-            handover.capabilities = Some("compute,utility".to_owned());
+            handover.nvidia.capabilities = Some("compute,utility".to_owned());
         });
         assert_eq!(edits.envs["NVIDIA_DRIVER_CAPABILITIES"], "compute,utility");
         let edits = asked(Extras::default(), &lists, &["GPU-a"], |_| ());

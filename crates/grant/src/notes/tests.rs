@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::*;
-use config::{Handover, ListStrategy::*, Pool};
+use config::{Handover, ListStrategy::*, NvidiaHandover, Pool};
 
 /// One line for each note; `!` marks what containers miss.
 fn lines(notes: &[Note]) -> String {
@@ -20,10 +20,13 @@ fn all_that_is_asked_for_and_not_there_is_named() {
         *handover = Handover {
             lists: vec![Auto],
             ids: IdStrategy::Index,
-            gds: true,
-            gdrcopy: true,
-            mofed: true,
-            imex: vec![3, 0],
+            nvidia: NvidiaHandover {
+                gds: true,
+                gdrcopy: true,
+                mofed: true,
+                imex: vec![3, 0],
+                ..NvidiaHandover::default()
+            },
             ..Handover::default()
         }
     });
@@ -53,7 +56,10 @@ fn all_that_is_asked_for_and_not_there_is_named() {
     let mut complete = with(everything(), cards(Pool::clone(&offer.pool)));
     complete.pool = std::sync::Arc::new(Pool {
         handover: Handover {
-            imex: vec![0],
+            nvidia: NvidiaHandover {
+                imex: vec![0],
+                ..offer.pool.handover.nvidia.clone()
+            },
             lists: vec![Envvar],
             ..offer.pool.handover.clone()
         },

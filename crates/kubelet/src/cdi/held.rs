@@ -76,10 +76,10 @@ pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
             GPU if device == ALL => {}
             // UUIDs begin with a letter.
             GPU => drop(ids.insert(device.starts_with(|first: char| first.is_ascii_digit()))),
-            IMEX => wish.imex.extend(device.parse::<u32>()),
-            GDRCOPY => wish.gdrcopy = true,
-            GDS => wish.gds = true,
-            MOFED => wish.mofed = true,
+            IMEX => wish.nvidia.imex.extend(device.parse::<u32>()),
+            GDRCOPY => wish.nvidia.gdrcopy = true,
+            GDS => wish.nvidia.gds = true,
+            MOFED => wish.nvidia.mofed = true,
             _ => {}
         }
     }

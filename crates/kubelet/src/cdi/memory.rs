@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use config::Handover;
+use config::{Handover, NvidiaHandover};
 use grant::cdi::{CLASSES, Spec, Wish, specs};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
@@ -153,9 +153,15 @@ impl Memory {
         let mut asked = self.asked.iter();
         let root = asked.find(|handover| Wish::of([*handover]).is_some());
         let root = root.or(self.asked.first());
-        let root = root.map_or_else(|| Handover::default().dev_root, |h| h.dev_root.clone());
+        let root = root.map_or_else(
+            || Handover::default().nvidia.dev_root,
+            |h| h.nvidia.dev_root.clone(),
+        );
         let others = faded.chain(&held).map(|handover| Handover {
-            dev_root: root.clone(),
+            nvidia: NvidiaHandover {
+                dev_root: root.clone(),
+                ..handover.nvidia.clone()
+            },
             ..handover.clone()
         });
         let others: Vec<Handover> = others.collect();
@@ -290,7 +296,10 @@ mod tests {
     fn handover(list: config::ListStrategy, dev_root: &str) -> Handover {
         Handover {
             lists: vec![list],
-            dev_root: dev_root.into(),
+            nvidia: NvidiaHandover {
+                dev_root: dev_root.into(),
+                ..NvidiaHandover::default()
+            },
             ..Handover::default()
         }
     }

@@ -139,13 +139,13 @@ fn pooled(offers: &Offers, change: impl Fn(&mut config::Pool)) -> Offers {
 async fn an_answer_carries_all_that_is_granted() {
     let offers = pooled(&cards(2, &[]), |pool| {
         pool.sharing.method = config::Method::Mps;
-        pool.handover.mps_root = Some("/srv/mps".into());
+        pool.handover.nvidia.mps_root = Some("/srv/mps".into());
         pool.handover.lists = vec![
             config::ListStrategy::VolumeMounts,
             config::ListStrategy::CdiAnnotations,
             config::ListStrategy::CdiCri,
         ];
-        pool.handover.dev_root = "/run/nvidia/driver".into();
+        pool.handover.nvidia.dev_root = "/run/nvidia/driver".into();
     });
     let mut at = setting(offers).await;
     let request = allocation(&[&["GPU-0001"], &["GPU-0000"]]);

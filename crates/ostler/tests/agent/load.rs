@@ -43,7 +43,7 @@ pools:
     select: {index: [1, 2, 3, 4]}
     resource: nvidia.com/whole
     placement: first-fit
-    handover: {capabilities: 'compute,utility'}
+    handover: {nvidia: {capabilities: 'compute,utility'}}
   - {name: rest, resource: nvidia.com/others, sharing: {replicas: 3}}
 ",
     "pools:

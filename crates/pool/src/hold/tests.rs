@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use config::Handover;
+use config::{Handover, NvidiaHandover};
 use model::{CauseKind, Entry, classes};
 use rstest::rstest;
 
@@ -31,7 +31,10 @@ fn mps() -> Needs {
 fn channelled(imex: &[u32]) -> Pool {
     Pool {
         handover: Handover {
-            imex: imex.to_vec(),
+            nvidia: NvidiaHandover {
+                imex: imex.to_vec(),
+                ..NvidiaHandover::default()
+            },
             ..Handover::default()
         },
         ..Pool::all("gpu", GPU)

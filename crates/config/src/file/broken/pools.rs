@@ -49,38 +49,38 @@ use super::{load, the_problem};
     "write one"
 )]
 #[case(
-    "handover: {imex: [«-1]}\n",
-    "handover.imex[0]",
+    "handover: {nvidia: {imex: [«-1]}}\n",
+    "handover.nvidia.imex[0]",
     "whole number",
     "0 to 2047"
 )]
 #[case(
-    "handover:\n  devRoot: «run/nvidia/driver\n",
-    "handover.devRoot",
+    "handover:\n  nvidia:\n    devRoot: «run/nvidia/driver\n",
+    "handover.nvidia.devRoot",
     "does not begin with `/`",
     "/run/nvidia/driver"
 )]
 #[case(
-    "handover: {mpsRoot: «mps}\n",
-    "handover.mpsRoot",
+    "handover: {nvidia: {mpsRoot: «mps}}\n",
+    "handover.nvidia.mpsRoot",
     "does not begin with `/`",
     "/run/nvidia/mps"
 )]
 #[case(
-    "pools:\n  - name: a\n    resource: nvidia.com/gpu\n    handover: {annotationPrefix: «cdi}\n",
-    "pools[0].handover.annotationPrefix",
+    "pools:\n  - name: a\n    resource: nvidia.com/gpu\n    handover: {nvidia: {annotationPrefix: «cdi}}\n",
+    "pools[0].handover.nvidia.annotationPrefix",
     "does not begin the key",
     "cdi.k8s.io/"
 )]
 #[case(
-    "handover: {capabilities: «\"\"}\n",
-    "handover.capabilities",
+    "handover: {nvidia: {capabilities: «\"\"}}\n",
+    "handover.nvidia.capabilities",
     "no part of the driver",
     "compute, utility"
 )]
 #[case(
-    "handover: {imex: «[0, 3, 0]}\n",
-    "handover.imex",
+    "handover: {nvidia: {imex: «[0, 3, 0]}}\n",
+    "handover.nvidia.imex",
     "channel 0 is there twice",
     "each channel once"
 )]
@@ -166,11 +166,11 @@ use super::{load, the_problem};
 #[case(
     "pools:\n  - name: a\n    resource: nvidia.com/gpu\n    sharing: {method: «mps, replicas: 4}\n",
     "pools[0].sharing.method",
-    "mpsRoot",
+    "handover.nvidia.mpsRoot",
     "/run/nvidia/mps"
 )]
 #[case(
-    "handover: {mpsRoot: /m}\npools:\n  - name: a\n    resource: nvidia.com/gpu\n    sharing: {method: mps, replicas: «64}\n",
+    "handover: {nvidia: {mpsRoot: /m}}\npools:\n  - name: a\n    resource: nvidia.com/gpu\n    sharing: {method: mps, replicas: «64}\n",
     "pools[0].sharing.replicas",
     "at most 48 clients",
     "time-slicing"

@@ -84,15 +84,15 @@ sharing:
 #[case(&[], &[], "", "mig", "none by default")]
 #[case(&[], &[], FILE, "cdi.driverRoot", "/file by config.yaml:4")]
 // The dev root is the driver root where nobody says it, or says nothing with it.
-#[case(&[], &[], FILE, "pools[0].handover.devRoot", "/file by config.yaml:4")]
-#[case(&["--driver-root=/a"], &[], FILE, "pools[0].handover.devRoot", "/a by flag --driver-root")]
-#[case(&["--dev-root=/b"], &[], FILE, "pools[0].handover.devRoot", "/b by flag --dev-root")]
-#[case(&["--dev-root="], &[], FILE, "pools[0].handover.devRoot", "/file by config.yaml:4")]
-#[case(&[], &[("NVIDIA_DEV_ROOT", "")], "", "pools[0].handover.devRoot", "/ by default")]
+#[case(&[], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
+#[case(&["--driver-root=/a"], &[], FILE, "pools[0].handover.nvidia.devRoot", "/a by flag --driver-root")]
+#[case(&["--dev-root=/b"], &[], FILE, "pools[0].handover.nvidia.devRoot", "/b by flag --dev-root")]
+#[case(&["--dev-root="], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
+#[case(&[], &[("NVIDIA_DEV_ROOT", "")], "", "pools[0].handover.nvidia.devRoot", "/ by default")]
 // A variable that is there and empty counts for texts and bools, and not for numbers.
-#[case(&[], &[("MPS_ROOT", "")], FILE, "pools[0].handover.mpsRoot", "- by variable MPS_ROOT")]
-#[case(&[], &[("GDS_ENABLED", "")], "flags: {gdsEnabled: true}", "pools[0].handover.gds", "false by variable GDS_ENABLED")]
-#[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.imex", "[0] by config.yaml:1")]
+#[case(&[], &[("MPS_ROOT", "")], FILE, "pools[0].handover.nvidia.mpsRoot", "- by variable MPS_ROOT")]
+#[case(&[], &[("GDS_ENABLED", "")], "flags: {gdsEnabled: true}", "pools[0].handover.nvidia.gds", "false by variable GDS_ENABLED")]
+#[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.nvidia.imex", "[0] by config.yaml:1")]
 #[case(&[], &[("IMEX_REQUIRED", "true")], "", "imexRequired", "true by variable IMEX_REQUIRED")]
 // Only an explicit true exits, only an explicit false hands no device nodes over.
 #[case(&[], &[], "", "failOnInitError", "false by default")]
@@ -115,13 +115,13 @@ sharing:
     "[envvar, cdi-cri] by flag --device-list-strategy")]
 #[case(&[], &[], "flags: {plugin: {deviceListStrategy: []}}", "pools[0].handover.lists", "[] by config.yaml:1")]
 #[case(&[], &[], FILE, "pools[0].handover.ids", "index by config.yaml:7")]
-#[case(&["--gdrcopy-enabled", "--mofed-enabled"], &[], "", "pools[0].handover.mofed", "true by flag --mofed-enabled")]
-#[case(&["--cdi-annotation-prefix=x/"], &[], "", "pools[0].handover.annotationPrefix", "x/ by flag --cdi-annotation-prefix")]
+#[case(&["--gdrcopy-enabled", "--mofed-enabled"], &[], "", "pools[0].handover.nvidia.mofed", "true by flag --mofed-enabled")]
+#[case(&["--cdi-annotation-prefix=x/"], &[], "", "pools[0].handover.nvidia.annotationPrefix", "x/ by flag --cdi-annotation-prefix")]
 #[case(&["--nvidia-ctk-path=/h"], &[], "", "cdi.hookPath", "/h by flag --nvidia-ctk-path")]
 // A path that is said and empty is as if nobody had said it.
 #[case(&[], &[("NVIDIA_CTK_PATH", "")], "", "cdi.hookPath", "/usr/bin/nvidia-ctk by default")]
 #[case(&["--driver-root="], &[], "", "cdi.driverRoot", "/ by default")]
-#[case(&["--driver-root="], &[], "", "pools[0].handover.devRoot", "/ by default")]
+#[case(&["--driver-root="], &[], "", "pools[0].handover.nvidia.devRoot", "/ by default")]
 #[case(&["--cdi-disable-hooks=a, b"], &[], "", "cdi.disableHooks", "[a, b] by flag --cdi-disable-hooks")]
 #[case(&[], &[("CDI_FEATURE_FLAGS", "")], "", "cdi.featureFlags", "[] by variable CDI_FEATURE_FLAGS")]
 #[case(&[], &[], "", "backends.nvidia.driverPath", "/driver-root by default")]
@@ -178,7 +178,7 @@ fn imex_channels_are_none_or_the_first(#[case] ids: &str, #[case] valid: bool) {
     let resolved = translate(&[], &[], &format!("imex: {{channelIDs: {ids}}}"));
     assert_eq!(resolved.is_ok(), valid);
     if let Ok(resolved) = resolved {
-        let imex = &resolved.config.pools.pools[0].handover.imex;
+        let imex = &resolved.config.pools.pools[0].handover.nvidia.imex;
         assert_eq!(format!("{imex:?}"), ids);
     }
 }

@@ -129,9 +129,9 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
 #[case::wsl(offer("nvidia.com/gpu", listed(&[ListStrategy::CdiCri]), vec![wsl()]))]
 #[case::everything(cards(pool(|h| {
     h.lists = vec![ListStrategy::CdiCri];
-    (h.gds, h.gdrcopy, h.mofed) = (true, true, true);
+    (h.nvidia.gds, h.nvidia.gdrcopy, h.nvidia.mofed) = (true, true, true);
     h.ids = IdStrategy::Index;
-    h.imex = vec![0, 9];
+    h.nvidia.imex = vec![0, 9];
 })))]
 fn every_name_that_a_container_is_given_is_in_a_spec(#[case] offer: pool::Offer) {
     let offer = with(everything(), offer);

@@ -14,15 +14,15 @@ fn plain(_: &mut Handover) {}
 #[case::beside_the_variable(&[Envvar, CdiCri], &["GPU-a"], plain, &["gpu=GPU-a"])]
 #[case::several(&[CdiCri], &["GPU-b", "GPU-a"], plain, &["gpu=GPU-b", "gpu=GPU-a"])]
 #[case::by_index(&[CdiCri], &["GPU-b", "GPU-a", "GPU-d"], |h: &mut Handover| h.ids = IdStrategy::Index, &["gpu=0", "gpu=2", "gpu=3"])]
-#[case::gds(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.gds = true, &["gpu=GPU-a", "gds=all"])]
-#[case::gdrcopy(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.gdrcopy = true, &["gpu=GPU-a", "gdrcopy=all"])]
-#[case::mofed(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.mofed = true, &["gpu=GPU-a", "mofed=all"])]
-#[case::a_channel(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.imex = vec![0], &["gpu=GPU-a", "imex-channel=0"])]
-#[case::channels(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.imex = vec![1, 0, 1], &["gpu=GPU-a", "imex-channel=0", "imex-channel=1"])]
-#[case::no_such_channel(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.imex = vec![7], &["gpu=GPU-a"])]
+#[case::gds(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.gds = true, &["gpu=GPU-a", "gds=all"])]
+#[case::gdrcopy(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.gdrcopy = true, &["gpu=GPU-a", "gdrcopy=all"])]
+#[case::mofed(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.mofed = true, &["gpu=GPU-a", "mofed=all"])]
+#[case::a_channel(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.imex = vec![0], &["gpu=GPU-a", "imex-channel=0"])]
+#[case::channels(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.imex = vec![1, 0, 1], &["gpu=GPU-a", "imex-channel=0", "imex-channel=1"])]
+#[case::no_such_channel(&[CdiCri], &["GPU-a"], |h: &mut Handover| h.nvidia.imex = vec![7], &["gpu=GPU-a"])]
 #[case::all_together(
     &[CdiAnnotations, CdiCri], &["GPU-a", "GPU-b"],
-    |h: &mut Handover| { (h.gds, h.mofed, h.gdrcopy) = (true, true, true); h.imex = vec![0]; },
+    |h: &mut Handover| { (h.nvidia.gds, h.nvidia.mofed, h.nvidia.gdrcopy) = (true, true, true); h.nvidia.imex = vec![0]; },
     &["gpu=GPU-a", "gpu=GPU-b", "imex-channel=0", "gdrcopy=all", "gds=all", "mofed=all"],
 )]
 fn cdi_names(
@@ -46,8 +46,12 @@ fn cdi_names(
 #[test]
 fn what_the_host_has_not_is_not_named_but_asked_of_the_runtime() {
     let change = |handover: &mut Handover| {
-        (handover.gds, handover.gdrcopy, handover.mofed) = (true, true, true);
-        handover.imex = vec![0];
+        (
+            handover.nvidia.gds,
+            handover.nvidia.gdrcopy,
+            handover.nvidia.mofed,
+        ) = (true, true, true);
+        handover.nvidia.imex = vec![0];
     };
     let edits = asked(
         Extras::default(),
@@ -73,7 +77,7 @@ fn the_annotation_has_the_prefix_of_the_pool_and_differs_by_resource() {
     let offer = |resource: &str| {
         let pool = pool(|handover| {
             handover.lists = vec![CdiAnnotations];
-            handover.annotation_prefix = "example.com/".to_owned();
+            handover.nvidia.annotation_prefix = "example.com/".to_owned();
         });
         offer(resource, pool, vec![card(0)])
     };

@@ -93,7 +93,7 @@ fn shares_of_a_card_are_one_card() {
 #[test]
 fn mps_clients_get_the_pipe_and_the_shared_memory() {
     let mut pool = shared(Method::Mps, 2);
-    pool.handover.mps_root = Some("/srv/mps".into());
+    pool.handover.nvidia.mps_root = Some("/srv/mps".into());
     let offer = offer("nvidia.com/gpu.shared", pool, vec![card(0), card(1)]);
     insta::assert_snapshot!(given(&offer, &["GPU-c::1"]), @r"
     env CUDA_MPS_PIPE_DIRECTORY=/mps/nvidia.com/gpu.shared/pipe
@@ -146,10 +146,10 @@ fn devices_of_others_get_their_nodes_and_nothing_of_nvidias() {
     for lists in subsets() {
         let pool = pool(|handover| {
             handover.lists = lists;
-            handover.dev_root = "/run/nvidia/driver".into();
-            handover.gds = true;
-            handover.imex = vec![0];
-            handover.capabilities = Some("all".to_owned());
+            handover.nvidia.dev_root = "/run/nvidia/driver".into();
+            handover.nvidia.gds = true;
+            handover.nvidia.imex = vec![0];
+            handover.nvidia.capabilities = Some("all".to_owned());
         });
         let offer = with(everything(), offer("amd.com/gpu", pool, vec![foreign()]));
         let expected = "node /dev/dri/renderD128 rw\n\

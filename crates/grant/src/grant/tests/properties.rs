@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::{Distinct, Sharing};
+use config::{Distinct, NvidiaHandover, Sharing};
 use model::{DeviceId, Index, Snapshot};
 use proptest::{prelude::*, sample::subsequence};
 
@@ -20,13 +20,15 @@ fn handover() -> impl Strategy<Value = Handover> {
         Handover {
             lists,
             ids,
-            dev_root: root.into(),
-            imex,
-            gds: on[0],
-            gdrcopy: on[1],
-            mofed: on[2],
             device_nodes: on[3],
-            ..Handover::default()
+            nvidia: NvidiaHandover {
+                dev_root: root.into(),
+                imex,
+                gds: on[0],
+                gdrcopy: on[1],
+                mofed: on[2],
+                ..NvidiaHandover::default()
+            },
         }
     })
 }

@@ -61,9 +61,10 @@ fn names_are_asked_for_as_pools_would() {
     assert!(
         wishes
             .iter()
+            .map(|wish| &wish.nvidia)
             .all(|wish| wish.gds && !wish.gdrcopy && !wish.mofed)
     );
-    assert_eq!(wishes[0].imex, [7]);
+    assert_eq!(wishes[0].nvidia.imex, [7]);
     let wsl = handovers(&names(&["gpu=all"]));
     assert_eq!(wsl.len(), 1);
 }
