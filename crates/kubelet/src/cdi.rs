@@ -21,6 +21,7 @@ use config::Pools;
 use host::watch::{Events, Folder};
 use model::Snapshot;
 use pool::Offers;
+use rules::Vendors;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until, timeout_at},
@@ -50,6 +51,8 @@ pub struct Settings {
     pub check: Duration,
     /// How long the disk may take.
     pub limit: Duration,
+    /// The vendors whose kinds have specs.
+    pub vendors: Vendors,
 }
 
 /// The wires in and out.
@@ -129,13 +132,19 @@ async fn look(folder: &mut Folder, early: bool, due: Instant) {
 
 impl Settings {
     /// The usual patience.
-    pub fn new(cdi: config::Cdi, host_root: PathBuf, kubelet_dir: PathBuf) -> Self {
+    pub fn new(
+        cdi: config::Cdi,
+        vendors: Vendors,
+        host_root: PathBuf,
+        kubelet_dir: PathBuf,
+    ) -> Self {
         Self {
             cdi,
             host_root,
             kubelet_dir,
             check: Duration::from_secs(10),
             limit: Duration::from_secs(5),
+            vendors,
         }
     }
 }

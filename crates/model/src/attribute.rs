@@ -98,7 +98,8 @@ const DOMAIN_LIMIT: usize = 63;
 // === impl AttributeName ===
 
 impl AttributeName {
-    const fn known(name: &'static str) -> Self {
+    /// A name that is known to be one: for constants.
+    pub const fn known(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 

@@ -2,11 +2,18 @@
 //! types that it speaks in. The boxes below take [`Vendors`] as an argument and name no vendor. Pure
 //! functions.
 
+pub mod cdi;
+mod edits;
+mod lists;
+mod specs;
 mod table;
 mod vendor;
 mod vendors;
 
 pub use self::{
+    edits::{DeviceEdit, EditRequest, Edits, MountEdit, Note},
+    lists::{Lists, Reason, Runtime, resolve_lists},
+    specs::{SpecRequest, SpecScope, Specs},
     table::Table,
     vendor::{PLAIN, Rules, Vendor},
     vendors::Vendors,

@@ -2,7 +2,7 @@
 
 use model::Device;
 
-use crate::Table;
+use crate::{DeviceEdit, EditRequest, Edits, SpecRequest, Specs, Table};
 
 /// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
 /// without code.
@@ -18,6 +18,9 @@ pub struct Vendor {
     pub link_mark: &'static str,
     /// The worth of each thing that can join two cards.
     pub worth: Table,
+    /// The CDI kinds that its specs have, `vendor/class`, in the order of the names that a container is
+    /// given; none where its devices are handed over without CDI.
+    pub cdi_kinds: &'static [&'static str],
 }
 
 /// The rules of one vendor's devices.
@@ -27,6 +30,23 @@ pub struct Vendor {
 pub trait Rules: Sync {
     /// The vendor's name and words.
     fn vendor(&self) -> &'static Vendor;
+
+    /// The edits for a container that is given devices of this vendor: by default their device nodes.
+    fn edits(&self, request: &EditRequest<'_>) -> Edits {
+        let node = |path: String| DeviceEdit::new("/".as_ref(), &path);
+        Edits {
+            devices: request.nodes().map(node).collect(),
+            ..Edits::default()
+        }
+    }
+
+    /// The CDI specs of this vendor's kinds, at most one for each.
+    ///
+    /// # Errors
+    /// The reason why specs cannot be made yet. Files on the disk stay as they are until they can.
+    fn specs(&self, _request: &SpecRequest<'_>) -> Result<Specs, String> {
+        Ok(Specs::default())
+    }
 
     /// The command that resets devices, all at once: a program and its arguments. `None` where the vendor
     /// has no tool for it, so that a pool with `preStart: reset` must name one.
@@ -46,6 +66,7 @@ pub const PLAIN: Vendor = Vendor {
     switch: "switch",
     link_mark: "L",
     worth: Table::PLAIN,
+    cdi_kinds: &[],
 };
 
 // === impl Plain ===

@@ -78,6 +78,15 @@ impl Default for Handover {
     }
 }
 
+impl Handover {
+    /// Returns true if devices are named by CDI, or would be where that works.
+    pub fn may_use_cdi(&self) -> bool {
+        use ListStrategy::{Auto, CdiAnnotations, CdiCri};
+        let mut lists = self.lists.iter();
+        lists.any(|list| matches!(list, Auto | CdiAnnotations | CdiCri))
+    }
+}
+
 // === impl ListStrategy ===
 
 impl Word for ListStrategy {}

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::*;
 use config::Method;
+use nvidia_rules::sample::*;
 use rstest::rstest;
 
 /// Which of the devices of `offer` answer for `ids`.

@@ -1,14 +1,17 @@
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use config::{
-    IdStrategy,
+    Handover, IdStrategy,
     ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts},
-    Pool,
+    Method, Pool,
 };
 use rstest::rstest;
 
 use super::*;
-use crate::fixture::*;
+use nvidia_rules::{NVIDIA, sample::*};
+
+const VENDOR: &str = NVIDIA.name;
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 mod cdi;
 mod machines;

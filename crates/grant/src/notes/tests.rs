@@ -1,6 +1,7 @@
 use super::*;
-use crate::fixture::*;
+use config::IdStrategy;
 use config::{Handover, ListStrategy::*, NvidiaHandover, Pool};
+use nvidia_rules::sample::*;
 
 /// One line for each note; `!` marks what containers miss.
 fn lines(notes: &[Note]) -> String {

@@ -8,15 +8,18 @@ use std::{
     sync::Arc,
 };
 
-use grant::cdi::{CLASSES, Spec, VENDOR};
 use host::small::{self, Error};
+use rules::cdi::Spec;
 
 use super::TEXT_LIMIT;
 
 /// The permissions of a spec file: for everybody to read.
 const MODE: u32 = 0o644;
 
-/// What is to become of the file of a class.
+/// Each kind with what is to become of its file, in the order of the vendors and their kinds.
+pub(super) type Files = Vec<(&'static str, Wanted)>;
+
+/// What is to become of the file of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// It has this.
@@ -44,8 +47,8 @@ pub(super) struct Outcome {
 /// How a file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatus {
-    /// The class.
-    pub class: &'static str,
+    /// The CDI kind of its devices.
+    pub kind: &'static str,
     /// The file.
     pub path: PathBuf,
     /// How many names it has.
@@ -57,7 +60,7 @@ pub struct FileStatus {
 /// What is at a path.
 enum Found {
     Nothing,
-    /// A spec of our vendor's and this class.
+    /// A spec of this kind.
     Ours {
         text: String,
         spec: Box<Spec>,
@@ -66,14 +69,14 @@ enum Found {
     Foreign(String),
 }
 
-/// The file of a class.
-pub(super) fn file(dir: &Path, class: &str) -> PathBuf {
-    dir.join(format!("{VENDOR}-{class}.json"))
+/// The file of a kind.
+pub(super) fn file(dir: &Path, kind: &str) -> PathBuf {
+    dir.join(format!("{}.json", kind.replace('/', "-")))
 }
 
 /// The specs of ours that are there.
-pub(super) fn read(dir: &Path) -> Vec<Spec> {
-    let found = CLASSES.iter().map(|class| find(&file(dir, class), class));
+pub(super) fn read(dir: &Path, kinds: &[&'static str]) -> Vec<Spec> {
+    let found = kinds.iter().map(|kind| find(&file(dir, kind), kind));
     let ours = found.filter_map(|found| match found {
         Found::Ours { spec, .. } => Some(*spec),
         Found::Nothing | Found::Foreign(_) => None,
@@ -81,19 +84,19 @@ pub(super) fn read(dir: &Path) -> Vec<Spec> {
     ours.collect()
 }
 
-/// Makes the files as wanted, in the order of the classes.
-pub(super) fn sync(dir: &Path, wanted: &[Wanted]) -> Outcome {
+/// Makes the files as wanted.
+pub(super) fn sync(dir: &Path, files: &Files) -> Outcome {
     let mut outcome = Outcome::default();
-    for (class, wanted) in CLASSES.into_iter().zip(wanted) {
-        let path = file(dir, class);
-        let done = settle(&path, class, wanted);
+    for (kind, wanted) in files {
+        let path = file(dir, kind);
+        let done = settle(&path, kind, wanted);
         let (names, problem) = match done {
             Ok(Some(spec)) => (spec.names().collect(), None),
             Ok(None) => continue,
             Err(problem) => (Vec::new(), Some(problem)),
         };
         outcome.files.push(FileStatus {
-            class,
+            kind,
             path,
             names: names.len(),
             problem,
@@ -107,33 +110,35 @@ pub(super) fn sync(dir: &Path, wanted: &[Wanted]) -> Outcome {
 
 impl Outcome {
     /// The same, and a problem with all of it: the disk did not answer.
-    pub(super) fn with_problem(mut self, dir: &Path, problem: String) -> Self {
+    pub(super) fn with_problem(mut self, dir: &Path, files: &Files, problem: String) -> Self {
         if self.files.is_empty() {
-            let class = CLASSES[0];
-            self.files.push(FileStatus {
-                class,
-                path: file(dir, class),
+            let first = files.first().map(|(kind, _)| FileStatus {
+                kind,
+                path: file(dir, kind),
                 names: 0,
                 problem: None,
             });
+            self.files.extend(first);
         }
-        self.files[0].problem = Some(problem);
+        if let Some(file) = self.files.first_mut() {
+            file.problem = Some(problem);
+        }
         self.late = true;
         self
     }
 
-    /// Why the file of a class is not as it should be.
-    pub(super) fn problem(&self, class: &str) -> Option<&str> {
+    /// Why the file of a kind is not as it should be.
+    pub(super) fn problem(&self, kind: &str) -> Option<&str> {
         let mut files = self.files.iter();
-        let file = files.find(|file| file.class == class || self.late)?;
+        let file = files.find(|file| file.kind == kind || self.late)?;
         file.problem.as_deref()
     }
 }
 
 /// Makes one file as wanted; the spec that is in it then.
-fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, String> {
+fn settle(path: &Path, kind: &str, wanted: &Wanted) -> Result<Option<Spec>, String> {
     use Wanted::{AsItIs, Held, Nothing};
-    match (wanted, find(path, class)) {
+    match (wanted, find(path, kind)) {
         (Wanted::Spec(spec) | Held(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
             Ok(Some(Spec::clone(spec)))
         }
@@ -161,7 +166,7 @@ fn settle(path: &Path, class: &str, wanted: &Wanted) -> Result<Option<Spec>, Str
 
 /// Looks at a file. A spec of our kind is ours, whoever wrote it: NVIDIA's plugin uses the same
 /// names, and its place is taken.
-fn find(path: &Path, class: &str) -> Found {
+fn find(path: &Path, kind: &str) -> Found {
     let text = match small::read_text(path, TEXT_LIMIT) {
         Ok(text) => text,
         // Without a folder there is nothing in it; who writes there says what is wrong.
@@ -182,7 +187,7 @@ fn find(path: &Path, class: &str) -> Found {
         Ok(spec) => spec,
         Err(error) => return Found::Foreign(format!("it is no CDI spec: {error}")),
     };
-    match spec.kind == format!("{VENDOR}/{class}") {
+    match spec.kind == kind {
         true => Found::Ours {
             text,
             spec: Box::new(spec),

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use config::{Handover, ListStrategy, Pool};
-use grant::{Reason, Runtime, cdi::Wish, cdi_names, resolve_lists};
+use grant::cdi_names;
 use pool::{Offer, Offers, Unit};
+use rules::{Reason, Runtime, resolve_lists};
 
 use super::{Evidence, folder::Outcome, status::ListStatus};
 
@@ -19,14 +20,16 @@ pub(super) struct Known {
 /// The offers with what is on the disk, and how the runtime is told for each of them.
 pub(super) fn gate(draft: &Offers, outcome: &Outcome, known: &Known) -> (Offers, Vec<ListStatus>) {
     let mut lists = Vec::new();
-    let offers = draft.iter().map(|offer| match may_use(offer) {
-        false => Arc::clone(offer),
-        true => {
-            let (offer, status) = one(offer, outcome, known);
-            lists.push(status);
-            Arc::new(offer)
-        }
-    });
+    let offers = draft
+        .iter()
+        .map(|offer| match offer.pool.handover.may_use_cdi() {
+            false => Arc::clone(offer),
+            true => {
+                let (offer, status) = one(offer, outcome, known);
+                lists.push(status);
+                Arc::new(offer)
+            }
+        });
     (offers.collect(), lists)
 }
 
@@ -91,14 +94,10 @@ fn missing(offer: &Offer, unit: &Unit, outcome: &Outcome) -> Option<String> {
     let device = &offer.entry(unit)?.device;
     let names = cdi_names(offer, device);
     let name = names.iter().find(|name| !outcome.names.contains(*name))?;
-    let class = name.split_once('/')?.1.split_once('=')?.0;
-    let why = match outcome.problem(class) {
+    let (kind, _) = name.split_once('=')?;
+    let why = match outcome.problem(kind) {
         Some(problem) => problem.to_owned(),
         None => "it is not in the CDI spec, see the agent's notes on CDI".to_owned(),
     };
     Some(format!("the CDI name {name} cannot be looked up: {why}"))
-}
-
-fn may_use(offer: &Offer) -> bool {
-    Wish::of([&offer.pool.handover]).is_some()
 }

@@ -4,8 +4,6 @@
 use std::{collections::BTreeSet, io, path::Path};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use config::{Handover, IdStrategy, ListStrategy};
-use grant::cdi::{ALL, GDRCOPY, GDS, GPU, IMEX, MOFED, VENDOR};
 use host::small;
 use kubelet_api::deviceplugin::ContainerAllocateResponse;
 use prost::Message as _;
@@ -51,57 +49,24 @@ struct Entry {
 ///
 /// # Errors
 /// Why the record is not understood, for a person.
-pub(super) fn held(dir: &Path) -> Result<Option<Held>, String> {
+pub(super) fn held(dir: &Path, kinds: &[&str]) -> Result<Option<Held>, String> {
     let path = dir.join(RECORD);
     let text = match small::read_text(&path, TEXT_LIMIT) {
         Ok(text) => text,
         Err(small::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
     };
-    let held = parse(&text);
+    let held = parse(&text, kinds);
     held.map(Some)
         .map_err(|why| format!("{} is not understood: {why}", path.display()))
 }
 
-/// The same as pools would ask for it, so that one way leads to specs.
-pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
-    let mut wish = Handover {
-        lists: vec![ListStrategy::CdiCri],
-        ..Handover::default()
-    };
-    let mut ids = BTreeSet::new();
-    for (class, device) in names.iter().filter_map(|name| split(name)) {
-        match class {
-            // It is there beside any other name.
-            GPU if device == ALL => {}
-            // UUIDs begin with a letter.
-            GPU => drop(ids.insert(device.starts_with(|first: char| first.is_ascii_digit()))),
-            IMEX => wish.nvidia.imex.extend(device.parse::<u32>()),
-            GDRCOPY => wish.nvidia.gdrcopy = true,
-            GDS => wish.nvidia.gds = true,
-            MOFED => wish.nvidia.mofed = true,
-            _ => {}
-        }
-    }
-    if ids.is_empty() && !names.is_empty() {
-        ids.insert(false);
-    }
-    let wishes = ids.into_iter().map(|index| Handover {
-        ids: match index {
-            true => IdStrategy::Index,
-            false => IdStrategy::Uuid,
-        },
-        ..wish.clone()
-    });
-    wishes.collect()
-}
-
-fn parse(text: &str) -> Result<Held, String> {
+fn parse(text: &str, kinds: &[&str]) -> Result<Held, String> {
     let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut held = Held::default();
     let mut containers = BTreeSet::new();
     for entry in record.data.pod_device_entries.into_iter().flatten() {
-        let names = entry.names()?;
+        let names = entry.names(kinds)?;
         if !names.is_empty() {
             containers.insert((entry.pod, entry.container_name));
         }
@@ -111,17 +76,17 @@ fn parse(text: &str) -> Result<Held, String> {
     Ok(held)
 }
 
-/// Class and device of a name of ours.
-fn split(name: &str) -> Option<(&str, &str)> {
-    let name = name.strip_prefix(VENDOR)?.strip_prefix('/')?;
-    name.split_once('=')
+/// Returns true if a qualified name is of one of the kinds.
+pub(super) fn is_of(name: &str, kinds: &[&str]) -> bool {
+    let kind = name.split_once('=').map(|(kind, _)| kind);
+    kind.is_some_and(|kind| kinds.contains(&kind))
 }
 
 // === impl Entry ===
 
 impl Entry {
-    /// The names of ours in it, by the CRI and by annotations.
-    fn names(&self) -> Result<Vec<String>, String> {
+    /// The names of these kinds in it, by the CRI and by annotations.
+    fn names(&self, kinds: &[&str]) -> Result<Vec<String>, String> {
         let text = self.alloc_resp.as_deref().unwrap_or_default();
         let bytes = BASE64_STANDARD.decode(text).map_err(|e| e.to_string())?;
         let told = ContainerAllocateResponse::decode(&*bytes).map_err(|e| e.to_string())?;
@@ -129,7 +94,7 @@ impl Entry {
         let annotations = told.annotations.values().flat_map(|list| list.split(','));
         let names = cri.chain(annotations);
         Ok(names
-            .filter(|name| split(name).is_some())
+            .filter(|name| is_of(name, kinds))
             .map(str::to_owned)
             .collect())
     }

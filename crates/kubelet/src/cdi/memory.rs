@@ -1,25 +1,22 @@
 //! One round after the other: what is asked for, what is around, what is on the disk.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use config::{Handover, NvidiaHandover};
-use grant::cdi::{CLASSES, Spec, Wish, specs};
+use config::Handover;
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
 use pool::Offers;
+use rules::{Rules, SpecRequest, SpecScope, Vendors, cdi::Spec};
 use tokio::time::Instant;
 
 use super::{
     Evidence, Settings, Status,
     caller::kubelet,
-    folder::{Outcome, Wanted, read, sync},
+    folder::{Files, Outcome, Wanted, read, sync},
     gate::{Known, gate},
-    held::{Held, handovers, held},
+    held::{Held, held, is_of},
     runtime::evidence,
 };
-
-/// The vendor whose devices have specs.
-pub(super) const VENDOR: &str = "nvidia";
 
 /// What a round is about.
 #[derive(Debug)]
@@ -42,7 +39,7 @@ pub(super) struct Memory {
     /// What others keep on the disk; nothing before it was seen once.
     around: Option<Around>,
     /// What was last asked of the disk, and what came of it.
-    last: Option<(Vec<Wanted>, Outcome)>,
+    last: Option<(Files, Outcome)>,
     /// The newest specs, for devices whose nodes vanish.
     specs: Vec<Spec>,
     /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
@@ -115,15 +112,17 @@ impl Memory {
             cdi,
             host_root,
             kubelet_dir,
+            vendors,
             ..
         } = settings.clone();
+        let kinds = kinds(vendors);
         let is_first = self.around.is_none();
         let look = move || {
             let around = Around {
                 runtime: evidence(&cdi, &host_root),
-                held: held(&kubelet_dir),
+                held: held(&kubelet_dir, &kinds),
             };
-            (around, is_first.then(|| read(&cdi.dir)))
+            (around, is_first.then(|| read(&cdi.dir, &kinds)))
         };
         let seen = match self.settling.is_busy() {
             true => Err(lane::Error::Late),
@@ -140,79 +139,98 @@ impl Memory {
         }
     }
 
-    /// What specs are to have: what is asked for, and what containers were started with.
-    fn wish(&self, around: &Around) -> Option<Wish> {
-        let names = match &around.held {
-            Ok(Some(held)) => held.names.clone(),
-            // Without a record any name may be in use.
-            Ok(None) | Err(_) => self.specs.iter().flat_map(Spec::names).collect(),
-        };
-        let held = handovers(&names);
-        let faded = self.faded.iter().map(|(old, _)| old);
-        // Where device nodes are is for those to say who ask now.
-        let mut asked = self.asked.iter();
-        let root = asked.find(|handover| Wish::of([*handover]).is_some());
-        let root = root.or(self.asked.first());
-        let root = root.map_or_else(
-            || Handover::default().nvidia.dev_root,
-            |h| h.nvidia.dev_root.clone(),
-        );
-        let others = faded.chain(&held).map(|handover| Handover {
-            nvidia: NvidiaHandover {
-                dev_root: root.clone(),
-                ..handover.nvidia.clone()
-            },
-            ..handover.clone()
-        });
-        let others: Vec<Handover> = others.collect();
-        Wish::of(self.asked.iter().chain(&others))
+    /// What is to become of the file of each kind.
+    fn wanted(&mut self, settings: &Settings, snapshot: &Snapshot) -> (Files, Vec<String>) {
+        let (mut files, mut notes) = (Files::new(), Vec::new());
+        for rules in settings.vendors.iter() {
+            let wanted = self.wanted_of(rules, settings, snapshot, &mut notes);
+            files.extend(wanted);
+        }
+        (files, notes)
     }
 
-    /// What is to become of the file of each class.
-    fn wanted(&mut self, settings: &Settings, snapshot: &Snapshot) -> (Vec<Wanted>, Vec<String>) {
+    /// What is to become of the files of a vendor.
+    fn wanted_of(
+        &mut self,
+        rules: &dyn Rules,
+        settings: &Settings,
+        snapshot: &Snapshot,
+        notes: &mut Vec<String>,
+    ) -> Files {
+        let kinds = rules.vendor().cdi_kinds;
+        let all = |wanted: Wanted| kinds.iter().map(|kind| (*kind, wanted.clone())).collect();
         let Some(around) = &self.around else {
             // What is there, and who needs it, is not known.
-            return (vec![Wanted::AsItIs; CLASSES.len()], Vec::new());
+            return all(Wanted::AsItIs);
         };
-        let Some(wish) = self.wish(around) else {
-            return (vec![Wanted::Nothing; CLASSES.len()], Vec::new());
-        };
-        let mut backends = snapshot.backends.iter();
-        let backend = backends.find(|b| b.name == VENDOR && b.phase == Phase::Running);
-        let Some(backend) = backend else {
-            // What is there may be right, and containers restart meanwhile.
-            return (vec![Wanted::AsItIs; CLASSES.len()], Vec::new());
-        };
-        if backend.extras.files.is_none() {
-            let note = "the probe has not told of the driver's files, so specs are not made";
-            // For containers of before they are made when it does.
-            let asked = Wish::of(&self.asked).is_some();
-            let notes = asked.then(|| note.to_owned());
-            return (
-                vec![Wanted::AsItIs; CLASSES.len()],
-                notes.into_iter().collect(),
-            );
+        let lately: Vec<Handover> = self.faded.iter().map(|(old, _)| old.clone()).collect();
+        let is_asked = self.asked.iter().any(Handover::may_use_cdi);
+        let is_wanted = is_asked || lately.iter().any(Handover::may_use_cdi);
+        let held = self.names(around, kinds);
+        if !is_wanted && held.is_empty() {
+            return all(Wanted::Nothing);
         }
-        let made = specs(snapshot, &wish, &settings.cdi, &self.specs);
-        self.specs = made.specs;
-        let faded = self.faded.iter().map(|(old, _)| old);
-        let want = match Wish::of(self.asked.iter().chain(faded)) {
-            Some(_) => Wanted::Spec,
-            None => Wanted::Held,
+        let mut backends = snapshot.backends.iter();
+        let is_running = |backend: &model::Backend| {
+            backend.name == rules.vendor().name && backend.phase == Phase::Running
         };
-        let wanted = CLASSES.iter().map(|class| {
-            let mut specs = self.specs.iter();
-            let spec = specs.find(|spec| spec.class() == *class);
-            spec.map_or(Wanted::Nothing, |spec| want(Arc::new(spec.clone())))
+        if !backends.any(is_running) {
+            // What is there may be right, and containers restart meanwhile.
+            return all(Wanted::AsItIs);
+        }
+        let made = rules.specs(&SpecRequest {
+            snapshot,
+            cdi: &settings.cdi,
+            scope: SpecScope::Asked {
+                now: &self.asked,
+                lately: &lately,
+                held: &held,
+            },
+            previous: &self.specs,
         });
-        (wanted.collect(), made.notes)
+        let made = match made {
+            Ok(made) => made,
+            // For containers of before they are made when they can be.
+            Err(why) => {
+                notes.extend(is_asked.then_some(why));
+                return all(Wanted::AsItIs);
+            }
+        };
+        notes.extend(made.notes);
+        self.specs
+            .retain(|spec| !kinds.contains(&spec.kind.as_str()));
+        self.specs.extend(made.specs);
+        let want = if is_wanted {
+            Wanted::Spec
+        } else {
+            Wanted::Held
+        };
+        let wanted = kinds.iter().map(|kind| {
+            let spec = self.specs.iter().find(|spec| spec.kind == *kind);
+            let spec = spec.map(|spec| want(Arc::new(spec.clone())));
+            (*kind, spec.unwrap_or(Wanted::Nothing))
+        });
+        wanted.collect()
+    }
+
+    /// The names of these kinds that containers may have been started with.
+    fn names(&self, around: &Around, kinds: &[&str]) -> BTreeSet<String> {
+        let is_ours = |name: &String| is_of(name, kinds);
+        match &around.held {
+            Ok(Some(held)) => held.names.iter().filter(|n| is_ours(n)).cloned().collect(),
+            // Without a record any name may be in use.
+            Ok(None) | Err(_) => {
+                let names = self.specs.iter().flat_map(Spec::names);
+                names.filter(is_ours).collect()
+            }
+        }
     }
 
     /// Makes the disk so, unless it was so when it was last looked at.
     pub(super) async fn settle(
         &mut self,
         settings: &Settings,
-        wanted: Vec<Wanted>,
+        wanted: Files,
         again: bool,
     ) -> Outcome {
         let known = self.last.as_ref().filter(|(last, outcome)| {
@@ -234,7 +252,7 @@ impl Memory {
                 // Names that were on the disk are taken to be there still.
                 let last = self.last.take().map(|(_, outcome)| outcome);
                 let last = last.unwrap_or_default();
-                last.with_problem(&settings.cdi.dir, disk_problem(settings, &error))
+                last.with_problem(&settings.cdi.dir, &wanted, disk_problem(settings, &error))
             }
         };
         self.last = Some((wanted, outcome.clone()));
@@ -249,6 +267,15 @@ impl Around {
         let held = self.held.as_ref().ok().and_then(Option::as_ref);
         held.map_or(0, |held| held.containers)
     }
+}
+
+/// The kinds of all vendors.
+fn kinds(vendors: Vendors) -> Vec<&'static str> {
+    let vendors = vendors.iter().map(Rules::vendor);
+    vendors
+        .flat_map(|vendor| vendor.cdi_kinds)
+        .copied()
+        .collect()
 }
 
 /// Why work on the disk has no result, for a person.
@@ -273,71 +300,23 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(20);
 
-    /// One whose kubelet gave these names to a container.
-    fn memory(names: &[&str]) -> Memory {
-        let held = Held {
-            names: names.iter().map(|&name| name.to_owned()).collect(),
-            containers: 1,
-        };
-        let around = Around {
-            runtime: Evidence::default(),
-            held: Ok(Some(held)),
-        };
-        Memory {
-            around: Some(around),
-            ..Memory::default()
-        }
-    }
-
-    fn wish(memory: &Memory) -> Option<Wish> {
-        memory.wish(memory.around.as_ref().unwrap())
-    }
-
-    fn handover(list: config::ListStrategy, dev_root: &str) -> Handover {
+    fn handover(list: config::ListStrategy) -> Handover {
         Handover {
             lists: vec![list],
-            nvidia: NvidiaHandover {
-                dev_root: dev_root.into(),
-                ..NvidiaHandover::default()
-            },
             ..Handover::default()
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_counts_until_the_kubelet_wrote_it_down() {
-        let (by_name, other) = (handover(CdiCri, "/"), handover(Envvar, "/"));
-        let mut memory = memory(&[]);
+        let (by_name, other) = (handover(CdiCri), handover(Envvar));
+        let mut memory = Memory::default();
         memory.ask([&by_name].into_iter(), GRACE);
         tokio::time::advance(GRACE * 2).await;
         memory.ask([&other].into_iter(), GRACE);
-        assert!(wish(&memory).is_some());
+        assert_eq!(memory.faded.len(), 1);
         tokio::time::advance(GRACE).await;
         memory.ask([&other].into_iter(), GRACE);
-        assert_eq!(wish(&memory), None);
-    }
-
-    #[test]
-    fn every_class_is_kept_for_those_who_hold_names_of_it() {
-        let mut memory = memory(&[
-            "k8s.device-plugin.nvidia.com/gpu=GPU-a",
-            "k8s.device-plugin.nvidia.com/gds=all",
-            "k8s.device-plugin.nvidia.com/imex-channel=3",
-        ]);
-        memory.ask([&handover(CdiCri, "/")].into_iter(), GRACE);
-        let wish = wish(&memory).unwrap();
-        assert_eq!((wish.gds, wish.gdrcopy, wish.mofed), (true, false, false));
-        assert_eq!(wish.imex, [3].into());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn where_nodes_are_is_for_those_to_say_who_ask_now() {
-        let mut memory = memory(&["k8s.device-plugin.nvidia.com/gpu=GPU-a"]);
-        for (list, root) in [(CdiCri, "/old"), (Envvar, "/new"), (CdiCri, "/newer")] {
-            memory.ask([&handover(list, root)].into_iter(), GRACE);
-            let wish = wish(&memory).unwrap();
-            assert_eq!(wish.dev_root, std::path::Path::new(root));
-            assert_eq!(wish.conflicts, [""; 0]);
-        }
+        assert!(memory.faded.is_empty());
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
 use config::ListStrategy;
-use grant::Reason;
 use model::ResourceName;
+use rules::Reason;
 
 use super::{Evidence, FileStatus};
 
@@ -54,7 +54,7 @@ impl Status {
             }
         }
         for file in &old.files {
-            if !self.files.iter().any(|new| new.class == file.class) {
+            if !self.files.iter().any(|new| new.kind == file.kind) {
                 tracing::info!(path = %file.path.display(), "the CDI spec is not needed any more");
             }
         }
@@ -71,7 +71,7 @@ impl Status {
 impl From<&Status> for CdiStatus {
     fn from(status: &Status) -> Self {
         let file = |file: &FileStatus| CdiFile {
-            class: file.class.to_owned(),
+            class: class_of(file.kind).to_owned(),
             path: file.path.clone(),
             names: file.names,
             problem: file.problem.clone(),
@@ -96,4 +96,9 @@ impl From<&Status> for CdiStatus {
             lists: status.lists.iter().map(lists).collect(),
         }
     }
+}
+
+/// The part of a kind after the slash.
+fn class_of(kind: &str) -> &str {
+    kind.split_once('/').map_or(kind, |(_vendor, class)| class)
 }

@@ -6,14 +6,15 @@ mod kept;
 use std::path::Path;
 
 use config::{Handover, ListStrategy, Pool, RuntimeSupport};
-use grant::cdi::{CLASSES, Spec, Wish, specs};
 use host::lane::Lane;
 use jiff::Timestamp;
 use model::{
     Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase, sample,
 };
+use nvidia_rules::{Nvidia, VENDORS};
 use pool::{Offer, Unit, UnitId};
 use rstest::rstest;
+use rules::{Rules as _, SpecRequest, SpecScope, cdi::Spec};
 use tempfile::TempDir;
 use tokio::{task::JoinSet, time::timeout};
 
@@ -49,7 +50,12 @@ impl Stage {
         };
         let settings = Settings {
             check: Duration::from_millis(200),
-            ..Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned())
+            ..Settings::new(
+                cdi,
+                VENDORS,
+                folder.path().to_owned(),
+                folder.path().to_owned(),
+            )
         };
         let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
         let (drafts, pools) = (
@@ -168,7 +174,7 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
             },
             ..pool
         }),
-        vendors: nvidia_rules::VENDORS,
+        vendors: VENDORS,
     })
 }
 
@@ -336,15 +342,20 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         dir: folder.path().to_owned(),
         ..config::Config::default().cdi
     };
-    let settings = Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned());
-    let spec = specs(
-        &offer(&[CdiCri], &["a"]).snapshot,
-        &Wish::default(),
-        &settings.cdi,
-        &[],
+    let settings = Settings::new(
+        cdi,
+        VENDORS,
+        folder.path().to_owned(),
+        folder.path().to_owned(),
     );
-    let mut wanted = vec![Wanted::Nothing; CLASSES.len()];
-    wanted[0] = Wanted::Spec(Arc::new(spec.specs[0].clone()));
+    let request = SpecRequest {
+        snapshot: &offer(&[CdiCri], &["a"]).snapshot,
+        cdi: &settings.cdi,
+        scope: SpecScope::Everything(&Handover::default()),
+        previous: &[],
+    };
+    let spec = Nvidia.specs(&request).unwrap().specs.remove(0);
+    let wanted = vec![(KIND, Wanted::Spec(Arc::new(spec)))];
     let mut memory = Memory::default();
     let good = memory.settle(&settings, wanted.clone(), true).await;
     assert!(!good.names.is_empty() && !good.late);
@@ -355,7 +366,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
     for _ in 0..2 {
         let late = memory.settle(&settings, wanted.clone(), true).await;
         assert_eq!(late.names, good.names);
-        let problem = late.problem("gpu").unwrap();
+        let problem = late.problem(KIND).unwrap();
         assert!(problem.contains("does not answer"), "{problem}");
     }
     drop(end);

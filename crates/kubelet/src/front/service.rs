@@ -383,7 +383,7 @@ fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
     clock.grant(cards);
 }
 
-fn edits(edits: grant::Edits) -> ContainerAllocateResponse {
+fn edits(edits: rules::Edits) -> ContainerAllocateResponse {
     let mounts = edits.mounts.into_iter().map(|mount| Mount {
         container_path: mount.container_path,
         host_path: mount.host_path,

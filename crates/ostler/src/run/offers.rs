@@ -58,7 +58,7 @@ impl Made {
     fn of(plan: Plan) -> Self {
         let sentences = plan.offers.iter().flat_map(|offer| {
             let notes = grant::notes(offer).into_iter();
-            notes.map(|grant::Note { text, problem }| HandoverNote {
+            notes.map(|rules::Note { text, problem }| HandoverNote {
                 resource: offer.resource.clone(),
                 text,
                 problem,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::{ConfigStatus, Devices};
-use config::{Config, Pools};
+use config::{Config, Handover, Pools};
 use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
 use pool::Offers;
@@ -28,7 +28,7 @@ use super::{
     probe::own_probe,
     status::{self, StatusParts},
 };
-use crate::reap;
+use crate::{reap, vendors::VENDORS};
 
 /// The channels between the parts. They outlive each of them.
 #[derive(Clone, Debug)]
@@ -114,7 +114,8 @@ impl Wires {
             }),
             Part::Cdi => {
                 let root = config.host_root;
-                let settings = kubelet::cdi::Settings::new(config.cdi, root, config.kubelet.dir);
+                let settings =
+                    kubelet::cdi::Settings::new(config.cdi, VENDORS, root, config.kubelet.dir);
                 let wires = kubelet::cdi::Wires {
                     snapshots: wires.readers.snapshots,
                     pools: wires.pools.subscribe(),
@@ -224,6 +225,6 @@ fn boot_id(host_root: PathBuf) -> String {
 
 /// Whether the driver's files, which only CDI specs are made of, are needed from the first look on.
 fn needs_files(config: &Config) -> bool {
-    let pools = config.pools.pools.iter();
-    grant::cdi::Wish::of(pools.map(|pool| &pool.handover)).is_some()
+    let mut handovers = config.pools.pools.iter().map(|pool| &pool.handover);
+    handovers.any(Handover::may_use_cdi)
 }

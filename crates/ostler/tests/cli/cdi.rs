@@ -6,8 +6,9 @@ use std::{
     process::{Command, Output},
 };
 
-use grant::cdi::{DeviceNode, Severity, Spec, check};
+use grant::cdi::{Severity, check};
 use rstest::rstest;
+use rules::cdi::{DeviceNode, Spec};
 use serde_json::{Value, json};
 use sim::Scratch;
 
@@ -272,7 +273,7 @@ fn a_node_is_where_it_was_found() {
     fs_err::create_dir_all(driver.join("dev")).unwrap();
     let said = json!({
         "backends": {"nvidia": {"devPath": driver}},
-        "handover": {"lists": ["cdi-cri"], "devRoot": "/run/nvidia/driver"},
+        "handover": {"lists": ["cdi-cri"], "nvidia": {"devRoot": "/run/nvidia/driver"}},
     });
     let at_home = places(&configured(&rig, &said));
     assert!(at_home.len() > 3, "{at_home:?}");

@@ -8,7 +8,7 @@ use super::{
     kind, version,
     walk::{At, Rule},
 };
-use crate::cdi::is_device;
+use ::rules::cdi::is_device;
 
 /// When hooks run.
 const HOOKS: [&str; 6] = [

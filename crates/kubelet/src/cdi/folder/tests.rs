@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use grant::cdi::{ContainerEdits, Device, DeviceNode};
+use rules::cdi::{ContainerEdits, Device, DeviceNode};
 
 use super::*;
 
@@ -20,20 +20,23 @@ fn spec(class: &str, names: &[&str]) -> Spec {
     };
     Spec {
         cdi_version: "0.3.0".to_owned(),
-        kind: format!("{VENDOR}/{class}"),
+        kind: format!("k8s.device-plugin.nvidia.com/{class}"),
         devices: names.iter().map(device).collect(),
         ..Spec::default()
     }
 }
 
-/// One thing for the first class, and nothing for the others.
-fn only(first: Wanted) -> Vec<Wanted> {
-    let mut wanted = vec![Wanted::Nothing; CLASSES.len()];
-    wanted[0] = first;
-    wanted
+const KINDS: [&str; 2] = [
+    "k8s.device-plugin.nvidia.com/gpu",
+    "k8s.device-plugin.nvidia.com/gds",
+];
+
+/// One thing for the first kind, and nothing for the other.
+fn only(first: Wanted) -> Files {
+    vec![(KINDS[0], first), (KINDS[1], Wanted::Nothing)]
 }
 
-fn gpus(names: &[&str]) -> Vec<Wanted> {
+fn gpus(names: &[&str]) -> Files {
     only(Wanted::Spec(Arc::new(spec("gpu", names))))
 }
 
@@ -91,7 +94,7 @@ fn a_spec_of_nvidias_plugin_is_taken_over() {
     assert_eq!(text, theirs, "nobody asked for another one");
     assert!(outcome.names.contains("k8s.device-plugin.nvidia.com/gpu=x"));
     let outcome = sync(dir.path(), &gpus(&["a"]));
-    assert_eq!(outcome.problem("gpu"), None);
+    assert_eq!(outcome.problem(KINDS[0]), None);
     let text = fs_err::read_to_string(dir.path().join(FILE)).unwrap();
     assert_eq!(text, spec("gpu", &["a"]).to_text());
 }
@@ -115,7 +118,7 @@ fn a_file_of_somebody_else_is_reported_and_left_alone() {
         fs_err::write(&file, text).unwrap();
         let outcome = sync(dir.path(), &gpus(&["a"]));
         assert_eq!(fs_err::read_to_string(&file).unwrap(), text);
-        let problem = outcome.problem("gpu").unwrap();
+        let problem = outcome.problem(KINDS[0]).unwrap();
         assert!(problem.contains(FILE), "{problem}");
         assert!(problem.contains("left alone"), "{problem}");
         assert!(outcome.names.is_empty());
@@ -142,7 +145,7 @@ fn a_folder_that_cannot_be_written_is_named_with_the_reason() {
     let file = dir.path().join("cdi");
     fs_err::write(&file, "").unwrap();
     let outcome = sync(&file.join("sub"), &gpus(&["a"]));
-    let problem = outcome.problem("gpu").unwrap();
+    let problem = outcome.problem(KINDS[0]).unwrap();
     assert!(problem.contains("Not a directory"), "{problem}");
     assert!(problem.contains("cdi.dir"), "{problem}");
 }
@@ -154,9 +157,9 @@ fn a_pipe_under_the_name_of_a_spec_is_not_waited_for() {
     let file = dir.path().join(FILE);
     mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let outcome = sync(dir.path(), &gpus(&["a"]));
-    let problem = outcome.problem("gpu").unwrap();
+    let problem = outcome.problem(KINDS[0]).unwrap();
     assert!(problem.contains("no regular file"), "{problem}");
-    assert!(read(dir.path()).is_empty());
+    assert!(read(dir.path(), &KINDS).is_empty());
     assert!(file.exists());
 }
 
@@ -166,7 +169,7 @@ fn a_file_that_is_too_long_for_a_spec_is_left_alone() {
     let file = dir.path().join(FILE);
     fs_err::write(&file, " ".repeat(5 << 20)).unwrap();
     let outcome = sync(dir.path(), &gpus(&["a"]));
-    let problem = outcome.problem("gpu").unwrap();
+    let problem = outcome.problem(KINDS[0]).unwrap();
     assert!(problem.contains("4 MiB"), "{problem}");
 }
 
@@ -181,9 +184,9 @@ fn a_write_that_fails_again_says_the_same_again() {
     let rest = 4095 - 1 - FILE.len() - 1 - cdi.as_os_str().len();
     cdi.push("y".repeat(rest.min(250)));
     let first = sync(&cdi, &gpus(&["a"]));
-    let problem = first.problem("gpu").unwrap();
+    let problem = first.problem(KINDS[0]).unwrap();
     assert!(problem.contains("name too long"), "{problem}");
     assert!(problem.contains(FILE), "{problem}");
     let again = sync(&cdi, &gpus(&["a"]));
-    assert!(first == again, "{:?}", again.problem("gpu"));
+    assert!(first == again, "{:?}", again.problem(KINDS[0]));
 }

@@ -13,15 +13,13 @@ const REAL: &str = r#"{"Data":{"PodDeviceEntries":[
 {"PodUID":"9d20","ContainerName":"main","ResourceName":"a.com/b","DeviceIDs":{"-1":["1"]},"AllocResp":""}
 ],"RegisteredDevices":{"nvidia.com/gpu":["GPU-a","GPU-b"]}},"Checksum":2745286417}"#;
 
-fn names(names: &[&str]) -> BTreeSet<String> {
-    let ours = names.iter().map(|name| format!("{VENDOR}/{name}"));
-    ours.collect()
-}
+const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 
 #[test]
 fn names_are_found_in_both_places() {
-    let held = parse(REAL).unwrap();
-    assert_eq!(held.names, names(&["gpu=GPU-a", "gpu=0"]));
+    let held = parse(REAL, &[KIND]).unwrap();
+    let names = ["GPU-a", "0"].map(|name| format!("{KIND}={name}"));
+    assert_eq!(held.names, names.into());
     assert_eq!(held.containers, 2);
 }
 
@@ -31,7 +29,7 @@ fn names_are_found_in_both_places() {
     r#"{"Data":{"PodDeviceEntries":[{"PodUID":"a","ContainerName":"b","AllocResp":null}]}}"#
 )]
 fn a_record_without_names_holds_nothing(#[case] text: &str) {
-    assert_eq!(parse(text), Ok(Held::default()));
+    assert_eq!(parse(text, &[KIND]), Ok(Held::default()));
 }
 
 #[rstest]
@@ -45,26 +43,8 @@ fn a_record_without_names_holds_nothing(#[case] text: &str) {
 )]
 fn a_record_that_is_not_understood_says_so_with_its_path(#[case] text: &str) {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(held(dir.path()), Ok(None));
+    assert_eq!(held(dir.path(), &[KIND]), Ok(None));
     fs_err::write(dir.path().join(RECORD), text).unwrap();
-    let error = held(dir.path()).unwrap_err();
+    let error = held(dir.path(), &[KIND]).unwrap_err();
     assert!(error.contains(RECORD), "{error}");
-}
-
-#[test]
-fn names_are_asked_for_as_pools_would() {
-    assert_eq!(handovers(&BTreeSet::new()), []);
-    let all = names(&["gpu=GPU-a", "gpu=3:1", "gds=all", "imex-channel=7"]);
-    let wishes = handovers(&all);
-    let ids: Vec<_> = wishes.iter().map(|wish| wish.ids).collect();
-    assert_eq!(ids, [IdStrategy::Uuid, IdStrategy::Index]);
-    assert!(
-        wishes
-            .iter()
-            .map(|wish| &wish.nvidia)
-            .all(|wish| wish.gds && !wish.gdrcopy && !wish.mofed)
-    );
-    assert_eq!(wishes[0].nvidia.imex, [7]);
-    let wsl = handovers(&names(&["gpu=all"]));
-    assert_eq!(wsl.len(), 1);
 }

@@ -140,7 +140,12 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
         dir: folder.path().to_owned(),
         ..config::Config::default().cdi
     };
-    let settings = Settings::new(cdi, folder.path().to_owned(), folder.path().to_owned());
+    let settings = Settings::new(
+        cdi,
+        VENDORS,
+        folder.path().to_owned(),
+        folder.path().to_owned(),
+    );
     let made = offer(&[CdiCri], &["a"]);
     let round = Round {
         snapshot: Arc::clone(&made.snapshot),

@@ -1,6 +1,7 @@
 //! `ostler cdi generate`: one look at the hardware, and the specs for it.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -8,12 +9,15 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use config::{Config, IdStrategy};
-use grant::cdi::{Made, Spec, Wish, management, specs};
-use model::{Snapshot, classes};
+use config::{Config, Handover};
+use model::Snapshot;
 use probe::protocol::FileSearch;
+use rules::{SpecRequest, SpecScope, Specs, cdi::Spec};
 
-use crate::cli::{block_on, devices::look, place::Place, table};
+use crate::{
+    cli::{block_on, devices::look, place::Place, table},
+    vendors::VENDORS,
+};
 
 /// The permissions of a spec file.
 const MODE: u32 = 0o644;
@@ -86,7 +90,8 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn make(&self, config: &Config, snapshot: &Snapshot) -> Made {
+    /// The specs of every vendor. One that cannot make them says why in the notes.
+    fn make(&self, config: &Config, snapshot: &Snapshot) -> Specs {
         let mut cdi = config.cdi.clone();
         if let Some(root) = &self.driver_root {
             cdi.driver_root.clone_from(root);
@@ -95,15 +100,42 @@ impl Args {
             cdi.hook_path.clone_from(path);
         }
         let pools = config.pools.pools.iter();
-        let asked = Wish::of(pools.map(|pool| &pool.handover));
-        let mut wish = asked.unwrap_or_else(|| everything(snapshot));
+        let mut asked: Vec<Handover> = pools.map(|pool| pool.handover.clone()).collect();
         if let Some(root) = &self.dev_root {
-            wish.dev_root.clone_from(root);
+            for handover in &mut asked {
+                handover.nvidia.dev_root.clone_from(root);
+            }
         }
-        match self.management {
-            true => management(snapshot, &wish, &cdi),
-            false => specs(snapshot, &wish, &cdi, &[]),
+        let first = asked.iter().find(|handover| handover.may_use_cdi());
+        let usual = first.or(asked.first()).cloned().unwrap_or_default();
+        let scope = if self.management {
+            SpecScope::Management(&usual)
+        } else if first.is_some() {
+            SpecScope::Asked {
+                now: &asked,
+                lately: &[],
+                held: &BTreeSet::new(),
+            }
+        } else {
+            SpecScope::Everything(&usual)
+        };
+        let mut all = Specs::default();
+        for rules in VENDORS.iter() {
+            let made = rules.specs(&SpecRequest {
+                snapshot,
+                cdi: &cdi,
+                scope,
+                previous: &[],
+            });
+            match made {
+                Ok(made) => {
+                    all.specs.extend(made.specs);
+                    all.notes.extend(made.notes);
+                }
+                Err(why) => all.notes.push(why),
+            }
         }
+        all
     }
 
     /// A word about a program for hooks that was named and is not there.
@@ -146,21 +178,6 @@ fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
         Form::Yaml => "yaml",
     };
     dir.join(format!("{}.{ending}", kind.replace('/', "-")))
-}
-
-/// A wish for all that there is.
-fn everything(snapshot: &Snapshot) -> Wish {
-    let extras = snapshot.backends.iter().map(|backend| &backend.extras);
-    Wish {
-        ids: vec![IdStrategy::Uuid, IdStrategy::Index],
-        gds: true,
-        gdrcopy: true,
-        mofed: true,
-        imex: extras
-            .flat_map(|extras| extras.companions.numbers(classes::IMEX_CHANNEL))
-            .collect(),
-        ..Wish::default()
-    }
 }
 
 fn why_none(snapshot: &Snapshot) -> String {

@@ -7,7 +7,8 @@ use std::{
     process::ExitCode,
 };
 
-use grant::cdi::{ContainerEdits, Problem, Severity, Spec, check};
+use grant::cdi::{Problem, Severity, check};
+use rules::cdi::{ContainerEdits, Spec};
 use serde::Serialize;
 
 use super::files::{SpecFile, find, or_usual};

@@ -1,7 +1,16 @@
 //! The rules of NVIDIA's devices: its words, the worth of its links, and how cards are reset.
 
+pub mod companions;
+mod device_names;
+mod edits;
+mod kinds;
+pub mod names;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+mod specs;
+
 use model::Device;
-use rules::{Rules, Table, Vendor, Vendors};
+use rules::{EditRequest, Edits, Rules, SpecRequest, Specs, Table, Vendor, Vendors};
 
 /// NVIDIA's rules.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +23,7 @@ pub const NVIDIA: Vendor = Vendor {
     switch: "NVSwitch",
     link_mark: "NV",
     worth: WORTH,
+    cdi_kinds: &kinds::KINDS,
 };
 
 /// A list with NVIDIA alone, for tests and tools.
@@ -38,6 +48,14 @@ const WORTH: Table = Table {
 impl Rules for Nvidia {
     fn vendor(&self) -> &'static Vendor {
         &NVIDIA
+    }
+
+    fn edits(&self, request: &EditRequest<'_>) -> Edits {
+        edits::edits(request)
+    }
+
+    fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
+        specs::specs(request)
     }
 
     /// One call for all cards: those with NVLinks between them are reset together or not at all.

@@ -1,0 +1,219 @@
+//! Devices → edits of a container. The steps and what each gives are those of NVIDIA's device plugin, so
+//! that its container runtime finds what it expects; device nodes are handed over as well, because a
+//! runtime's hooks lose them.
+
+use std::path::Path;
+
+use config::{IdStrategy, ListStrategy, Method};
+use model::{Device, names};
+use rules::{
+    DeviceEdit, EditRequest, Edits, Note,
+    cdi::{Annotation, under},
+};
+
+use crate::{
+    companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED},
+    device_names::device_names,
+    kinds::{ALL, GPU, PLUGIN, qualified},
+};
+
+/// The variable by which NVIDIA's container runtime and CUDA images learn what is theirs.
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
+/// The folder whose entries name devices, for the strategy `volume-mounts`.
+const DEVICES_FOLDER: &str = "/var/run/nvidia-container-devices";
+/// The folder on the host with the MPS daemon's files, unless the config says otherwise.
+const MPS_ROOT: &str = "/run/nvidia/mps";
+
+/// Something beside the devices that a pool hands over.
+struct Extra<'a> {
+    /// The class of companions, which is the CDI class too.
+    class: &'static str,
+    /// The variable that asks NVIDIA's runtime for it.
+    variable: &'static str,
+    /// The nodes that the host has of it.
+    nodes: &'a [String],
+}
+
+/// One container's devices, and the way in which they are handed over.
+struct Maker<'a> {
+    request: &'a EditRequest<'a>,
+    names: Vec<String>,
+    /// The IMEX channels of the pool that the host has, sorted.
+    channels: Vec<u32>,
+    /// Those that it does not have, sorted.
+    missing: Vec<u32>,
+    extras: Vec<Extra<'a>>,
+    edits: Edits,
+}
+
+/// The edits for a container that is given these devices. Device nodes are given to the kubelet unless a
+/// CDI device carries them (rule 8).
+pub(crate) fn edits(request: &EditRequest<'_>) -> Edits {
+    let mut maker = Maker::new(request);
+    maker.cdi();
+    maker.mps();
+    for extra in &maker.extras {
+        maker.edits.set(extra.variable, "enabled");
+    }
+    if let Some(capabilities) = &request.handover.nvidia.capabilities {
+        maker.edits.set("NVIDIA_DRIVER_CAPABILITIES", capabilities);
+    }
+    maker.envvar();
+    maker.volume_mounts();
+    if !request.lists.only_cdi() {
+        maker.nodes();
+    }
+    maker.notes();
+    maker.edits
+}
+
+// === impl Maker ===
+
+impl<'a> Maker<'a> {
+    fn new(request: &'a EditRequest<'a>) -> Self {
+        let wanted = &request.handover.nvidia;
+        let companions = &request.extras.companions;
+        let there: Vec<u32> = companions.numbers(IMEX_CHANNEL).collect();
+        let mut asked = wanted.imex.clone();
+        asked.sort_unstable();
+        asked.dedup();
+        let (channels, missing) = asked
+            .into_iter()
+            .partition(|channel| there.contains(channel));
+        // In the order of the CDI names.
+        let extras = [
+            (wanted.gdrcopy, GDRCOPY, "NVIDIA_GDRCOPY"),
+            (wanted.gds, GDS, "NVIDIA_GDS"),
+            (wanted.mofed, MOFED, "NVIDIA_MOFED"),
+        ];
+        let extras = extras.into_iter().filter(|(enabled, ..)| *enabled);
+        Self {
+            request,
+            names: device_names(request.devices, request.handover.ids),
+            channels,
+            missing,
+            extras: extras
+                .map(|(_, class, variable)| Extra {
+                    class,
+                    variable,
+                    nodes: companions.of(class),
+                })
+                .collect(),
+            edits: Edits::default(),
+        }
+    }
+
+    fn cdi(&mut self) {
+        let names = self.cdi_names();
+        let lists = self.request.lists;
+        if lists.has(ListStrategy::CdiAnnotations) {
+            let annotation = Annotation {
+                prefix: &self.request.handover.nvidia.annotation_prefix,
+                plugin: PLUGIN,
+                resource: self.request.resource.as_str(),
+            };
+            let (key, value) = annotation.of(&names);
+            self.edits.annotations.insert(key, value);
+        }
+        if lists.has(ListStrategy::CdiCri) {
+            self.edits.cdi_devices = names;
+        }
+    }
+
+    /// Devices, then channels, then what there is beside them.
+    fn cdi_names(&self) -> Vec<String> {
+        let devices = self.names.iter().map(|name| qualified(GPU, name));
+        let channels = self.channels.iter();
+        let channels = channels.map(|channel| qualified(IMEX_CHANNEL, channel));
+        // A class without nodes has no spec, and a name without a spec stops the container.
+        let extras = self.extras.iter().filter(|extra| !extra.nodes.is_empty());
+        let extras = extras.map(|extra| qualified(extra.class, ALL));
+        devices.chain(channels).chain(extras).collect()
+    }
+
+    fn mps(&mut self) {
+        if self.request.sharing.method != Method::Mps {
+            return;
+        }
+        let root = self.request.handover.nvidia.mps_root.as_deref();
+        let root = root.unwrap_or(MPS_ROOT.as_ref());
+        let pipe = format!("/{}/pipe", self.request.resource);
+        let inside = format!("/mps{pipe}");
+        self.edits.set("CUDA_MPS_PIPE_DIRECTORY", &inside);
+        self.edits.mount(under(root, &pipe), inside);
+        self.edits.mount(under(root, "/shm"), "/dev/shm".to_owned());
+    }
+
+    fn envvar(&mut self) {
+        if !self.request.lists.has(ListStrategy::Envvar) {
+            return;
+        }
+        self.edits.set(VISIBLE_DEVICES, self.names.join(","));
+        if !self.channels.is_empty() {
+            let channels: Vec<String> = self.channels.iter().map(u32::to_string).collect();
+            self.edits.set("NVIDIA_IMEX_CHANNELS", channels.join(","));
+        }
+    }
+
+    /// The folder stands in the variable even where `envvar` is in force too, as with NVIDIA.
+    fn volume_mounts(&mut self) {
+        if !self.request.lists.has(ListStrategy::VolumeMounts) {
+            return;
+        }
+        self.edits.set(VISIBLE_DEVICES, DEVICES_FOLDER);
+        for name in &self.names {
+            let path = format!("{DEVICES_FOLDER}/{name}");
+            self.edits.mount("/dev/null", path);
+        }
+        for channel in &self.channels {
+            let path = format!("{DEVICES_FOLDER}/imex/{channel}");
+            self.edits.mount("/dev/null", path);
+        }
+    }
+
+    /// The nodes of devices, of channels, and of what there is beside them.
+    fn nodes(&mut self) {
+        let channel = |n: &u32| format!("/dev/nvidia-caps-imex-channels/channel{n}");
+        let extras = self.extras.iter().flat_map(|extra| extra.nodes.to_vec());
+        let others = self.channels.iter().map(channel).chain(extras);
+        for path in self.request.nodes().chain(others) {
+            let is_at_home = self.request.extras.host_nodes.contains(&path);
+            let root = if is_at_home {
+                Path::new("/")
+            } else {
+                &self.request.handover.nvidia.dev_root
+            };
+            self.edits.devices.push(DeviceEdit::new(root, &path));
+        }
+    }
+
+    /// What containers do not get, and what is named otherwise than asked for.
+    fn notes(&mut self) {
+        let channels = self.missing.iter().map(|channel| {
+            Note::missing(format!(
+                "IMEX channel {channel} is not handed over: \
+                 /dev/nvidia-caps-imex-channels/channel{channel} is not visible to the agent"
+            ))
+        });
+        let without = self.extras.iter().filter(|extra| extra.nodes.is_empty());
+        let extras = without.map(|extra| {
+            let class = extra.class;
+            Note::missing(format!(
+                "{class} is on, but no device node of it is visible to the agent"
+            ))
+        });
+        // What stands for all cards has no index that could be missed.
+        let by_index = self.request.handover.ids == IdStrategy::Index;
+        let is_nameless = |device: &&&Device| {
+            let is_combined = device.flag(&names::COMBINED) == Some(true);
+            by_index && device.index.is_none() && !is_combined
+        };
+        let indices = self.request.devices.iter().filter(is_nameless);
+        let indices = indices.map(|device| {
+            let id = &device.id;
+            Note::info(format!("{id} has no index and is named by its UUID"))
+        });
+        let notes = channels.chain(extras).chain(indices).collect();
+        self.edits.notes = notes;
+    }
+}

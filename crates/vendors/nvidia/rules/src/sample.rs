@@ -1,0 +1,198 @@
+//! Machines with NVIDIA's cards, and offers on them, for tests.
+
+use std::sync::Arc;
+
+use config::{Distinct, Handover, ListStrategy, Method, Pool, Sharing};
+use jiff::Timestamp;
+use model::{
+    Backend, Companions, Device, DeviceNode, Entry, Extras, Index, Kind, NodeRole, Snapshot, names,
+    sample,
+};
+use pool::{Offer, Unit, UnitId};
+
+use crate::companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED};
+
+/// An offer of `devices`, each as many units as the pool's sharing says.
+pub fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
+    let mut units: Vec<Unit> = devices
+        .iter()
+        .flat_map(|device| units(&pool.sharing, device))
+        .collect();
+    units.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut devices: Vec<Entry> = devices.into_iter().map(entry).collect();
+    devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    Offer {
+        resource: resource.parse().expect("a sample is valid"),
+        units,
+        snapshot: Arc::new(Snapshot {
+            devices,
+            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+        }),
+        pool: Arc::new(pool),
+        vendors: crate::VENDORS,
+    }
+}
+
+/// Four cards, indices 0 to 3, whose ids are in the opposite order.
+pub fn cards(pool: Pool) -> Offer {
+    offer("nvidia.com/gpu", pool, (0..4).map(card).collect())
+}
+
+/// The card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
+pub fn card(index: u32) -> Device {
+    let letter = ["d", "c", "b", "a"][index as usize];
+    Device {
+        id: format!("GPU-{letter}").into(),
+        pci: None,
+        numa: None,
+        ..sample::card(index)
+    }
+}
+
+/// The MIG device `part` of the card with index `index`.
+pub fn partition(index: u32, part: u32) -> Device {
+    let (card, partition) = (card(index), sample::partition(index, part));
+    let caps = [9 * part + 12, 9 * part + 13];
+    let caps = caps.map(|cap| {
+        let path = format!("/dev/nvidia-caps/nvidia-cap{cap}");
+        node(&path, NodeRole::Capability)
+    });
+    Device {
+        kind: Kind::Partition {
+            parent: card.id,
+            profile: Some("1g.5gb".to_owned()),
+        },
+        nodes: card.nodes.into_iter().chain(caps).collect(),
+        pci: None,
+        numa: None,
+        ..partition
+    }
+}
+
+/// The one device under WSL.
+pub fn wsl() -> Device {
+    Device {
+        nodes: vec![node("/dev/dxg", NodeRole::Own)],
+        ..Device::card_of("nvidia", "all", "NVIDIA GeForce RTX 4090").with(names::COMBINED, true)
+    }
+}
+
+/// The one device of a Tegra system.
+pub fn tegra() -> Device {
+    Device {
+        index: Some(Index::of_card(0)),
+        ..Device::card_of("nvidia", "tegra", "NVIDIA Tegra Orin").with(names::INTEGRATED, true)
+    }
+}
+
+/// A guest's vGPU.
+pub fn vgpu() -> Device {
+    card(0).with(names::PRODUCT, "NVIDIA A40-24Q")
+}
+
+/// A card of somebody else.
+pub fn foreign() -> Device {
+    Device {
+        index: Some(Index::of_card(0)),
+        nodes: vec![
+            node("/dev/dri/renderD128", NodeRole::Own),
+            node("/dev/kfd", NodeRole::Control),
+        ],
+        ..Device::card_of("amd", "0x1234", "AMD Instinct MI300X")
+    }
+}
+
+/// A pool with these settings of the handover.
+pub fn pool(change: impl FnOnce(&mut Handover)) -> Pool {
+    let mut pool = Pool::all("shop", "nvidia.com/gpu");
+    change(&mut pool.handover);
+    pool
+}
+
+/// A pool with these strategies.
+pub fn listed(lists: &[ListStrategy]) -> Pool {
+    pool(|handover| handover.lists = lists.to_vec())
+}
+
+/// A pool that shares its devices.
+pub fn shared(method: Method, replicas: u32) -> Pool {
+    Pool {
+        sharing: Sharing {
+            method,
+            replicas,
+            one_per_request: false,
+            distinct: Distinct::Off,
+        },
+        ..pool(|_| ())
+    }
+}
+
+/// The offer on a machine that has `extras`.
+pub fn with(extras: Extras, offer: Offer) -> Offer {
+    let backend = |name: &str, extras| Backend {
+        name: name.to_owned(),
+        extras,
+        ..sample::backend()
+    };
+    let snapshot = Snapshot {
+        backends: vec![backend("amd", Extras::default()), backend("nvidia", extras)],
+        ..Snapshot::clone(&offer.snapshot)
+    };
+    Offer {
+        snapshot: Arc::new(snapshot),
+        ..offer
+    }
+}
+
+/// All that a machine can have.
+pub fn everything() -> Extras {
+    let rdma = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
+    Extras {
+        companions: Companions::default()
+            .with(IMEX_CHANNEL, [0, 1])
+            .with(GDS, ["/dev/nvidia-fs0", "/dev/nvidia-fs1"])
+            .with(GDRCOPY, ["/dev/gdrdrv"])
+            .with(MOFED, rdma),
+        ..Extras::default()
+    }
+}
+
+/// Makes a unit unhealthy.
+pub fn sicken(offer: &mut Offer, id: &str, reason: &str) {
+    let unit = offer.units.iter_mut().find(|unit| unit.id.as_str() == id);
+    let unit = unit.expect("the offer has it");
+    unit.healthy = false;
+    unit.reason = reason.to_owned();
+}
+
+/// Ids as the kubelet gives them.
+pub fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
+fn units(sharing: &Sharing, device: &Device) -> Vec<Unit> {
+    let unit = |id: String| Unit {
+        id: UnitId::new(id),
+        device: device.id.clone(),
+        healthy: true,
+        reason: String::new(),
+        numa: None,
+    };
+    match sharing.method {
+        Method::None => vec![unit(device.id.to_string())],
+        _ => (0..sharing.replicas)
+            .map(|n| unit(format!("{}::{n}", device.id)))
+            .collect(),
+    }
+}
+
+fn entry(device: Device) -> Entry {
+    Entry::from(device)
+}
+
+fn node(path: &str, role: NodeRole) -> DeviceNode {
+    DeviceNode {
+        path: path.to_owned(),
+        role,
+    }
+}

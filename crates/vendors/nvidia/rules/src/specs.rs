@@ -1,0 +1,317 @@
+//! Facts → specs. Only what was found is in them; what containers will miss is said.
+
+mod card;
+mod flag;
+mod held;
+mod hook;
+mod layout;
+mod mount;
+mod note;
+mod platform;
+mod wish;
+
+use config::{Cdi, IdStrategy};
+use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
+use rules::{
+    SpecRequest, SpecScope, Specs,
+    cdi::{ContainerEdits, Device, Nodes, Spec, is_device},
+};
+
+use self::{
+    flag::Flags,
+    hook::{Hooks, SYMLINKS},
+    mount::{at, mount},
+    platform::compat,
+    wish::Wish,
+};
+use crate::{
+    NVIDIA,
+    companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED},
+    device_names::device_name,
+    kinds::{ALL, GPU, VENDOR},
+};
+
+/// The variable of NVIDIA's runtime, with the word that keeps it from doing what CDI does.
+const VOID: &str = "NVIDIA_VISIBLE_DEVICES=void";
+/// The kind of the spec for management containers.
+const MANAGEMENT: &str = "management.nvidia.com/gpu";
+
+/// One round of making.
+struct Maker<'a> {
+    snapshot: &'a Snapshot,
+    backend: &'a Backend,
+    files: &'a DriverFiles,
+    /// Those of the driver's files that containers are given with any device.
+    contents: Vec<&'a DriverFile>,
+    cdi: &'a Cdi,
+    flags: Flags,
+    wish: &'a Wish,
+    hooks: Hooks<'a>,
+    nodes: Nodes<'a>,
+    notes: Vec<String>,
+}
+
+/// The specs that are asked for.
+///
+/// # Errors
+/// While the probe has not told of the driver's files, which specs are made of.
+pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
+    let SpecRequest {
+        snapshot,
+        cdi,
+        scope,
+        previous,
+    } = request;
+    let Some(wish) = Wish::in_scope(scope, snapshot) else {
+        return Ok(Specs::default());
+    };
+    if backend(snapshot).is_none_or(|backend| backend.extras.files.is_none()) {
+        let why = "the probe has not told of the driver's files, so specs are not made";
+        return Err(why.to_owned());
+    }
+    Ok(match scope {
+        SpecScope::Asked { .. } | SpecScope::Everything(_) => {
+            by_class(snapshot, &wish, cdi, previous)
+        }
+        SpecScope::Management(_) => management(snapshot, &wish, cdi),
+    })
+}
+
+/// The specs of a node, by class. A device that the snapshot still has, but of which no node is to
+/// be seen, keeps the edits that it has in `previous`, so that its name stays a name.
+fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi, previous: &[Spec]) -> Specs {
+    let nothing = DriverFiles::default();
+    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+        return Specs::default();
+    };
+    let mut specs: Vec<Spec> = maker.gpus(previous).into_iter().collect();
+    specs.extend(maker.channels());
+    let companions = &maker.backend.extras.companions;
+    let others = [
+        (GDRCOPY, wish.gdrcopy, companions.of(GDRCOPY)),
+        (GDS, wish.gds, companions.of(GDS)),
+        (MOFED, wish.mofed, companions.of(MOFED)),
+    ];
+    for (class, wanted, nodes) in others {
+        if wanted && !nodes.is_empty() {
+            specs.push(maker.whole(class, nodes));
+        }
+    }
+    maker.note();
+    Specs {
+        specs,
+        notes: maker.notes,
+    }
+}
+
+/// The spec for containers that look after the node: the one name `all`, with every node of the
+/// driver and its files.
+fn management(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Specs {
+    let nothing = DriverFiles::default();
+    let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
+        return Specs::default();
+    };
+    let cards = maker.cards();
+    let own = cards.iter().flat_map(|card| &card.nodes);
+    let own = own.map(|node| &node.path).chain(&maker.files.board_nodes);
+    let own = own.map(String::as_str);
+    let every = maker.files.nodes.keys().map(String::as_str);
+    let every = every.filter(|path| path.starts_with("/dev/nvidia"));
+    let paths: Vec<&str> = own.chain(every).collect();
+    let edits = maker.nodes.edits(paths);
+    let mut specs = Vec::new();
+    match edits.is_empty() {
+        true => maker
+            .notes
+            .push("there is no device node of the driver".to_owned()),
+        false => specs.push(maker.spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
+    }
+    maker.note();
+    Specs {
+        specs,
+        notes: maker.notes,
+    }
+}
+
+// === impl Maker ===
+
+impl<'a> Maker<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        wish: &'a Wish,
+        cdi: &'a Cdi,
+        nothing: &'a DriverFiles,
+    ) -> Option<Self> {
+        let backend = backend(snapshot)?;
+        let files = backend.extras.files.as_deref().unwrap_or(nothing);
+        let flags = Flags::of(cdi);
+        let contents = files.files.iter().filter(|file| match file.kind {
+            FileKind::Gds => false,
+            FileKind::Ipc => flags.ipc,
+            FileKind::Companion => flags.companions,
+            _ => true,
+        });
+        Some(Self {
+            snapshot,
+            backend,
+            files,
+            contents: contents.collect(),
+            cdi,
+            flags,
+            wish,
+            hooks: Hooks::new(cdi, files),
+            nodes: Nodes {
+                root: &wish.dev_root,
+                at_home: &backend.extras.host_nodes,
+                stats: &files.nodes,
+                groups: flags.groups,
+            },
+            notes: Vec::new(),
+        })
+    }
+
+    /// Cards, MIG devices and all of them; nothing where there is no device.
+    fn gpus(&mut self, previous: &[Spec]) -> Option<Spec> {
+        let before = previous.iter().find(|spec| spec.class() == GPU);
+        let mut devices: Vec<Device> = Vec::new();
+        let mut all = ContainerEdits::default();
+        for card in self.cards() {
+            let edits = self.edits(card);
+            all.add(edits.clone());
+            for name in &self.names(card) {
+                if !is_device(name) {
+                    self.notes.push(format!(
+                        "{name} cannot be named in CDI, and has no entry in the spec"
+                    ));
+                } else if !edits.is_empty() {
+                    devices.push(Device {
+                        annotations: self.annotations(card),
+                        ..device(name, edits.clone())
+                    });
+                } else if let Some(kept) = before.and_then(|spec| spec.device(name)) {
+                    devices.push(kept.clone());
+                } else {
+                    self.notes.push(format!(
+                        "no device node of {name} is visible, so it has no entry in the spec"
+                    ));
+                }
+            }
+        }
+        if devices.is_empty() {
+            return None;
+        }
+        if !all.is_empty() && !devices.iter().any(|device| device.name == ALL) {
+            devices.push(device(ALL, all));
+        }
+        let kind = format!("{VENDOR}/{GPU}");
+        Some(self.spec(&kind, devices, self.driver()))
+    }
+
+    fn channels(&self) -> Option<Spec> {
+        let there = self.backend.extras.companions.numbers(IMEX_CHANNEL);
+        let there: Vec<u32> = there.collect();
+        let channels = self.wish.imex.iter().filter(|n| there.contains(n));
+        let devices: Vec<Device> = channels
+            .map(|n| {
+                let path = format!("/dev/nvidia-caps-imex-channels/channel{n}");
+                device(&n.to_string(), self.nodes.edits([path]))
+            })
+            .collect();
+        let kind = format!("{VENDOR}/{IMEX_CHANNEL}");
+        (!devices.is_empty()).then(|| self.spec(&kind, devices, void()))
+    }
+
+    /// The spec of a class with the one device `all`.
+    fn whole(&self, class: &str, nodes: &[String]) -> Spec {
+        let mut edits = self.nodes.edits(nodes);
+        if class == GDS {
+            let files = self.files.files.iter();
+            let files = files.filter(|file| file.kind == FileKind::Gds);
+            edits
+                .mounts
+                .extend(files.map(|file| mount(&self.cdi.driver_root, file)));
+        }
+        let kind = format!("{VENDOR}/{class}");
+        self.spec(&kind, vec![device(ALL, edits)], void())
+    }
+
+    fn spec(&self, kind: &str, devices: Vec<Device>, common: ContainerEdits) -> Spec {
+        let spec = Spec {
+            kind: kind.to_owned(),
+            devices,
+            container_edits: common,
+            ..Spec::default()
+        };
+        spec.tidy()
+    }
+
+    /// What every container has that has any device.
+    fn driver(&self) -> ContainerEdits {
+        let shared = self.cards().into_iter().flat_map(|card| &card.nodes);
+        let shared = shared.filter(|node| node.role == NodeRole::Control);
+        let mut edits = self.nodes.edits(shared.map(|node| &node.path));
+        edits.add(void());
+        let folders: Vec<&str> = layout::cuda_folders(&self.contents).into_iter().collect();
+        if !folders.is_empty() && self.files.platform.is_usual() {
+            let folders = folders.join(":");
+            edits.env.push(format!("NVIDIA_CTK_LIBCUDA_DIR={folders}"));
+        }
+        let root = &self.cdi.driver_root;
+        let files = self.contents.iter();
+        edits.mounts.extend(files.map(|file| mount(root, file)));
+        if !self.hooks.has(SYMLINKS) {
+            // Nobody makes the links, so the files are there under the links' names.
+            let links = layout::links(&self.contents);
+            let links = links.iter().map(|(path, link)| at(root, link.file, path));
+            edits.mounts.extend(links);
+        }
+        let driver = self.backend.driver.as_ref();
+        let platform = self.files.platform;
+        let compat = compat(platform, driver, &self.cards());
+        edits.hooks = self.hooks.common(&self.contents, platform, compat);
+        edits
+    }
+
+    /// The devices of NVIDIA's.
+    fn cards(&self) -> Vec<&'a Card> {
+        let entries = self.snapshot.devices.iter();
+        let cards = entries.map(|entry| &*entry.device);
+        cards.filter(|card| card.vendor == NVIDIA.name).collect()
+    }
+
+    /// The names of a device, each once.
+    fn names(&self, card: &Card) -> Vec<String> {
+        let ids: &[IdStrategy] = match &self.wish.ids[..] {
+            [] => &[IdStrategy::Uuid],
+            ids => ids,
+        };
+        let mut names: Vec<String> = ids.iter().map(|ids| device_name(card, *ids)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// The backend of NVIDIA's probe.
+fn backend(snapshot: &Snapshot) -> Option<&Backend> {
+    let mut backends = snapshot.backends.iter();
+    backends.find(|backend| backend.name == NVIDIA.name)
+}
+
+fn device(name: &str, edits: ContainerEdits) -> Device {
+    Device {
+        name: name.to_owned(),
+        container_edits: edits,
+        ..Device::default()
+    }
+}
+
+fn void() -> ContainerEdits {
+    ContainerEdits {
+        env: vec![VOID.to_owned()],
+        ..ContainerEdits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Hooks of a spec: calls of NVIDIA's toolkit on the host that make links in a container, tell its
+//! loader of the libraries, and the like. Without the toolkit a spec has none of them.
+
+use std::path::Path;
+
+use config::{Cdi, Config};
+use model::{DriverFile, DriverFiles, Platform};
+
+use rules::cdi::{Hook, under};
+
+use super::layout::{folders, links};
+
+/// When all of them run.
+const WHEN: &str = "createContainer";
+/// The program that takes the name of a hook only after a word.
+const CTK: &str = "nvidia-ctk";
+/// The program that has nothing but hooks.
+const CDI_HOOK: &str = "nvidia-cdi-hook";
+
+pub(super) const SYMLINKS: &str = "create-symlinks";
+const COMPAT: &str = "enable-cuda-compat";
+pub(super) const LDCACHE: &str = "update-ldcache";
+const NODES: &str = "disable-device-node-modification";
+
+/// Every hook that can be left out by name. `chmod` is never made, and `update-application-profile`
+/// neither: NVIDIA's plugin does not.
+pub(super) const NAMES: [&str; 7] = [
+    "all",
+    "chmod",
+    "update-application-profile",
+    SYMLINKS,
+    COMPAT,
+    LDCACHE,
+    NODES,
+];
+
+/// The program, and which hooks it is called for.
+#[derive(Clone, Debug)]
+pub(super) struct Hooks<'a> {
+    program: Option<String>,
+    disabled: &'a [String],
+}
+
+// === impl Hooks ===
+
+impl<'a> Hooks<'a> {
+    pub(super) fn new(cdi: &'a Cdi, files: &DriverFiles) -> Self {
+        Self {
+            program: program(cdi, files),
+            disabled: &cdi.disable_hooks,
+        }
+    }
+
+    /// Whether there is a program to call.
+    pub(super) fn possible(&self) -> bool {
+        self.program.is_some()
+    }
+
+    /// Whether a hook is made.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let off = |disabled: &String| disabled == name || disabled == "all";
+        self.possible() && !self.disabled.iter().any(off)
+    }
+
+    /// The hooks that every container has on such a machine; `compat` is what the one for a newer CUDA
+    /// is told.
+    pub(super) fn common(
+        &self,
+        files: &[&DriverFile],
+        platform: Platform,
+        compat: Option<Vec<String>>,
+    ) -> Vec<Hook> {
+        let links: Vec<String> = links(files)
+            .iter()
+            .map(|(path, link)| format!("{}::{path}", link.target))
+            .collect();
+        let folders = folders(files);
+        let calls = [
+            (SYMLINKS, !links.is_empty(), each("--link", links)),
+            (COMPAT, compat.is_some(), compat.unwrap_or_default()),
+            (LDCACHE, !folders.is_empty(), each("--folder", folders)),
+            (NODES, platform.is_usual(), Vec::new()),
+        ];
+        calls
+            .into_iter()
+            .filter(|(_, needed, _)| *needed)
+            .filter_map(|(name, _, args)| self.hook(name, args))
+            .collect()
+    }
+
+    /// The hook that makes links, each as `target::link`.
+    pub(super) fn links(&self, links: Vec<String>) -> Option<Hook> {
+        match links.is_empty() {
+            true => None,
+            false => self.hook(SYMLINKS, each("--link", links)),
+        }
+    }
+
+    fn hook(&self, name: &str, args: Vec<String>) -> Option<Hook> {
+        let path = self.program.as_deref().filter(|_| self.has(name))?;
+        let own = path.rsplit('/').next().unwrap_or(path);
+        let word = (own == CTK).then_some("hook");
+        let begin = [own].into_iter().chain(word).chain([name]);
+        Some(Hook {
+            hook_name: WHEN.to_owned(),
+            path: path.to_owned(),
+            args: begin.map(str::to_owned).chain(args).collect(),
+            env: vec!["NVIDIA_CTK_DEBUG=false".to_owned()],
+            timeout: None,
+        })
+    }
+}
+
+/// A flag before each value.
+fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    let values = values.into_iter();
+    values
+        .flat_map(|value| [flag.to_owned(), value.into()])
+        .collect()
+}
+
+/// The program on the host: the one that the config names, if it names another than the usual; or
+/// one that was found under the driver root.
+fn program(cdi: &Cdi, files: &DriverFiles) -> Option<String> {
+    let wanted = cdi.hook_path.to_str()?;
+    if wanted != Config::HOOK_PATH && !wanted.is_empty() {
+        return Some(wanted.to_owned());
+    }
+    let found = |name: &str| {
+        let mut hooks = files.hooks.iter();
+        hooks.find(|hook| Path::new(hook).file_name().is_some_and(|own| own == name))
+    };
+    let usual = files.hooks.iter().find(|hook| *hook == wanted);
+    let hook = usual.or_else(|| found(CDI_HOOK)).or_else(|| found(CTK))?;
+    Some(under(&cdi.driver_root, hook))
+}

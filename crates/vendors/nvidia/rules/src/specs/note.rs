@@ -1,0 +1,71 @@
+//! What a person should know of the specs: what containers will miss, and what was not understood.
+
+use std::path::Path;
+
+use super::{
+    Maker,
+    flag::Flags,
+    hook::{LDCACHE, NAMES, SYMLINKS},
+    layout,
+};
+
+// === impl Maker ===
+
+impl Maker<'_> {
+    /// Writes down what a person should know of all of it.
+    pub(super) fn note(&mut self) {
+        self.notes.extend(self.wish.conflicts.iter().cloned());
+        for flag in Flags::unknown(self.cdi) {
+            self.notes
+                .push(format!("the CDI feature flag `{flag}` has no effect"));
+        }
+        for hook in &self.cdi.disable_hooks {
+            if !NAMES.contains(&hook.as_str()) {
+                self.notes.push(format!(
+                    "`{hook}` is no hook that could be left out; there are {}",
+                    NAMES.join(", ")
+                ));
+            }
+        }
+        self.notes.extend(self.files.problems.iter().cloned());
+        if self.cards().is_empty() {
+            // Nobody misses the files of a driver that is not there.
+        } else if self.files.files.is_empty() {
+            self.notes.push(format!(
+                "no file of the driver was found: containers get device nodes, and no library; let \
+                 the agent see the driver's files (backends.nvidia.driverPath), which are under {} on the host",
+                self.cdi.driver_root.display()
+            ));
+        } else if !self.hooks.possible() {
+            self.notes.push(self.missed());
+        }
+    }
+
+    /// What containers miss without a program for hooks.
+    fn missed(&self) -> String {
+        let folders: Vec<&str> = layout::folders(&self.contents).into_iter().collect();
+        let root = &self.cdi.driver_root;
+        let place = match root == Path::new("/") {
+            true => "on the host".to_owned(),
+            false => format!("under {}", root.display()),
+        };
+        let paths = match self.files.drm.is_empty() {
+            true => String::new(),
+            false => format!("/dev/dri/by-path is not there ({SYMLINKS}), "),
+        };
+        let more = match self.files.platform.is_usual() {
+            true => format!(
+                ", a newer CUDA in the image cannot replace the driver's (enable-cuda-compat), \
+                 {paths}and the driver may make device nodes (disable-device-node-modification)"
+            ),
+            false => String::new(),
+        };
+        format!(
+            "neither nvidia-ctk nor nvidia-cdi-hook was found {place}, so the specs have no hooks. \
+             Containers have the libraries under all of their names, but: their loader is not told \
+             of {} ({LDCACHE}){more}. Install nvidia-container-toolkit on the host, or set \
+             cdi.hookPath",
+            folders.join(", ")
+        )
+    }
+}

@@ -1,0 +1,76 @@
+//! Specs of five driver layouts, and what holds for all of them.
+
+mod boards;
+mod contents;
+mod layouts;
+mod rules;
+
+use std::sync::Arc;
+
+use config::{Cdi, Config, IdStrategy};
+use grant::cdi::check;
+use model::{Device as Card, Driver, DriverFiles, Extras, Snapshot};
+
+use super::*;
+use crate::sample::{card, cards, everything, offer, partition, pool, with};
+
+const VERSION: &str = "580.95.05";
+
+/// A machine with these devices and driver files.
+fn machine(devices: Vec<Card>, files: DriverFiles) -> Snapshot {
+    let extras = Extras {
+        files: Some(Arc::new(files)),
+        ..everything()
+    };
+    let offer = with(extras, offer("nvidia.com/gpu", pool(|_| ()), devices));
+    let mut snapshot = Snapshot::clone(&offer.snapshot);
+    for backend in &mut snapshot.backends {
+        backend.driver = Some(Driver {
+            version: VERSION.to_owned(),
+            cuda: None,
+            library: None,
+            instance: None,
+        });
+    }
+    snapshot
+}
+
+fn cdi() -> Cdi {
+    Config::default().cdi
+}
+
+fn made(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Specs {
+    by_class(snapshot, wish, cdi, &[])
+}
+
+/// The spec of a class; it must be there.
+fn spec<'a>(made: &'a Specs, class: &str) -> &'a Spec {
+    let mut specs = made.specs.iter();
+    specs.find(|spec| spec.class() == class).unwrap()
+}
+
+fn device<'a>(spec: &'a Spec, name: &str) -> &'a Device {
+    spec.device(name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn paths(edits: &ContainerEdits) -> Vec<&str> {
+    let nodes = edits.device_nodes.iter();
+    nodes.map(|node| node.path.as_str()).collect()
+}
+
+fn inside(edits: &ContainerEdits) -> Vec<&str> {
+    let mounts = edits.mounts.iter();
+    mounts.map(|mount| mount.container_path.as_str()).collect()
+}
+
+/// Everything that can be wished for.
+fn all() -> Wish {
+    Wish {
+        ids: vec![IdStrategy::Uuid, IdStrategy::Index],
+        gds: true,
+        gdrcopy: true,
+        mofed: true,
+        imex: [0, 1, 7].into(),
+        ..Wish::default()
+    }
+}
