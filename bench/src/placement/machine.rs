@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use config::{NvidiaBackend, Pool, Pools};
+use config::{NvidiaProbe, Pool, Pools};
 use jiff::Timestamp;
 use model::{Entry, Snapshot};
 use nvidia_probe::Nvidia;
@@ -19,9 +19,9 @@ pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
         host_root: site.node.root(),
         ..Configure::default()
     };
-    let section = NvidiaBackend {
+    let section = NvidiaProbe {
         nvml_library: Some(site.node.library()),
-        ..NvidiaBackend::default()
+        ..NvidiaProbe::default()
     };
     let mut probe = Nvidia::new(&configure, section, Arc::default());
     let mut report = probe.survey();

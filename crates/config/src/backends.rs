@@ -1,15 +1,18 @@
-//! The section `backends`: settings of each vendor's probe, a file for each vendor.
+//! The section `backends`: settings of each vendor's probe and rules for its devices, a file for each
+//! vendor.
 
 mod nvidia;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use self::nvidia::{Discovery, NvidiaBackend, NvidiaHandover};
+pub use self::nvidia::{
+    Discovery, NvidiaBackend, NvidiaHandover, NvidiaProbe, XidBase, XidSet, Xids,
+};
 pub(crate) use self::nvidia::{prefix, relative};
 use crate::source::{At, Section};
 
-/// Settings of each vendor's probe.
+/// Settings of each vendor's probe, and rules for its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Backends {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::weights::{TierWeights, Weight};
 use crate::{
-    Period, Thresholds, Xids,
+    Period, Thresholds,
     period::PeriodOrOff,
     schema::OneOrMany,
     source::{At, FromNode, Item, Notes, Section, Word, command, number},
@@ -65,9 +65,6 @@ pub struct Health {
     pub weights: TierWeights,
     /// Limits from which on a value is a finding.
     pub thresholds: Thresholds,
-    /// The meaning of XIDs.
-    #[serde(flatten)]
-    pub xids: Xids,
     /// The file in which verdicts are kept over a restart of the agent, or `off`. Beside the
     /// kubelet's socket unless it is said.
     #[serde(with = "PathOrOff")]
@@ -137,7 +134,6 @@ impl Section for Health {
         at.set("deepLimit", &mut self.deep_limit);
         at.section("weights", &mut self.weights);
         at.section("thresholds", &mut self.thresholds);
-        self.xids.read(at);
         at.set_by("stateFile", &mut self.state_file, PathOrOff::read);
         self.check(at);
     }
@@ -190,7 +186,6 @@ impl Default for Health {
             deep_limit: seconds(600),
             weights: TierWeights::default(),
             thresholds: Thresholds::default(),
-            xids: Xids::default(),
             state_file: Some(PathBuf::from(crate::Config::KUBELET_DIR).join(Self::STATE_FILE)),
         }
     }

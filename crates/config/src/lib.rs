@@ -23,10 +23,11 @@ mod schema;
 mod size;
 mod source;
 mod thresholds;
-mod xids;
 
 pub use self::{
-    backends::{Backends, Discovery, NvidiaBackend, NvidiaHandover},
+    backends::{
+        Backends, Discovery, NvidiaBackend, NvidiaHandover, NvidiaProbe, XidBase, XidSet, Xids,
+    },
     cdi::{Cdi, RuntimeSupport},
     error::Error,
     event_action::EventAction,
@@ -49,5 +50,4 @@ pub use self::{
     size::Size,
     source::Said,
     thresholds::{NumberOrOff, Thresholds},
-    xids::{XidBase, XidSet, Xids},
 };

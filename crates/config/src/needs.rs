@@ -20,7 +20,7 @@ impl Needs {
     /// Takes the conditions from a config.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
-            mps_path: config.backends.nvidia.mps_path.clone(),
+            mps_path: config.backends.nvidia.probe.mps_path.clone(),
             imex: config.imex_required,
         }
     }

@@ -58,7 +58,7 @@ pub struct Config {
     pub kubelet: Kubelet,
     /// Times of every probe.
     pub probe: Probe,
-    /// Settings of each vendor's probe.
+    /// Settings of each vendor's probe, and rules for its devices.
     pub backends: Backends,
     /// Rules by which verdicts are made.
     pub health: Health,
@@ -99,11 +99,16 @@ impl Overrides {
         let names = ("hostRoot", "host-root");
         put(names, self.host_root, &mut config.host_root, said);
         let names = ("backends.nvidia.driverPath", "driver-path");
-        put(names, self.driver_path, &mut nvidia.driver_path, said);
+        put(names, self.driver_path, &mut nvidia.probe.driver_path, said);
         let names = ("backends.nvidia.nvmlLibrary", "nvml-library");
-        put(names, self.nvml_library, &mut nvidia.nvml_library, said);
+        put(
+            names,
+            self.nvml_library,
+            &mut nvidia.probe.nvml_library,
+            said,
+        );
         let names = ("backends.nvidia.mpsPath", "mps-path");
-        put(names, self.mps_path, &mut nvidia.mps_path, said);
+        put(names, self.mps_path, &mut nvidia.probe.mps_path, said);
         let names = ("controlSocket", "control-socket");
         put(names, self.control_socket, &mut config.control_socket, said);
         let names = ("cdi.dir", "cdi-dir");

@@ -8,12 +8,30 @@ use model::Tier;
 
 use crate::Check;
 
-/// Rules by which a record becomes a verdict: the section `health` of the config.
-pub type Policy = config::Health;
+/// Rules by which a record becomes a verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The section `health` of the config.
+    pub health: config::Health,
+    /// The meaning of XIDs: the section `backends.nvidia.xids`.
+    pub xids: config::Xids,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Takes the rules from a config.
+    pub fn of(config: &config::Config) -> Self {
+        Self {
+            health: config.health.clone(),
+            xids: config.backends.nvidia.xids.clone(),
+        }
+    }
+}
 
 /// Returns the effect of a finding of this check.
 pub(crate) fn weight(policy: &Policy, check: Check) -> Weight {
-    let weights = &policy.weights;
+    let weights = &policy.health.weights;
     let tier = match check.tier() {
         Tier::Present => return Weight::Out,
         Tier::Working => weights.working,
@@ -32,13 +50,13 @@ pub(crate) fn weight(policy: &Policy, check: Check) -> Weight {
 /// Returns true for a tier that is not checked. Its old findings do not count: nothing would end
 /// them.
 pub(crate) fn is_off(policy: &Policy, tier: Tier) -> bool {
-    let periods = &policy.periods;
+    let periods = &policy.health.periods;
     match tier {
         Tier::Present => false,
         Tier::Working => periods.working.is_none(),
         Tier::Performing => periods.performing.is_none(),
         Tier::Trend => periods.trend.is_none(),
-        Tier::Deep => periods.deep.is_none() || policy.deep_command.is_empty(),
+        Tier::Deep => periods.deep.is_none() || policy.health.deep_command.is_empty(),
     }
 }
 
@@ -47,7 +65,7 @@ pub(crate) fn doubled(policy: &Policy, first: Duration, begun: u32) -> Duration 
     let factor = 1u32
         .checked_shl(begun.saturating_sub(1))
         .unwrap_or(u32::MAX);
-    let limit = policy.hold_down_limit.max(first);
+    let limit = policy.health.hold_down_limit.max(first);
     first.saturating_mul(factor).min(limit)
 }
 
@@ -71,7 +89,7 @@ mod tests {
     #[test]
     fn the_weight_of_a_cause_beats_that_of_its_tier() {
         let text = "health: {weights: {causes: {Temperature: out, NvLink: off}}}";
-        let policy = config::parse("ostler.yaml", text).unwrap().config.health;
+        let policy = Policy::of(&config::parse("ostler.yaml", text).unwrap().config);
         assert_eq!(weight(&policy, Check::Temperature), Weight::Out);
         assert_eq!(weight(&policy, Check::NvLinkErrors), Weight::Off);
         assert_eq!(weight(&policy, Check::Throttled), Weight::Warn);
@@ -82,9 +100,9 @@ mod tests {
         let mut policy = Policy::default();
         assert!(!is_off(&policy, Tier::Working));
         assert!(is_off(&policy, Tier::Deep), "there is no command");
-        policy.deep_command = vec!["check".to_owned()];
+        policy.health.deep_command = vec!["check".to_owned()];
         assert!(!is_off(&policy, Tier::Deep));
-        policy.periods.working = None;
+        policy.health.periods.working = None;
         assert!(is_off(&policy, Tier::Working));
     }
 }

@@ -104,7 +104,7 @@ impl Published {
     /// Has a new config count.
     fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, policy: &Policy) {
         inventory.configure(policy);
-        if reader.file() != policy.state_file.as_ref() {
+        if reader.file() != policy.health.state_file.as_ref() {
             inventory.move_out();
             self.turn_to(reader, policy);
         }
@@ -112,7 +112,7 @@ impl Published {
 
     /// Has another file used; nothing is written until what is in it is known.
     fn turn_to(&self, reader: &mut Reader, policy: &Policy) {
-        let file = policy.state_file.clone();
+        let file = policy.health.state_file.clone();
         self.drafts.send_modify(Draft::clear);
         let mut keeping = Keeping::new(file.clone());
         reader.turn_to(file);
@@ -195,7 +195,7 @@ impl Published {
 
 /// Returns the time between two looks at a device that comes back.
 fn spacing(policy: &Policy) -> Duration {
-    let share = policy.hold_down / policy.passes.max(1);
+    let share = policy.health.hold_down / policy.health.passes.max(1);
     share.max(TICK)
 }
 

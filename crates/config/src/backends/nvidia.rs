@@ -1,6 +1,8 @@
-//! The section `backends.nvidia`, which the config reads and NVIDIA's probe is given.
+//! The section `backends.nvidia`: settings that NVIDIA's probe is given, and rules that the agent
+//! keeps to itself.
 
 mod handover;
+mod xids;
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -8,17 +10,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::handover::NvidiaHandover;
 pub(crate) use self::handover::{prefix, relative};
+pub use self::{
+    handover::NvidiaHandover,
+    xids::{XidBase, XidSet, Xids},
+};
 use crate::source::{At, Section, Word, word};
+
+/// Settings of NVIDIA's probe, and rules for NVIDIA's devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NvidiaBackend {
+    /// The part that the probe is given.
+    #[serde(flatten)]
+    pub probe: NvidiaProbe,
+    /// The meaning of XIDs.
+    pub xids: Xids,
+}
 
 // The probe reads the same type as JSON: a key that is missing has its default there, and a key that is
 // not known is ignored.
 /// Settings of the probe of NVIDIA's cards. Paths are as the agent sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[schemars(deny_unknown_fields)]
-pub struct NvidiaBackend {
+pub struct NvidiaProbe {
     /// The folder under which the driver's files are.
     pub driver_path: Option<PathBuf>,
     /// Asks the loader for the library where `driverPath` does not have it.
@@ -50,6 +65,15 @@ pub enum Discovery {
 
 impl Section for NvidiaBackend {
     fn read(&mut self, at: &mut At<'_>) {
+        self.probe.read(at);
+        at.section("xids", &mut self.xids);
+    }
+}
+
+// === impl NvidiaProbe ===
+
+impl Section for NvidiaProbe {
+    fn read(&mut self, at: &mut At<'_>) {
         at.set("driverPath", &mut self.driver_path);
         at.set("loaderFallback", &mut self.loader_fallback);
         at.set("nvmlLibrary", &mut self.nvml_library);
@@ -59,7 +83,7 @@ impl Section for NvidiaBackend {
     }
 }
 
-impl NvidiaBackend {
+impl NvidiaProbe {
     /// The section as JSON.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("the config refuses paths that are not UTF-8")
@@ -85,19 +109,19 @@ mod tests {
 
     #[test]
     fn the_probe_reads_what_the_config_writes() {
-        let section = NvidiaBackend {
+        let section = NvidiaProbe {
             driver_path: Some("/driver".into()),
             loader_fallback: true,
             discovery: Discovery::Tegra,
-            ..NvidiaBackend::default()
+            ..NvidiaProbe::default()
         };
-        let read: NvidiaBackend = serde_json::from_value(section.to_value()).unwrap();
+        let read: NvidiaProbe = serde_json::from_value(section.to_value()).unwrap();
         assert_eq!(read, section);
     }
 
     #[test]
     fn a_missing_key_has_its_default_and_an_unknown_key_is_ignored() {
-        let read: NvidiaBackend = serde_json::from_value(json!({"later": 1})).unwrap();
-        assert_eq!(read, NvidiaBackend::default());
+        let read: NvidiaProbe = serde_json::from_value(json!({"later": 1})).unwrap();
+        assert_eq!(read, NvidiaProbe::default());
     }
 }

@@ -13,7 +13,7 @@ use crate::{Origin, Overrides, file::tests::EVERY_KEY, parse};
 
 const FILE: &str = "\
 probe: {period: 3s}
-health: {ignoreXids: [13, 31]}
+backends: {nvidia: {xids: {ignore: [13, 31]}}}
 exclude: [{display: true}, {pci: '0000:3b:00.0', minMemory: 40Gi}]
 handover: {lists: [cdi-cri], nvidia: {gds: true, capabilities: 'compute,utility'}}
 pools:
@@ -118,7 +118,7 @@ fn random_configs_say_every_option() {
 /// The key of a row without the number of its pool, and without names that are free.
 fn general(row: &Row) -> String {
     let key: String = row.key.split(['[', ']']).step_by(2).collect();
-    let free = ["health.xids", "health.weights.causes"];
+    let free = ["backends.nvidia.xids.actions", "health.weights.causes"];
     let free = free.into_iter().find(|free| key.starts_with(free));
     free.map_or(key.clone(), str::to_owned)
 }

@@ -28,7 +28,18 @@ controlSocket: /f
 probe: {period: 3s, callLimit: 4s, driverCallLimit: 5s, retryPause: 6s}
 backends:
   nvidia:
-    {driverPath: /d, nvmlLibrary: /e, loaderFallback: true, devPath: /g, mpsPath: /h, discovery: tegra}
+    driverPath: /d
+    nvmlLibrary: /e
+    loaderFallback: true
+    devPath: /g
+    mpsPath: /h
+    discovery: tegra
+    xids:
+      base: nvidia
+      actions: {94: permanent, 13: ignore}
+      unknown: application
+      ignore: all
+      heed: [79, 13]
 health:
   unansweredGrace: 7s
   goneGrace: 8s
@@ -59,11 +70,6 @@ health:
     pcieReplaysPerHour: 6
     meanWatts: 7
     meanTime: 19s
-  xidBase: nvidia
-  xids: {94: permanent, 13: ignore}
-  unknownXids: application
-  ignoreXids: all
-  heedXids: [79, 13]
   stateFile: /state
 cdi: {dir: /cdi, runtime: supported, driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
 imexRequired: true
@@ -326,6 +332,7 @@ fn schema_reader_and_explain_have_the_same_keys() {
             "Thresholds",
             "TierWeights",
             "Weights",
+            "Xids",
         ]
     );
 }

@@ -159,7 +159,7 @@ impl Translation<'_> {
             self.config.fail_on_init_error = self.take("failOnInitError", fail);
         }
         let way = self.merge.word(&discovery);
-        self.config.backends.nvidia.discovery = way.unwrap_or(Discovery::Auto);
+        self.config.backends.nvidia.probe.discovery = way.unwrap_or(Discovery::Auto);
         self.origins
             .set("backends.nvidia.discovery", discovery.origin);
         self.config.cdi.driver_root = self.take("cdi.driverRoot", root).into();
@@ -167,7 +167,7 @@ impl Translation<'_> {
         self.config.cdi.feature_flags = self.names("cdi-feature-flags", "cdi.featureFlags");
         self.config.cdi.disable_hooks = self.names("cdi-disable-hooks", "cdi.disableHooks");
         self.config.imex_required = self.take("imexRequired", required);
-        let nvidia = &mut self.config.backends.nvidia;
+        let nvidia = &mut self.config.backends.nvidia.probe;
         if !matches!(inner.value.as_str(), "" | "/") {
             let path = PathBuf::from(&inner.value);
             nvidia.driver_path = Some(path.clone());
@@ -197,17 +197,17 @@ impl Translation<'_> {
     }
 
     fn xids(&mut self) {
-        let (flags, meant) = (self.merge.flags, &mut self.config.health.xids);
+        let (flags, meant) = (self.merge.flags, &mut self.config.backends.nvidia.xids);
         meant.base = XidBase::Nvidia;
         if let Some(text) = &flags.disable_xids {
             meant.ignore = xids(text);
             let origin = Origin::variable("DP_DISABLE_HEALTHCHECKS");
-            self.origins.set("health.ignoreXids", origin);
+            self.origins.set("backends.nvidia.xids.ignore", origin);
         }
         if let Some(text) = &flags.enable_xids {
             meant.heed = xids(text);
             let origin = Origin::variable("DP_ENABLE_HEALTHCHECKS");
-            self.origins.set("health.heedXids", origin);
+            self.origins.set("backends.nvidia.xids.heed", origin);
         }
     }
 

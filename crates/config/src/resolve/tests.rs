@@ -28,7 +28,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     );
     assert_eq!(found.config.host_root, PathBuf::from("/flag"));
     assert_eq!(
-        found.config.backends.nvidia.driver_path,
+        found.config.backends.nvidia.probe.driver_path,
         Some("/file".into())
     );
     assert_eq!(
@@ -60,10 +60,10 @@ fn every_flag_reaches_its_value() {
         Some(config.kubelet.dir.clone()),
         Some(config.kubelet.pod_resources_socket.clone()),
         Some(config.host_root.clone()),
-        config.backends.nvidia.driver_path.clone(),
-        config.backends.nvidia.nvml_library.clone(),
+        config.backends.nvidia.probe.driver_path.clone(),
+        config.backends.nvidia.probe.nvml_library.clone(),
         Some(config.control_socket.clone()),
-        config.backends.nvidia.mps_path.clone(),
+        config.backends.nvidia.probe.mps_path.clone(),
         Some(config.cdi.dir.clone()),
     ];
     let expected: Vec<_> = (1..=8)

@@ -46,7 +46,7 @@ impl Record {
             [] => drop(self.unsupported.remove(&tier)),
             names => drop(self.unsupported.insert(tier, names.to_vec())),
         }
-        let (thresholds, nvlink) = (&policy.thresholds, self.counters.nvlink);
+        let (thresholds, nvlink) = (&policy.health.thresholds, self.counters.nvlink);
         let findings = match &reading.values {
             Values::Working(values) => {
                 if let Some(action) = values.recovery {

@@ -104,7 +104,7 @@ impl Record {
     pub(super) fn begin(&mut self, flap: Flap, policy: &Policy, now: Now) {
         let lately = |begun: &&Begun| {
             let ago = now.wall.duration_since(begun.last);
-            Duration::try_from(ago).unwrap_or_default() <= policy.hold_down_memory
+            Duration::try_from(ago).unwrap_or_default() <= policy.health.hold_down_memory
         };
         let times = self.begun.get(&flap).filter(lately).map_or(0, |b| b.times);
         let begun = Begun {
@@ -133,13 +133,13 @@ impl Record {
 
     /// How many passes end what a check found, and over how much time.
     pub(super) fn needs(&self, check: Check, policy: &Policy, now: Now) -> (u32, Duration) {
-        let doubled = |times| policy::doubled(policy, policy.hold_down, times);
+        let doubled = |times| policy::doubled(policy, policy.health.hold_down, times);
         let times = self.times(flap(check));
         match check {
             // It is not the device that failed, or it was not out.
             Check::MonitorDown | Check::FabricJoining => (1, Duration::ZERO),
             Check::NotAnswering if !self.was_out(policy, now) => (1, Duration::ZERO),
-            _ if check.tier() == Tier::Present => (policy.passes, doubled(times)),
+            _ if check.tier() == Tier::Present => (policy.health.passes, doubled(times)),
             // The clock of a check-up is slow: the first time, one that passes is enough.
             _ if times <= 1 => (1, Duration::ZERO),
             _ => (1, doubled(times - 1)),
@@ -152,7 +152,7 @@ impl Record {
             return false;
         };
         let lasted = standing.passing.map(|passing| passing.after);
-        lasted.unwrap_or_else(|| standing.began.ago(now)) >= policy.unanswered_grace
+        lasted.unwrap_or_else(|| standing.began.ago(now)) >= policy.health.unanswered_grace
     }
 
     /// Whether trouble that is found now begins with it.

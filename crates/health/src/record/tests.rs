@@ -32,7 +32,10 @@ impl Bench {
         Self {
             record: Record::default(),
             policy: Policy {
-                deep_command: vec!["check".to_owned()],
+                health: config::Health {
+                    deep_command: vec!["check".to_owned()],
+                    ..config::Health::default()
+                },
                 ..Policy::default()
             },
             second: 0,

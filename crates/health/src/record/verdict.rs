@@ -47,7 +47,7 @@ impl Record {
 
     fn residue_hold(&self, policy: &Policy) -> Duration {
         let times = self.times(Flap::Residue);
-        policy::doubled(policy, policy.residue_hold, times)
+        policy::doubled(policy, policy.health.residue_hold, times)
     }
 
     /// What an operator, or the agent itself, does with the device, and the state that follows.
@@ -146,14 +146,16 @@ fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option
     let lasted = standing.began.ago(now);
     match check {
         Check::MonitorDown
-            if policy.on_monitor_loss == MonitorLoss::Drain
-                && lasted >= policy.monitor_loss_grace =>
+            if policy.health.on_monitor_loss == MonitorLoss::Drain
+                && lasted >= policy.health.monitor_loss_grace =>
         {
             Some(Some(State::Unhealthy))
         }
         Check::MonitorDown => Some(Some(State::Unknown)),
-        Check::NotAnswering if lasted < policy.unanswered_grace => Some(Some(State::Unknown)),
-        Check::FabricJoining if lasted < policy.thresholds.fabric_join => None,
+        Check::NotAnswering if lasted < policy.health.unanswered_grace => {
+            Some(Some(State::Unknown))
+        }
+        Check::FabricJoining if lasted < policy.health.thresholds.fabric_join => None,
         _ if policy::is_off(policy, check.tier()) => None,
         _ => match policy::weight(policy, check) {
             Weight::Out => Some(Some(State::Unhealthy)),

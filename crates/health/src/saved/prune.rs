@@ -17,7 +17,7 @@ const ABSENCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// oldest of more than 256, those that are cordoned last.
 pub fn prune(devices: &mut BTreeMap<DeviceId, Saved>, policy: &Policy, now: Now) {
     devices.retain(|_, saved| {
-        saved.forget(policy.hold_down_memory, now);
+        saved.forget(policy.health.hold_down_memory, now);
         let away = saved.seen.and_then(|seen| since(seen, now));
         let long = saved.cordon.is_none() && away.is_some_and(|away| away > ABSENCE);
         !saved.is_blank() && !long

@@ -227,7 +227,10 @@ fn publish(verdict: &Verdict) -> Published {
 /// The policy of a script, and the same as rules for the model.
 fn laws(seed: u64) -> (Policy, Rules) {
     let mut policy = Policy {
-        deep_command: vec!["check".to_owned()],
+        health: config::Health {
+            deep_command: vec!["check".to_owned()],
+            ..config::Health::default()
+        },
         ..Policy::default()
     };
     let mut rules = Rules {
@@ -244,26 +247,26 @@ fn laws(seed: u64) -> (Policy, Rules) {
     };
     let mut dice = Dice::new(!seed);
     if dice.roll(2) == 0 {
-        policy.on_monitor_loss = MonitorLoss::Drain;
-        policy.monitor_loss_grace = Duration::from_secs(60);
+        policy.health.on_monitor_loss = MonitorLoss::Drain;
+        policy.health.monitor_loss_grace = Duration::from_secs(60);
         rules.drain_after = Some(60);
     }
     if dice.roll(2) == 0 {
-        policy.passes = 2;
-        policy.hold_down = Duration::from_secs(5);
-        policy.hold_down_limit = Duration::from_secs(45);
-        policy.hold_down_memory = Duration::from_secs(300);
+        policy.health.passes = 2;
+        policy.health.hold_down = Duration::from_secs(5);
+        policy.health.hold_down_limit = Duration::from_secs(45);
+        policy.health.hold_down_memory = Duration::from_secs(300);
         (rules.passes, rules.first, rules.limit, rules.memory) = (2, 5, 45, 300);
     }
     if dice.roll(2) == 0 {
-        policy.weights.performing = Weight::Out;
-        policy.weights.deep = Weight::Out;
-        policy.weights.trend = Weight::Out;
+        policy.health.weights.performing = Weight::Out;
+        policy.health.weights.deep = Weight::Out;
+        policy.health.weights.trend = Weight::Out;
         (rules.performing_out, rules.deep_out, rules.trend_out) = (true, true, true);
     }
     if dice.roll(3) == 0 {
-        policy.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
-        policy.unanswered_grace = Duration::from_secs(5);
+        policy.health.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
+        policy.health.unanswered_grace = Duration::from_secs(5);
         (rules.ecc_warns, rules.unanswered) = (true, 5);
     }
     (policy, rules)

@@ -100,8 +100,8 @@ planted! {
     NoHoldDown {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
-            policy.passes = 1;
-            policy.hold_down = std::time::Duration::ZERO;
+            policy.health.passes = 1;
+            policy.health.hold_down = std::time::Duration::ZERO;
             policy
         }
     }
@@ -112,7 +112,7 @@ planted! {
     NoDoubling {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
-            policy.hold_down_limit = policy.hold_down;
+            policy.health.hold_down_limit = policy.health.hold_down;
             policy
         }
     }

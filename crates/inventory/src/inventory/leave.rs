@@ -12,7 +12,7 @@ use crate::sight::was_dissolved;
 impl Inventory {
     /// Drops devices that have been gone for long. What an operator said of them is kept.
     pub(super) fn forget(&mut self, now: Now) {
-        let (grace, policy) = (self.policy.gone_grace, &self.policy);
+        let (grace, policy) = (self.policy.health.gone_grace, &self.policy);
         let waiting = &mut self.waiting;
         let dirty = &mut self.dirty;
         self.known.retain(|id, known| {

@@ -17,12 +17,11 @@ const GRACE: Duration = Duration::from_secs(300);
 
 /// Rules by which a device that is well again is back at once.
 fn policy() -> Policy {
-    Policy {
-        gone_grace: GRACE,
-        passes: 1,
-        hold_down: Duration::ZERO,
-        ..Policy::default()
-    }
+    let mut policy = Policy::default();
+    policy.health.gone_grace = GRACE;
+    policy.health.passes = 1;
+    policy.health.hold_down = Duration::ZERO;
+    policy
 }
 
 fn inventory() -> Inventory {
@@ -287,7 +286,7 @@ fn a_new_config_keeps_what_was_seen() {
     );
     see(&mut inventory, sighting(vec![card(0)]), at(2));
     let mut new = policy();
-    new.gone_grace = Duration::from_secs(5);
+    new.health.gone_grace = Duration::from_secs(5);
     inventory.configure(&new);
     assert_eq!(states(&mut inventory, at(7)), ["GPU-0 Unhealthy"]);
 }

@@ -41,10 +41,8 @@ impl Starts {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let file = folder.path().join("state.json");
-        let policy = Policy {
-            state_file: Some(file.clone()),
-            ..Policy::default()
-        };
+        let mut policy = Policy::default();
+        policy.health.state_file = Some(file.clone());
         let runtime = Builder::new_current_thread().enable_all().build();
         Self {
             runtime: runtime.expect("a runtime can start"),

@@ -6,6 +6,7 @@ use anyhow::Context;
 use api::{Devices, ListedDevice};
 use comfy_table::Table;
 use config::Config;
+use health::Policy;
 use inventory::{Inputs, Published, Readers, Requests};
 use model::{Kind, Phase, names};
 use probe::{
@@ -108,7 +109,7 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
     let readers = published.readers();
     let watching = supervisor::run(settings, seen, stop.clone());
     let looking = async {
-        let look = first_look(config.health.clone(), updates, orders, published);
+        let look = first_look(Policy::of(&config), updates, orders, published);
         let found = timeout(LOOK, look).await;
         stop.cancel();
         found.is_ok()
@@ -123,7 +124,7 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
 
 /// Takes in updates until there is a report with samples of every device, or a reason why not.
 async fn first_look(
-    policy: config::Health,
+    policy: Policy,
     mut updates: mpsc::Receiver<Update>,
     orders: Orders,
     published: Published,

@@ -8,7 +8,7 @@ use clap::{
     Subcommand,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
-use config::{Discovery, NvidiaBackend, Period};
+use config::{Discovery, NvidiaProbe, Period};
 use model::CardRef;
 use nvidia_probe::Nvidia;
 use probe::{
@@ -122,9 +122,9 @@ impl NvidiaArgs {
     /// The config does not take a path, as one that is not UTF-8.
     fn configure(self) -> anyhow::Result<Configure> {
         let resolved = config::native(None, self.place.overrides(), &config::Origin::flag)?;
-        let section = NvidiaBackend {
+        let section = NvidiaProbe {
             discovery: self.discovery,
-            ..resolved.config.backends.nvidia
+            ..resolved.config.backends.nvidia.probe
         };
         Ok(Configure {
             host_root: resolved.config.host_root,

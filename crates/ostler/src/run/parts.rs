@@ -6,6 +6,7 @@ use std::{
 };
 
 use config::Config;
+use health::Policy;
 use jiff::Timestamp;
 use tokio::{
     task::{Id, JoinSet},
@@ -145,7 +146,7 @@ impl Parts {
         {
             changed.push(Part::Cdi);
         }
-        self.wires.policy.send_replace(self.config.health.clone());
+        self.wires.policy.send_replace(Policy::of(&self.config));
         // Offers are made anew; those that come out the same disturb nobody.
         if old.pools != self.config.pools {
             self.wires.pools.send_replace(self.config.pools.clone());

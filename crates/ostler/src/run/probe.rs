@@ -49,7 +49,7 @@ fn configure(config: &Config) -> Configure {
             limit: health.deep_limit,
             last_ago: Duration::ZERO,
         }),
-        backend: config.backends.nvidia.to_value(),
+        backend: config.backends.nvidia.probe.to_value(),
         ..Configure::default()
     }
 }
@@ -84,5 +84,14 @@ mod tests {
             &Config::default(),
             &config("probe: {retryPause: 9s}")
         ));
+    }
+
+    /// The probe reports events; what they mean is for the agent to say.
+    #[test]
+    fn another_rule_for_nvidias_devices_is_the_same_process() {
+        let text = "backends: {nvidia: {xids: {base: nvidia, actions: {94: drain}}}}";
+        let other = config::parse("ostler.yaml", text).unwrap().config;
+        assert_ne!(other.backends, Config::default().backends);
+        assert!(!is_other(&Config::default(), &other));
     }
 }

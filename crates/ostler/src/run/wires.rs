@@ -8,6 +8,7 @@ use std::{
 
 use api::{ConfigStatus, Devices};
 use config::{Config, Handover, Pools};
+use health::Policy;
 use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
 use pool::Offers;
@@ -35,7 +36,7 @@ use crate::{reap, vendors::VENDORS};
 pub(super) struct Wires {
     seen: mpsc::Sender<Update>,
     updates: Arc<Mutex<mpsc::Receiver<Update>>>,
-    pub(super) policy: watch::Sender<config::Health>,
+    pub(super) policy: watch::Sender<Policy>,
     asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     orders: Orders,
@@ -72,7 +73,7 @@ impl Wires {
     pub(super) fn new(config: &Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
         let (asked, requests) = Requests::channel();
-        let policy = watch::Sender::new(config.health.clone());
+        let policy = watch::Sender::new(Policy::of(config));
         let published = Published::new();
         let pools = watch::Sender::new(config.pools.clone());
         Self {

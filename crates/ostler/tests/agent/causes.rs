@@ -140,7 +140,8 @@ async fn xids_can_be_given_another_meaning_while_the_agent_runs() {
     rig.node.xid(&card(2), 79).unwrap();
     running.sick(GPU, &[&rig.uuid(2)]).await;
     let other = "probe: {period: 500ms}\n\
-                 health: {xids: {94: drain, 79: ignore}, holdDown: 500ms, passes: 2}\n";
+                 backends: {nvidia: {xids: {actions: {94: drain, 79: ignore}}}}\n\
+                 health: {holdDown: 500ms, passes: 2}\n";
     running.rewrite(other);
     running.sick(GPU, &[&rig.uuid(1)]).await;
 }

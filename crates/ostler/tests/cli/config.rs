@@ -113,7 +113,7 @@ fn explain_translates_nvidias_file_into_one_of_ours() {
     let yaml = said(&ostler(folder.path(), &args));
     assert!(yaml.contains("mig: single  # v1.yaml:2\n"), "{yaml}");
     assert!(yaml.contains("gds: true  # flag --gds-enabled\n"), "{yaml}");
-    assert!(yaml.contains("xidBase: nvidia\n"), "{yaml}");
+    assert!(yaml.contains("base: nvidia\n"), "{yaml}");
     fs_err::write(folder.path().join("ours.yaml"), &yaml).unwrap();
     let output = ostler(folder.path(), &["config", "check", "ours.yaml"]);
     assert_eq!(said(&output), "ours.yaml: good\n");

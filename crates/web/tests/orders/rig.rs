@@ -7,6 +7,7 @@ use axum::{
     body::{Body, Bytes},
     http::{Request, StatusCode, header::CONTENT_TYPE},
 };
+use health::Policy;
 use http_body_util::BodyExt as _;
 use inventory::{Inputs, Published, Requests};
 use jiff::Timestamp;
@@ -52,10 +53,8 @@ pub(crate) fn runtime() -> Runtime {
 pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     let published = Published::new();
     let mut readers = published.readers();
-    let policy = config::Health {
-        state_file: None,
-        ..config::Health::default()
-    };
+    let mut policy = Policy::default();
+    policy.health.state_file = None;
     let (_config, policy) = watch::channel(policy);
     let (updates, mut reports) = mpsc::channel(1);
     let (requests, mut queue) = Requests::channel();

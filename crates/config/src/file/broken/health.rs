@@ -18,14 +18,14 @@ use super::{load, the_problem};
     "write one of them"
 )]
 #[case(
-    "health: {xids: {«all: reset}}\n",
-    "health.xids.all",
+    "backends: {nvidia: {xids: {actions: {«all: reset}}}}\n",
+    "backends.nvidia.xids.actions.all",
     "not the number of an XID",
     "{94: reset}"
 )]
 #[case(
-    "health: {xids: {94: «rest}}\n",
-    "health.xids.94",
+    "backends: {nvidia: {xids: {actions: {94: «rest}}}}\n",
+    "backends.nvidia.xids.actions.94",
     "not one of ignore",
     "did you mean `reset`?"
 )]
@@ -78,8 +78,8 @@ use super::{load, the_problem};
     "deepCommand"
 )]
 #[case(
-    "health: {xidBase: «nvidea}\n",
-    "health.xidBase",
+    "backends: {nvidia: {xids: {base: «nvidea}}}\n",
+    "backends.nvidia.xids.base",
     "not one of catalogue, nvidia",
     "`nvidia`"
 )]

@@ -128,10 +128,10 @@ sharing:
 #[case(&["--driver-root-ctr-path=/"], &[], "", "backends.nvidia.driverPath", "- by default")]
 #[case(&["--device-discovery-strategy=tegra"], &[], "", "backends.nvidia.discovery",
     "tegra by flag --device-discovery-strategy")]
-#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "79, x,48,,")], "", "health.ignoreXids",
+#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "79, x,48,,")], "", "backends.nvidia.xids.ignore",
     "[79, 48] by variable DP_DISABLE_HEALTHCHECKS")]
-#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "1,XIDS")], "", "health.ignoreXids", "all by variable DP_DISABLE_HEALTHCHECKS")]
-#[case(&[], &[("DP_ENABLE_HEALTHCHECKS", "All")], "", "health.heedXids", "all by variable DP_ENABLE_HEALTHCHECKS")]
+#[case(&[], &[("DP_DISABLE_HEALTHCHECKS", "1,XIDS")], "", "backends.nvidia.xids.ignore", "all by variable DP_DISABLE_HEALTHCHECKS")]
+#[case(&[], &[("DP_ENABLE_HEALTHCHECKS", "All")], "", "backends.nvidia.xids.heed", "all by variable DP_ENABLE_HEALTHCHECKS")]
 fn a_value_comes_from_where_it_should(
     #[case] args: &[&str],
     #[case] env: &[(&str, &str)],

@@ -106,7 +106,7 @@ fn what_does_not_perform_is_a_warning_or_out_where_that_is_wanted(
 ) {
     let mut bench = Bench::new();
     if out {
-        bench.policy.weights.performing = Weight::Out;
+        bench.policy.health.weights.performing = Weight::Out;
     }
     bench.read(performing(|_| {}));
     assert_eq!(bench.verdict(), Verdict::default());
@@ -135,7 +135,7 @@ fn what_does_not_perform_is_a_warning_or_out_where_that_is_wanted(
 #[test]
 fn a_weight_can_be_set_for_one_kind() {
     let mut bench = Bench::new();
-    bench.policy.weights.causes = [
+    bench.policy.health.weights.causes = [
         (CauseKind::Ecc, Weight::Warn),
         (CauseKind::Pcie, Weight::Out),
     ]
@@ -154,7 +154,7 @@ fn a_weight_can_be_set_for_one_kind() {
 #[test]
 fn what_is_off_is_left_out_of_account() {
     let mut bench = Bench::new();
-    bench.policy.weights.working = Weight::Off;
+    bench.policy.health.weights.working = Weight::Off;
     bench.read(working(|w| {
         w.ecc_uncorrected = Some(1);
         w.fabric = Some(FabricState::InProgress);
@@ -169,7 +169,7 @@ fn what_is_off_is_left_out_of_account() {
         Verdict::default(),
         "an event weighs like its check"
     );
-    bench.policy.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
+    bench.policy.health.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
     assert_eq!(bench.warnings(), [CauseKind::Ecc, CauseKind::Ecc]);
 }
 
@@ -182,9 +182,9 @@ fn what_a_tier_found_that_is_not_checked_any_more_is_left_out_of_account() {
         .record
         .happen(EventCode::ECC_UNCORRECTED, &bench.policy, now);
     assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
-    bench.policy.periods.working = None;
+    bench.policy.health.periods.working = None;
     assert_eq!(bench.kinds(), [CauseKind::Ecc], "the event is no check's");
-    bench.policy.periods = Periods::default();
+    bench.policy.health.periods = Periods::default();
     assert_eq!(bench.kinds(), [CauseKind::Ecc, CauseKind::Ecc]);
 }
 
@@ -310,7 +310,7 @@ fn a_mean_power_above_its_limit_is_a_trend() {
         })
     };
     let mut bench = Bench::new();
-    bench.policy.thresholds.mean_watts = Some(300);
+    bench.policy.health.thresholds.mean_watts = Some(300);
     bench.read(energy(0)).wait(900).read(energy(900 * 400));
     assert_eq!(bench.warnings(), [CauseKind::Trend]);
     bench.wait(3601).read(energy(900 * 400));
@@ -328,8 +328,8 @@ fn a_mean_power_counts_over_the_time_that_the_policy_says() {
     };
     for (seconds, after) in [(60, 59), (2, 1)] {
         let mut bench = Bench::new();
-        bench.policy.thresholds.mean_watts = Some(300);
-        bench.policy.thresholds.mean_time = Duration::from_secs(seconds);
+        bench.policy.health.thresholds.mean_watts = Some(300);
+        bench.policy.health.thresholds.mean_time = Duration::from_secs(seconds);
         bench.read(energy(0)).wait(after).read(energy(1_000_000));
         assert_eq!(bench.verdict(), Verdict::default(), "too short a time");
         bench.wait(seconds - after).read(energy(1_000_000));

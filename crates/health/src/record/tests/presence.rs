@@ -164,7 +164,7 @@ fn a_probe_that_is_down_is_not_held_against_the_card_by_default() {
 #[test]
 fn a_probe_that_is_down_for_long_takes_the_card_out_where_that_is_wanted() {
     let mut bench = Bench::new();
-    bench.policy.on_monitor_loss = MonitorLoss::Drain;
+    bench.policy.health.on_monitor_loss = MonitorLoss::Drain;
     bench.see(Sight::Unwatched("the probe exited")).wait(119);
     assert_eq!(bench.state(), State::Unknown);
     assert_eq!(bench.wait(1).state(), State::Unhealthy);

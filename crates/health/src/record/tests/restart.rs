@@ -119,7 +119,7 @@ fn a_card_that_did_not_answer_does_not_get_another_grace() {
 #[test]
 fn a_grace_of_less_than_a_second_is_not_given_twice_either() {
     let mut bench = Bench::new();
-    bench.policy.unanswered_grace = Duration::from_millis(500);
+    bench.policy.health.unanswered_grace = Duration::from_millis(500);
     bench.see(Sight::Stuck(&hung()));
     let soon = Now {
         uptime: Duration::from_millis(600),
@@ -342,7 +342,7 @@ fn how_many_link_errors_were_counted_is_kept_when_there_are_more() {
         })
     };
     let mut bench = Bench::new();
-    bench.policy.thresholds.nvlink_errors = 10;
+    bench.policy.health.thresholds.nvlink_errors = 10;
     for (count, news) in [(1, false), (1, false), (9, true), (9, false)] {
         bench.wait(300).read(errors(count));
         assert_eq!(bench.record.take_unsaved(), news, "{count}");

@@ -34,8 +34,11 @@ fn cordoned(id: &str, now: Now) -> (DeviceId, Saved) {
 #[test]
 fn a_device_that_flapped_is_forgotten_with_the_flapping() {
     let policy = Policy {
-        passes: 1,
-        hold_down: Duration::ZERO,
+        health: config::Health {
+            passes: 1,
+            hold_down: Duration::ZERO,
+            ..config::Health::default()
+        },
         ..Policy::default()
     };
     let flapped = || {

@@ -197,7 +197,7 @@ fn a_driver_that_was_loaded_anew_ends_what_is_kept_of_a_card_that_went() {
 #[test]
 fn how_often_trouble_began_is_kept_also_where_the_verdict_stays() {
     let mut policy = policy();
-    policy.passes = 3;
+    policy.health.passes = 3;
     let mut inventory = Inventory::new(&policy, "this boot".to_owned());
     see(&mut inventory, sighting(vec![card(0)]), at(0));
     see(&mut inventory, sighting(Vec::new()), at(1));

@@ -69,8 +69,8 @@ fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partition
 #[test]
 fn the_looks_that_bring_a_card_back_are_counted_by_its_samples() {
     let mut policy = policy();
-    policy.passes = 3;
-    policy.hold_down = Duration::from_secs(20);
+    policy.health.passes = 3;
+    policy.health.hold_down = Duration::from_secs(20);
     let mut inventory = Inventory::new(&policy, String::new());
     see(&mut inventory, sighting(vec![card(0)]), at(0));
     sample(&mut inventory, &card(0), at(0));

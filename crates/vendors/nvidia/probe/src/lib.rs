@@ -28,7 +28,7 @@ mod watch;
 
 use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
 
-use config::{Discovery, NvidiaBackend};
+use config::{Discovery, NvidiaProbe};
 use model::{Device, DeviceId, DriverFiles, PciAddress};
 use nvml::Session;
 use probe::{
@@ -111,7 +111,7 @@ pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
 
 impl Nvidia {
     /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
-    pub fn new(configure: &Configure, section: NvidiaBackend, calls: Arc<Calls>) -> Self {
+    pub fn new(configure: &Configure, section: NvidiaProbe, calls: Arc<Calls>) -> Self {
         let files = Files::new(&configure.host_root, Arc::clone(&calls));
         let files = files.with_dev(section.dev_path);
         let is_all = !matches!(configure.cards, Scope::Only(_));

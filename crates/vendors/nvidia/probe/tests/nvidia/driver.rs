@@ -44,9 +44,9 @@ fn a_file_that_is_no_library_is_a_driver_that_fails() {
     let folder = sim::scratch().unwrap();
     let file = folder.path().join("libnvidia-ml.so.1");
     fs_err::write(&file, "not a library").unwrap();
-    let section = NvidiaBackend {
+    let section = NvidiaProbe {
         driver_path: Some(folder.path().to_owned()),
-        ..NvidiaBackend::default()
+        ..NvidiaProbe::default()
     };
     let problem = Nvidia::new(&Configure::default(), section, Arc::default())
         .survey()

@@ -81,9 +81,9 @@ fn the_driver_is_found_by_its_root_too() {
         driver_files: FileSearch::Now,
         ..rig.configure(Scope::All)
     };
-    let section = NvidiaBackend {
+    let section = NvidiaProbe {
         driver_path: Some(rig.node.root()),
-        ..NvidiaBackend::default()
+        ..NvidiaProbe::default()
     };
     let mut backend = Nvidia::new(&configure, section, Arc::default());
     let report = backend.survey();

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use config::NvidiaBackend;
+use config::NvidiaProbe;
 use model::{CallFailure, Device, Kind, NodeRole};
 use node::{Rig, target};
 use nvidia_probe::Nvidia;

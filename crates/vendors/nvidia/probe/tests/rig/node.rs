@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use config::NvidiaBackend;
+use config::NvidiaProbe;
 use model::PciAddress;
 use probe::protocol::{Configure, Scope};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -35,10 +35,10 @@ impl Rig {
     }
 
     /// Settings by which a probe finds the driver of the node.
-    pub(crate) fn section(&self) -> NvidiaBackend {
-        NvidiaBackend {
+    pub(crate) fn section(&self) -> NvidiaProbe {
+        NvidiaProbe {
             nvml_library: Some(self.node.library()),
-            ..NvidiaBackend::default()
+            ..NvidiaProbe::default()
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use config::NvidiaBackend;
+use config::NvidiaProbe;
 use nvidia_probe::Nvidia;
 use probe::{
     child::{self, Settings},
@@ -77,9 +77,9 @@ pub(crate) fn run_if_asked() {
 
 /// The settings that a person's flags would give.
 fn of_person(node: &sim::Node) -> Configure {
-    let section = NvidiaBackend {
+    let section = NvidiaProbe {
         nvml_library: Some(node.library()),
-        ..NvidiaBackend::default()
+        ..NvidiaProbe::default()
     };
     Configure {
         host_root: node.root(),
@@ -132,7 +132,7 @@ impl Process {
         }
         if kind == Kind::ByName {
             command.env("LD_LIBRARY_PATH", rig.node.dir());
-            configure.backend = NvidiaBackend::default().to_value();
+            configure.backend = NvidiaProbe::default().to_value();
         }
         let mut child = command.spawn().unwrap();
         if kind != Kind::Person {

@@ -1,4 +1,4 @@
-//! The keys of `health` about NVIDIA's driver errors (XIDs).
+//! The section `backends.nvidia.xids`: the meaning of NVIDIA's driver errors (XIDs).
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,19 @@ use crate::{
 
 /// The meaning of XIDs. `heed` beats `ignore`, which beats `actions`, which beat `base`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Xids {
     /// The meaning of XIDs that no other option names: that of our table, or of NVIDIA's device
     /// plugin.
-    #[serde(rename = "xidBase")]
     pub base: XidBase,
     /// The meaning of single XIDs: a map from numbers.
-    #[serde(rename = "xids")]
     #[schemars(with = "BTreeMap<String, EventAction>")]
     pub actions: BTreeMap<u32, EventAction>,
-    /// The meaning of an XID that the table does not have; not with `xidBase: nvidia`.
-    #[serde(rename = "unknownXids")]
+    /// The meaning of an XID that the table does not have; not with `base: nvidia`.
     pub unknown: EventAction,
     /// XIDs that say nothing about a card's health: `all`, or numbers.
-    #[serde(rename = "ignoreXids")]
     pub ignore: XidSet,
     /// XIDs that count although they usually do not: `all`, or numbers. They win.
-    #[serde(rename = "heedXids")]
     pub heed: XidSet,
 }
 
@@ -56,11 +51,11 @@ pub enum XidSet {
 
 impl Section for Xids {
     fn read(&mut self, at: &mut At<'_>) {
-        at.set("xidBase", &mut self.base);
-        at.set_by("xids", &mut self.actions, map_by(xid));
-        at.set("unknownXids", &mut self.unknown);
-        at.set("ignoreXids", &mut self.ignore);
-        at.set("heedXids", &mut self.heed);
+        at.set("base", &mut self.base);
+        at.set_by("actions", &mut self.actions, map_by(xid));
+        at.set("unknown", &mut self.unknown);
+        at.set("ignore", &mut self.ignore);
+        at.set("heed", &mut self.heed);
     }
 }
 
@@ -135,7 +130,7 @@ impl JsonSchema for XidSet {
 }
 
 fn xid(name: &str) -> Result<u32, (String, String)> {
-    let help = "write a map from numbers, e.g. `xids: {94: reset}`";
+    let help = "write a map from numbers, e.g. `actions: {94: reset}`";
     let message = || format!("`{name}` is not the number of an XID");
     name.parse().map_err(|_| (message(), help.to_owned()))
 }
