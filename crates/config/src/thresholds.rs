@@ -25,14 +25,14 @@ pub struct Thresholds {
     /// The utilization, in percent, from which on a low PCIe generation counts.
     #[schemars(range(max = 100))]
     pub busy_percent: u32,
-    /// NVLink errors between two check-ups that are tolerated.
-    pub nvlink_errors: u32,
+    /// Errors of direct links to other cards between two check-ups that are tolerated.
+    pub link_errors: u32,
     /// Repaired memory errors in an hour that are tolerated.
     #[serde(with = "NumberOrOff")]
     pub ecc_corrected_per_hour: Option<u32>,
-    /// Rows remapped in an hour that are tolerated.
+    /// Memory rows repaired in an hour that are tolerated.
     #[serde(with = "NumberOrOff")]
-    pub remapped_rows_per_hour: Option<u32>,
+    pub repaired_rows_per_hour: Option<u32>,
     /// PCIe replays in an hour that are tolerated.
     #[serde(with = "NumberOrOff")]
     pub pcie_replays_per_hour: Option<u32>,
@@ -61,15 +61,15 @@ impl Section for Thresholds {
             number(0..=100),
         );
         at.set_by("busyPercent", &mut self.busy_percent, number(0..=100));
-        at.set("nvlinkErrors", &mut self.nvlink_errors);
+        at.set("linkErrors", &mut self.link_errors);
         at.set_by(
             "eccCorrectedPerHour",
             &mut self.ecc_corrected_per_hour,
             or_off,
         );
         at.set_by(
-            "remappedRowsPerHour",
-            &mut self.remapped_rows_per_hour,
+            "repairedRowsPerHour",
+            &mut self.repaired_rows_per_hour,
             or_off,
         );
         at.set_by(
@@ -89,9 +89,9 @@ impl Default for Thresholds {
             fabric_join: Duration::from_secs(600),
             temperature_margin: 5,
             busy_percent: 50,
-            nvlink_errors: 0,
+            link_errors: 0,
             ecc_corrected_per_hour: Some(100),
-            remapped_rows_per_hour: Some(0),
+            repaired_rows_per_hour: Some(0),
             pcie_replays_per_hour: Some(100),
             mean_watts: None,
             mean_time: Duration::from_secs(60),

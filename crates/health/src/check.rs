@@ -15,12 +15,10 @@ pub enum Check {
     MonitorDown,
     /// Volatile uncorrectable memory errors.
     Ecc,
-    /// Rows that wait to be remapped.
-    RemapPending,
-    /// Rows that could not be remapped.
-    RemapFailed,
-    /// Pages that wait to be retired.
-    RetirementPending,
+    /// Memory repairs that wait for a reset.
+    RepairPending,
+    /// Memory repairs that failed.
+    RepairFailed,
     /// The fabric refused it.
     Fabric,
     /// The fabric has not been joined yet.
@@ -33,16 +31,16 @@ pub enum Check {
     PcieWidth,
     /// Generation of the PCIe link.
     PcieGeneration,
-    /// NVLink errors.
-    NvLinkErrors,
-    /// NVLinks that are down.
-    NvLinksDown,
+    /// Errors of direct links to other cards.
+    LinkErrors,
+    /// Direct links to other cards that are down.
+    LinksDown,
     /// Temperature against its limit.
     Temperature,
     /// The rate of repaired memory errors.
     EccCorrectedRate,
-    /// The rate of remapped rows.
-    RemapRate,
+    /// The rate of repaired memory rows.
+    RepairRate,
     /// The rate of PCIe replays.
     ReplayRate,
     /// The mean power.
@@ -55,26 +53,25 @@ pub enum Check {
 
 impl Check {
     /// Every check, in the order in which causes are listed.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 21] = [
         Self::Lost,
         Self::Gone,
         Self::NotAnswering,
         Self::MonitorDown,
         Self::Ecc,
-        Self::RemapPending,
-        Self::RemapFailed,
-        Self::RetirementPending,
+        Self::RepairPending,
+        Self::RepairFailed,
         Self::Fabric,
         Self::FabricJoining,
         Self::Recovery,
         Self::Throttled,
         Self::PcieWidth,
         Self::PcieGeneration,
-        Self::NvLinkErrors,
-        Self::NvLinksDown,
+        Self::LinkErrors,
+        Self::LinksDown,
         Self::Temperature,
         Self::EccCorrectedRate,
-        Self::RemapRate,
+        Self::RepairRate,
         Self::ReplayRate,
         Self::Power,
         Self::Deep,
@@ -88,15 +85,14 @@ impl Check {
             Self::NotAnswering => CauseKind::NotAnswering,
             Self::MonitorDown => CauseKind::MonitorDown,
             Self::Ecc => CauseKind::Ecc,
-            Self::RemapPending | Self::RemapFailed => CauseKind::RowRemap,
-            Self::RetirementPending => CauseKind::PageRetirement,
+            Self::RepairPending | Self::RepairFailed => CauseKind::MemoryRepair,
             Self::Fabric | Self::FabricJoining => CauseKind::Fabric,
             Self::Recovery => CauseKind::RecoveryAction,
             Self::Throttled => CauseKind::Throttled,
             Self::PcieWidth | Self::PcieGeneration => CauseKind::Pcie,
-            Self::NvLinkErrors | Self::NvLinksDown => CauseKind::NvLink,
+            Self::LinkErrors | Self::LinksDown => CauseKind::Link,
             Self::Temperature => CauseKind::Temperature,
-            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate | Self::Power => {
+            Self::EccCorrectedRate | Self::RepairRate | Self::ReplayRate | Self::Power => {
                 CauseKind::Trend
             }
             Self::Deep => CauseKind::Deep,
@@ -108,19 +104,18 @@ impl Check {
         match self {
             Self::Lost | Self::Gone | Self::NotAnswering | Self::MonitorDown => Tier::Present,
             Self::Ecc
-            | Self::RemapPending
-            | Self::RemapFailed
-            | Self::RetirementPending
+            | Self::RepairPending
+            | Self::RepairFailed
             | Self::Fabric
             | Self::FabricJoining
             | Self::Recovery => Tier::Working,
             Self::Throttled
             | Self::PcieWidth
             | Self::PcieGeneration
-            | Self::NvLinkErrors
-            | Self::NvLinksDown
+            | Self::LinkErrors
+            | Self::LinksDown
             | Self::Temperature => Tier::Performing,
-            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate | Self::Power => {
+            Self::EccCorrectedRate | Self::RepairRate | Self::ReplayRate | Self::Power => {
                 Tier::Trend
             }
             Self::Deep => Tier::Deep,
@@ -135,29 +130,35 @@ impl Check {
             Self::NotAnswering => "not-answering",
             Self::MonitorDown => "monitor-down",
             Self::Ecc => "ecc",
-            Self::RemapPending => "remap-pending",
-            Self::RemapFailed => "remap-failed",
-            Self::RetirementPending => "retirement-pending",
+            Self::RepairPending => "repair-pending",
+            Self::RepairFailed => "repair-failed",
             Self::Fabric => "fabric",
             Self::FabricJoining => "fabric-joining",
             Self::Recovery => "recovery",
             Self::Throttled => "throttled",
             Self::PcieWidth => "pcie-width",
             Self::PcieGeneration => "pcie-generation",
-            Self::NvLinkErrors => "nvlink-errors",
-            Self::NvLinksDown => "nvlinks-down",
+            Self::LinkErrors => "link-errors",
+            Self::LinksDown => "links-down",
             Self::Temperature => "temperature",
             Self::EccCorrectedRate => "ecc-corrected-rate",
-            Self::RemapRate => "remap-rate",
+            Self::RepairRate => "repair-rate",
             Self::ReplayRate => "replay-rate",
             Self::Power => "power",
             Self::Deep => "deep",
         }
     }
 
-    /// The check of that name.
+    /// The check of that name, or of the name that agents before this one wrote for it.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|check| check.name() == name)
+        match name {
+            "remap-pending" | "retirement-pending" => Some(Self::RepairPending),
+            "remap-failed" => Some(Self::RepairFailed),
+            "nvlink-errors" => Some(Self::LinkErrors),
+            "nvlinks-down" => Some(Self::LinksDown),
+            "remap-rate" => Some(Self::RepairRate),
+            name => Self::ALL.into_iter().find(|check| check.name() == name),
+        }
     }
 
     /// What ends the trouble that it found, for a person.
@@ -168,9 +169,10 @@ impl Check {
             Self::NotAnswering => "the driver answers again",
             Self::MonitorDown => "the probe reports again",
             Self::Ecc => "the counter reads 0 after a reset or a reload of the driver",
-            Self::RemapPending => "a reset remapped the rows",
-            Self::RemapFailed => "the driver does not report it any more; the card wants replacing",
-            Self::RetirementPending => "a reset or a reload of the driver retired the pages",
+            Self::RepairPending => "a reset or a reload of the driver made the repairs",
+            Self::RepairFailed => {
+                "the driver does not report it any more; the card wants replacing"
+            }
             Self::Fabric | Self::FabricJoining => "the fabric was joined",
             Self::Recovery => "the driver asks for nothing any more",
             Self::Throttled => "the hardware does not slow itself down any more",
@@ -178,10 +180,10 @@ impl Check {
             Self::PcieGeneration => {
                 "the link is at its highest generation again, or an operator uncordons the card"
             }
-            Self::NvLinkErrors => "a reading finds no new errors",
-            Self::NvLinksDown => "all links are up again",
+            Self::LinkErrors => "a reading finds no new errors",
+            Self::LinksDown => "all links are up again",
             Self::Temperature => "the temperature is below the margin again",
-            Self::EccCorrectedRate | Self::RemapRate | Self::ReplayRate => {
+            Self::EccCorrectedRate | Self::RepairRate | Self::ReplayRate => {
                 "the growth within an hour is below its limit again"
             }
             Self::Power => "the mean power is below its limit again",
@@ -198,12 +200,7 @@ impl Check {
     pub(crate) fn ends_with_reset(self) -> bool {
         matches!(
             self,
-            Self::Ecc
-                | Self::RemapPending
-                | Self::RetirementPending
-                | Self::Fabric
-                | Self::FabricJoining
-                | Self::Recovery
+            Self::Ecc | Self::RepairPending | Self::Fabric | Self::FabricJoining | Self::Recovery
         )
     }
 }

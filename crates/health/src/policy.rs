@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn the_weight_of_a_cause_beats_that_of_its_tier() {
-        let text = "health: {weights: {causes: {Temperature: out, NvLink: off}}}";
+        let text = "health: {weights: {causes: {Temperature: out, Link: off}}}";
         let policy = Policy::of(&config::parse("ostler.yaml", text).unwrap().config);
         assert_eq!(weight(&policy, Check::Temperature), Weight::Out);
-        assert_eq!(weight(&policy, Check::NvLinkErrors), Weight::Off);
+        assert_eq!(weight(&policy, Check::LinkErrors), Weight::Off);
         assert_eq!(weight(&policy, Check::Throttled), Weight::Warn);
     }
 

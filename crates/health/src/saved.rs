@@ -63,8 +63,8 @@ pub struct Saved {
     pub(crate) away: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asked: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) nvlink_errors: Option<u64>,
+    #[serde(alias = "nvlink_errors", skip_serializing_if = "Option::is_none")]
+    pub(crate) link_errors: Option<u64>,
     #[serde(skip_serializing_if = "SinceReset::is_empty")]
     pub(crate) since_reset: SinceReset,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -59,16 +59,13 @@ pub struct Working {
     /// Memory errors since the driver was loaded that were not repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_uncorrected: Option<u64>,
-    /// Rows wait to be remapped at the next reset.
+    /// Memory repairs, such as rows to remap or pages to retire, wait for the next reset.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remap_pending: Option<bool>,
-    /// Rows could not be remapped.
+    pub repair_pending: Option<bool>,
+    /// A memory repair failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remap_failed: Option<bool>,
-    /// Pages wait to be retired at the next reset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retirement_pending: Option<bool>,
-    /// Where the device stands with the NVLink fabric.
+    pub repair_failed: Option<bool>,
+    /// State of the device in the fabric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabric: Option<FabricState>,
     /// What the driver asks for.
@@ -76,7 +73,7 @@ pub struct Working {
     pub recovery: Option<RecoveryAction>,
 }
 
-/// Where a device stands with the NVLink fabric.
+/// State of a device in the fabric: the switches that join all cards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FabricState {
@@ -135,12 +132,12 @@ pub struct Performing {
     /// Busy compute engines at that moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization_percent: Option<u32>,
-    /// NVLink errors of all links: replays, recoveries and CRC errors.
+    /// Errors of all direct links to other cards: replays, recoveries and CRC errors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nvlink_errors: Option<u64>,
-    /// Links that exist and are down.
+    pub link_errors: Option<u64>,
+    /// Direct links to other cards that exist and are down.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nvlinks_down: Option<u32>,
+    pub links_down: Option<u32>,
     /// Core temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_celsius: Option<u32>,
@@ -159,9 +156,9 @@ pub struct Trend {
     /// Memory errors that were repaired, since the driver was loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_corrected: Option<u64>,
-    /// Rows that were ever remapped.
+    /// Memory rows that were ever repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remapped_rows: Option<u64>,
+    pub repaired_rows: Option<u64>,
     /// PCIe replays since the driver was loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_replays: Option<u64>,

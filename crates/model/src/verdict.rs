@@ -61,7 +61,8 @@ pub struct Cause {
     pub ends_when: String,
 }
 
-/// The kinds of trouble, for programs.
+/// The kinds of trouble, for programs. The aliases are names that agents before this one wrote into their
+/// state files.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -78,11 +79,10 @@ pub enum CauseKind {
     MonitorDown,
     /// Memory errors that the hardware could not repair.
     Ecc,
-    /// Memory rows wait to be remapped, or could not be.
-    RowRemap,
-    /// Memory pages wait to be retired.
-    PageRetirement,
-    /// The NVLink fabric did not accept the device.
+    /// Memory repairs wait for a reset, or failed.
+    #[serde(alias = "RowRemap", alias = "PageRetirement")]
+    MemoryRepair,
+    /// The fabric did not accept the device.
     Fabric,
     /// The driver asks for an action, e.g. a reset.
     RecoveryAction,
@@ -90,8 +90,9 @@ pub enum CauseKind {
     Throttled,
     /// The PCIe link is narrower or slower than it could be.
     Pcie,
-    /// NVLink counts errors.
-    NvLink,
+    /// Direct links to other cards count errors, or are down.
+    #[serde(alias = "NvLink")]
+    Link,
     /// The temperature is close to its limit.
     Temperature,
     /// A counter grows faster than it should.

@@ -58,15 +58,15 @@ health:
   deepCommand: [diagnose, -r, '1']
   deepLimit: 19s
   weights:
-    {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, NvLink: out}}
+    {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, Link: out}}
   thresholds:
     eccUncorrected: 1
     fabricJoin: 18s
     temperatureMargin: 2
     busyPercent: 3
-    nvlinkErrors: 4
+    linkErrors: 4
     eccCorrectedPerHour: off
-    remappedRowsPerHour: 5
+    repairedRowsPerHour: 5
     pcieReplaysPerHour: 6
     meanWatts: 7
     meanTime: 19s

@@ -63,15 +63,14 @@ impl Default for TierWeights {
 
 impl TierWeights {
     /// The causes that can have a weight of their own: those of the tiers that have one.
-    pub const CAUSES: [CauseKind; 11] = [
+    pub const CAUSES: [CauseKind; 10] = [
         CauseKind::Ecc,
-        CauseKind::RowRemap,
-        CauseKind::PageRetirement,
+        CauseKind::MemoryRepair,
         CauseKind::Fabric,
         CauseKind::RecoveryAction,
         CauseKind::Throttled,
         CauseKind::Pcie,
-        CauseKind::NvLink,
+        CauseKind::Link,
         CauseKind::Temperature,
         CauseKind::Trend,
         CauseKind::Deep,

@@ -80,8 +80,8 @@ fn two_events_at_one_moment_are_two() {
 
 #[test]
 fn two_findings_of_one_kind_at_one_moment_are_two() {
-    let pending = cause(CauseKind::RowRemap, "pending", 1);
-    let failed = cause(CauseKind::RowRemap, "failed", 1);
+    let pending = cause(CauseKind::MemoryRepair, "pending", 1);
+    let failed = cause(CauseKind::MemoryRepair, "failed", 1);
     let both = verdict(State::Unhealthy, &[pending.clone(), failed.clone()], &[]);
     let one = verdict(State::Unhealthy, &[pending], &[]);
     assert_eq!(between(&both, &one).unwrap().ended.len(), 1);

@@ -1,6 +1,6 @@
 //! A record over a restart of the agent: it neither heals nor breaks a device.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use model::{EventCode, Tier};
 
@@ -46,7 +46,7 @@ impl Record {
             begun: begun.collect(),
             away: self.away,
             asked: self.asked,
-            nvlink_errors: self.counters.nvlink,
+            link_errors: self.counters.link_errors,
             since_reset: self.since_reset,
             cordon: self.cordon.as_ref().map(|cordon| SavedCordon {
                 reason: cordon.reason.clone(),
@@ -66,25 +66,17 @@ impl Record {
     /// The record of a device that an agent knew before this one. Trouble stands until its own
     /// check passes; what a reset ends has ended if the node or the driver was started anew.
     pub fn restore(saved: Saved, continuity: Continuity, policy: &Policy, now: Now) -> Self {
-        let begun = saved.begun.into_iter().filter_map(|saved| {
-            let SavedBegun { what, times, last } = saved;
-            Some((Flap::named(&what)?, Begun { times, last }))
-        });
         let events = saved
             .events
             .into_iter()
             .map(|saved| restore_event(&saved, now));
         let mut record = Self {
             events: events.collect(),
-            standing: saved
-                .standing
-                .into_iter()
-                .filter_map(|s| restore_standing(s, now))
-                .collect(),
-            begun: begun.collect(),
+            standing: restore_standings(saved.standing, now),
+            begun: restore_begun(saved.begun),
             away: saved.away,
             asked: saved.asked,
-            counters: Counters::since(saved.nvlink_errors),
+            counters: Counters::since(saved.link_errors),
             since_reset: saved.since_reset,
             cordon: saved
                 .cordon
@@ -127,7 +119,7 @@ impl Record {
         self.events = old.events;
         self.standing = old.standing;
         self.begun = old.begun;
-        self.counters.nvlink = self.counters.nvlink.or(old.counters.nvlink);
+        self.counters.link_errors = self.counters.link_errors.or(old.counters.link_errors);
         self.since_reset = old.since_reset;
         self.cordon = self.cordon.take().or(old.cordon);
         self.residue = self.residue.take().or(old.residue);
@@ -161,6 +153,33 @@ fn save_standing(check: Check, standing: &Standing, now: Now) -> SavedStanding {
         unread: standing.unread,
         well: standing.passing.map(|passing| passing.since),
     }
+}
+
+/// Trouble that stands. Of two that have one check by now, the one that passes least counts.
+fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Standing> {
+    let mut standings = BTreeMap::<Check, Standing>::new();
+    for (check, standing) in saved.into_iter().filter_map(|s| restore_standing(s, now)) {
+        let rank = |standing: &Standing| (standing.passing.is_some(), standing.since);
+        let old = standings.get(&check);
+        if old.is_none_or(|old| rank(&standing) < rank(old)) {
+            standings.insert(check, standing);
+        }
+    }
+    standings
+}
+
+/// How often trouble began. Of two that have one check by now, the one that began more often counts.
+fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
+    let mut all = BTreeMap::<Flap, Begun>::new();
+    for SavedBegun { what, times, last } in saved {
+        let Some(flap) = Flap::named(&what) else {
+            continue;
+        };
+        let begun = all.entry(flap).or_insert(Begun { times, last });
+        begun.times = begun.times.max(times);
+        begun.last = begun.last.max(last);
+    }
+    all
 }
 
 /// What a check of this build found; another's is left out.

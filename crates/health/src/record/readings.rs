@@ -46,7 +46,7 @@ impl Record {
             [] => drop(self.unsupported.remove(&tier)),
             names => drop(self.unsupported.insert(tier, names.to_vec())),
         }
-        let (thresholds, nvlink) = (&policy.health.thresholds, self.counters.nvlink);
+        let (thresholds, link_errors) = (&policy.health.thresholds, self.counters.link_errors);
         let findings = match &reading.values {
             Values::Working(values) => {
                 if let Some(action) = values.recovery {
@@ -61,7 +61,7 @@ impl Record {
             Values::Deep(values) => vec![(Check::Deep, deep(values))],
         };
         // The next agent counts from here.
-        self.unsaved |= nvlink.is_some() && self.counters.nvlink != nvlink;
+        self.unsaved |= link_errors.is_some() && self.counters.link_errors != link_errors;
         for (check, finding) in findings {
             self.find(check, finding, policy, now);
         }

@@ -67,6 +67,23 @@ fn a_file_of_a_newer_version_is_read_as_far_as_it_is_understood() {
 }
 
 #[rstest]
+#[case("RowRemap", model::CauseKind::MemoryRepair)]
+#[case("PageRetirement", model::CauseKind::MemoryRepair)]
+#[case("NvLink", model::CauseKind::Link)]
+fn changes_that_were_kept_with_an_older_name_are_still_read(
+    #[case] name: &str,
+    #[case] kind: model::CauseKind,
+) {
+    let text = format!(
+        r#"{{"history": [{{"at": "2026-01-01T00:00:00Z", "device": "GPU-0", "from": "Healthy",
+            "to": "Unhealthy", "ended": [], "began": [{{"kind": "{name}", "evidence": "x",
+            "since": "2026-01-01T00:00:00Z", "ends_when": "y"}}]}}]}}"#
+    );
+    let file: SavedFile = serde_json::from_str(&text).unwrap();
+    assert_eq!(file.history[0].began[0].kind, kind);
+}
+
+#[rstest]
 #[case::nothing_changed("boot-1", "nvidia", Some("load-1"), true, true)]
 #[case::a_reboot("boot-2", "nvidia", Some("load-2"), false, false)]
 #[case::a_reload("boot-1", "nvidia", Some("load-2"), true, false)]

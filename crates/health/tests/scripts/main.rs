@@ -50,7 +50,7 @@ fn the_scripts_meet_every_state_and_every_kind_of_cause() {
         }
     }
     let rare: Vec<_> = met.iter().filter(|(_, times)| **times < 50).collect();
-    assert_eq!(met.len(), 4 + 19, "{met:?}");
+    assert_eq!(met.len(), 4 + 18, "{met:?}");
     assert!(rare.is_empty(), "{rare:?}");
 }
 

@@ -182,8 +182,8 @@ planted! {
         fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
             let read = match read {
                 Read::Ecc(None) => Read::Ecc(Some(0)),
-                Read::RemapPending(None) => Read::RemapPending(Some(false)),
-                Read::RemapFailed(None) => Read::RemapFailed(Some(false)),
+                Read::RepairPending(None) => Read::RepairPending(Some(false)),
+                Read::RepairFailed(None) => Read::RepairFailed(Some(false)),
                 Read::Deep(None) => Read::Deep(Some(true)),
                 other => other.clone(),
             };

@@ -37,17 +37,16 @@ pub(crate) enum Device {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Ecc(Option<u64>),
-    RemapPending(Option<bool>),
-    RemapFailed(Option<bool>),
-    Retirement(Option<bool>),
+    RepairPending(Option<bool>),
+    RepairFailed(Option<bool>),
     Fabric(Option<FabricState>),
     Recovery(Option<RecoveryAction>),
     Throttled(Option<bool>),
     Lanes(Option<u32>),
     /// Generation of four, and utilization.
     Generation(Option<u32>, u32),
-    NvLinkErrors(Option<u64>),
-    NvLinksDown(Option<u32>),
+    LinkErrors(Option<u64>),
+    LinksDown(Option<u32>),
     Temperature(Option<u32>),
     Corrected(Option<u64>),
     Deep(Option<bool>),
@@ -134,7 +133,7 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
 }
 
 /// How many kinds of values there are to read.
-const KINDS_READ: u64 = 15;
+const KINDS_READ: u64 = 14;
 
 const VIEWS: [View; 9] = [
     View::Well,
@@ -189,21 +188,20 @@ fn read(what: u64, dice: &mut Dice) -> Read {
     let flag = told.then_some(bad);
     match what {
         0 => Read::Ecc(told.then_some(u64::from(bad))),
-        1 => Read::RemapPending(flag),
-        2 => Read::RemapFailed(flag),
-        3 => Read::Retirement(flag),
-        4 => Read::Fabric(told.then(|| fabric(dice))),
-        5 | 6 => Read::Recovery(told.then(|| recovery(bad, dice))),
-        7 => Read::Throttled(flag),
-        8 => Read::Lanes(told.then_some(if bad { 8 } else { 16 })),
-        9 => Read::Generation(
+        1 => Read::RepairPending(flag),
+        2 => Read::RepairFailed(flag),
+        3 => Read::Fabric(told.then(|| fabric(dice))),
+        4 | 5 => Read::Recovery(told.then(|| recovery(bad, dice))),
+        6 => Read::Throttled(flag),
+        7 => Read::Lanes(told.then_some(if bad { 8 } else { 16 })),
+        8 => Read::Generation(
             told.then_some(if bad { 1 } else { 4 }),
             dice.roll_u32(2) * 90,
         ),
-        10 => Read::NvLinkErrors(told.then(|| dice.roll(3))),
-        11 => Read::NvLinksDown(told.then(|| dice.roll_u32(2))),
-        12 => Read::Temperature(told.then_some(if bad { 88 } else { 40 })),
-        13 => Read::Corrected(told.then(|| dice.roll(4) * 90)),
+        9 => Read::LinkErrors(told.then(|| dice.roll(3))),
+        10 => Read::LinksDown(told.then(|| dice.roll_u32(2))),
+        11 => Read::Temperature(told.then_some(if bad { 88 } else { 40 })),
+        12 => Read::Corrected(told.then(|| dice.roll(4) * 90)),
         _ if dice.roll(6) == 0 => Read::Fatal,
         _ => Read::Deep(flag),
     }

@@ -115,9 +115,8 @@ fn values(read: &Read) -> Values {
     let mut performing = Performing::default();
     match read.clone() {
         Read::Ecc(errors) => working.ecc_uncorrected = errors,
-        Read::RemapPending(flag) => working.remap_pending = flag,
-        Read::RemapFailed(flag) => working.remap_failed = flag,
-        Read::Retirement(flag) => working.retirement_pending = flag,
+        Read::RepairPending(flag) => working.repair_pending = flag,
+        Read::RepairFailed(flag) => working.repair_failed = flag,
         Read::Fabric(state) => working.fabric = state,
         Read::Recovery(action) => working.recovery = action,
         Read::Corrected(errors) => {
@@ -145,12 +144,12 @@ fn values(read: &Read) -> Values {
             performing.utilization_percent = Some(busy);
             return Values::Performing(performing);
         }
-        Read::NvLinkErrors(errors) => {
-            performing.nvlink_errors = errors;
+        Read::LinkErrors(errors) => {
+            performing.link_errors = errors;
             return Values::Performing(performing);
         }
-        Read::NvLinksDown(down) => {
-            performing.nvlinks_down = down;
+        Read::LinksDown(down) => {
+            performing.links_down = down;
             return Values::Performing(performing);
         }
         Read::Temperature(celsius) => {

@@ -47,6 +47,9 @@ fn standing() -> impl Strategy<Value = Value> {
         "monitor-down",
         "ecc",
         "fabric-joining",
+        "repair-pending",
+        "remap-pending",
+        "retirement-pending",
         "deep",
         "strange",
     ]);
@@ -86,11 +89,11 @@ fn saved() -> impl Strategy<Value = Value> {
     let parts = (troubles, orders, rest);
     parts.prop_map(|((events, standing, begun), orders, rest)| {
         let (cordon, release, residue) = orders;
-        let (seen, [away, asked], nvlink_errors) = rest;
+        let (seen, [away, asked], link_errors) = rest;
         json!({
             "backend": "nvidia", "seen": seen, "away": away, "asked": asked,
             "events": events, "standing": standing, "begun": begun,
-            "nvlink_errors": nvlink_errors,
+            "link_errors": link_errors,
             "cordon": cordon.map(|since| json!({"reason": "a reason", "since": since})),
             "release": release.map(|(since, until)| json!({"since": since, "until": until})),
             "residue": residue

@@ -93,7 +93,7 @@ use super::{load, the_problem};
     "health: {weights: {causes: {«Lost: warn}}}\n",
     "health.weights.causes.Lost",
     "not a cause that can have a weight",
-    "Ecc, RowRemap, PageRetirement, Fabric, RecoveryAction, Throttled, Pcie, NvLink, Temperature, \
+    "Ecc, MemoryRepair, Fabric, RecoveryAction, Throttled, Pcie, Link, Temperature, \
      Trend, Deep"
 )]
 #[case(

@@ -16,8 +16,8 @@ const MOST: usize = 64;
 /// What the last readings counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::record) struct Counters {
-    /// NVLink errors.
-    pub(in crate::record) nvlink: Option<u64>,
+    /// Errors of direct links to other cards.
+    pub(in crate::record) link_errors: Option<u64>,
     /// The values of the last hour, the oldest first.
     trends: BTreeMap<Check, Vec<(Duration, u64)>>,
 }
@@ -32,23 +32,27 @@ struct Growth {
 // === impl Counters ===
 
 impl Counters {
-    /// Of an agent before this one, only the NVLink errors are known.
-    pub(in crate::record) fn since(nvlink: Option<u64>) -> Self {
+    /// Of an agent before this one, only the link errors are known.
+    pub(in crate::record) fn since(link_errors: Option<u64>) -> Self {
         Self {
-            nvlink,
+            link_errors,
             trends: BTreeMap::new(),
         }
     }
 
-    pub(super) fn nvlink(&mut self, errors: Option<u64>, thresholds: &Thresholds) -> Finding {
+    pub(super) fn compare_links(
+        &mut self,
+        errors: Option<u64>,
+        thresholds: &Thresholds,
+    ) -> Finding {
         let Some(errors) = errors else {
             return Finding::Unread;
         };
-        match self.nvlink.replace(errors) {
+        match self.link_errors.replace(errors) {
             None => Finding::Open,
-            Some(before) if errors.saturating_sub(before) > u64::from(thresholds.nvlink_errors) => {
+            Some(before) if errors.saturating_sub(before) > u64::from(thresholds.link_errors) => {
                 let new = errors - before;
-                Finding::Bad(format!("NVLink errors since the reading before: {new}"))
+                Finding::Bad(format!("link errors since the reading before: {new}"))
             }
             Some(_) => Finding::Good,
         }
@@ -73,10 +77,10 @@ impl Counters {
                 "repaired memory errors",
             ),
             rate(
-                Check::RemapRate,
-                values.remapped_rows,
-                limits.remapped_rows_per_hour,
-                "remapped rows",
+                Check::RepairRate,
+                values.repaired_rows,
+                limits.repaired_rows_per_hour,
+                "repaired memory rows",
             ),
             rate(
                 Check::ReplayRate,

@@ -11,13 +11,13 @@ pub(super) fn findings(
     counters: &mut Counters,
     thresholds: &Thresholds,
 ) -> Vec<(Check, Finding)> {
-    let errors = counters.nvlink(values.nvlink_errors, thresholds);
+    let errors = counters.compare_links(values.link_errors, thresholds);
     vec![
         (Check::Throttled, throttled(values.throttled.as_deref())),
         (Check::PcieWidth, width(values)),
         (Check::PcieGeneration, generation(values, thresholds)),
-        (Check::NvLinkErrors, errors),
-        (Check::NvLinksDown, links(values.nvlinks_down)),
+        (Check::LinkErrors, errors),
+        (Check::LinksDown, links(values.links_down)),
         (Check::Temperature, temperature(values, thresholds)),
     ]
 }
@@ -70,8 +70,8 @@ fn generation(values: &Performing, thresholds: &Thresholds) -> Finding {
 fn links(down: Option<u32>) -> Finding {
     match down {
         Some(0) => Finding::Good,
-        Some(1) => Finding::Bad("1 NVLink is down".to_owned()),
-        Some(down) => Finding::Bad(format!("{down} NVLinks are down")),
+        Some(1) => Finding::Bad("1 link to another card is down".to_owned()),
+        Some(down) => Finding::Bad(format!("{down} links to other cards are down")),
         None => Finding::Unread,
     }
 }

@@ -7,22 +7,17 @@ use super::Finding;
 use crate::Check;
 
 pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check, Finding)> {
-    let remap_failed = "memory rows could not be remapped";
-    let remap_pending = "memory rows wait to be remapped at the next reset";
-    let retirement = "memory pages wait to be retired at the next reset";
+    let repair_failed = "a memory repair failed";
+    let repair_pending = "memory repairs wait for the next reset";
     vec![
         (Check::Ecc, ecc(values.ecc_uncorrected, thresholds)),
         (
-            Check::RemapPending,
-            Finding::flag(values.remap_pending, remap_pending),
+            Check::RepairPending,
+            Finding::flag(values.repair_pending, repair_pending),
         ),
         (
-            Check::RemapFailed,
-            Finding::flag(values.remap_failed, remap_failed),
-        ),
-        (
-            Check::RetirementPending,
-            Finding::flag(values.retirement_pending, retirement),
+            Check::RepairFailed,
+            Finding::flag(values.repair_failed, repair_failed),
         ),
         (Check::Fabric, fabric(values.fabric.as_ref())),
         (Check::FabricJoining, joining(values.fabric.as_ref())),
@@ -45,7 +40,7 @@ fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
 fn fabric(state: Option<&FabricState>) -> Finding {
     match state {
         Some(FabricState::Failed(code)) => {
-            Finding::Bad(format!("the NVLink fabric refused the device: {code}"))
+            Finding::Bad(format!("the fabric refused the device: {code}"))
         }
         Some(FabricState::None | FabricState::Joined) => Finding::Good,
         Some(FabricState::NotStarted | FabricState::InProgress) => Finding::Open,
@@ -56,10 +51,10 @@ fn fabric(state: Option<&FabricState>) -> Finding {
 fn joining(state: Option<&FabricState>) -> Finding {
     match state {
         Some(FabricState::NotStarted) => {
-            Finding::Bad("joining the NVLink fabric has not begun".to_owned())
+            Finding::Bad("joining the fabric has not begun".to_owned())
         }
         Some(FabricState::InProgress) => {
-            Finding::Bad("joining the NVLink fabric has not ended".to_owned())
+            Finding::Bad("joining the fabric has not ended".to_owned())
         }
         Some(_) => Finding::Good,
         None => Finding::Unread,

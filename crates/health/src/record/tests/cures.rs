@@ -9,9 +9,8 @@ use super::*;
 fn working(change: impl Fn(&mut Working)) -> Values {
     let mut values = Working {
         ecc_uncorrected: Some(0),
-        remap_pending: Some(false),
-        remap_failed: Some(false),
-        retirement_pending: Some(false),
+        repair_pending: Some(false),
+        repair_failed: Some(false),
         fabric: Some(FabricState::Joined),
         recovery: Some(RecoveryAction::None),
     };
@@ -27,8 +26,8 @@ fn performing(change: impl Fn(&mut Performing)) -> Values {
         pcie_generation: Some(4),
         pcie_generation_max: Some(4),
         utilization_percent: Some(100),
-        nvlink_errors: Some(0),
-        nvlinks_down: Some(0),
+        link_errors: Some(0),
+        links_down: Some(0),
         temperature_celsius: Some(60),
         slowdown_celsius: Some(90),
         shutdown_celsius: Some(95),
@@ -51,13 +50,8 @@ fn deep(passed: Option<bool>) -> Values {
 
 #[rstest]
 #[case::ecc(CauseKind::Ecc, working(|w| w.ecc_uncorrected = Some(2)), working(|_| {}))]
-#[case::pending(CauseKind::RowRemap, working(|w| w.remap_pending = Some(true)), working(|_| {}))]
-#[case::failed(CauseKind::RowRemap, working(|w| w.remap_failed = Some(true)), working(|_| {}))]
-#[case::pages(
-    CauseKind::PageRetirement,
-    working(|w| w.retirement_pending = Some(true)),
-    working(|_| {})
-)]
+#[case::pending(CauseKind::MemoryRepair, working(|w| w.repair_pending = Some(true)), working(|_| {}))]
+#[case::failed(CauseKind::MemoryRepair, working(|w| w.repair_failed = Some(true)), working(|_| {}))]
 #[case::fabric(
     CauseKind::Fabric,
     working(|w| w.fabric = Some(FabricState::Failed("7".to_owned()))),
@@ -96,8 +90,8 @@ fn what_does_not_work_is_out_until_one_reading_passes(
 })]
 #[case::width(CauseKind::Pcie, |p: &mut Performing| p.pcie_width = Some(8))]
 #[case::generation(CauseKind::Pcie, |p: &mut Performing| p.pcie_generation = Some(1))]
-#[case::links(CauseKind::NvLink, |p: &mut Performing| p.nvlinks_down = Some(2))]
-#[case::errors(CauseKind::NvLink, |p: &mut Performing| p.nvlink_errors = Some(5))]
+#[case::links(CauseKind::Link, |p: &mut Performing| p.links_down = Some(2))]
+#[case::errors(CauseKind::Link, |p: &mut Performing| p.link_errors = Some(5))]
 #[case::temperature(CauseKind::Temperature, |p: &mut Performing| p.temperature_celsius = Some(85))]
 fn what_does_not_perform_is_a_warning_or_out_where_that_is_wanted(
     #[case] kind: CauseKind,
@@ -127,7 +121,7 @@ fn what_does_not_perform_is_a_warning_or_out_where_that_is_wanted(
         p.throttled = Some(Vec::new());
         p.temperature_celsius = Some(50);
         (p.pcie_width, p.pcie_generation) = (Some(16), Some(4));
-        p.nvlinks_down = Some(0);
+        p.links_down = Some(0);
     }));
     assert_eq!(bench.verdict(), Verdict::default());
 }
@@ -142,13 +136,13 @@ fn a_weight_can_be_set_for_one_kind() {
     .into();
     bench.read(working(|w| {
         w.ecc_uncorrected = Some(1);
-        w.remap_pending = Some(true);
+        w.repair_pending = Some(true);
     }));
     bench.read(performing(|p| {
-        (p.pcie_width, p.nvlinks_down) = (Some(1), Some(1));
+        (p.pcie_width, p.links_down) = (Some(1), Some(1));
     }));
-    assert_eq!(bench.kinds(), [CauseKind::RowRemap, CauseKind::Pcie]);
-    assert_eq!(bench.warnings(), [CauseKind::Ecc, CauseKind::NvLink]);
+    assert_eq!(bench.kinds(), [CauseKind::MemoryRepair, CauseKind::Pcie]);
+    assert_eq!(bench.warnings(), [CauseKind::Ecc, CauseKind::Link]);
 }
 
 #[test]
@@ -355,7 +349,7 @@ fn a_deep_check_that_fails_shows_what_it_printed_until_one_passes() {
 #[test]
 fn a_check_that_fails_again_and_again_must_pass_for_longer_each_time() {
     let mut bench = Bench::new();
-    let (broken, well) = (working(|w| w.remap_pending = Some(true)), working(|_| {}));
+    let (broken, well) = (working(|w| w.repair_pending = Some(true)), working(|_| {}));
     bench.read(broken.clone()).wait(60).read(well.clone());
     assert_eq!(bench.state(), State::Healthy);
     bench.read(broken.clone()).wait(60).read(well.clone());

@@ -242,7 +242,7 @@ fn the_word_of_an_operator_ends_flapping_and_what_is_not_read_any_more() {
     }
     let pending = |pending| {
         Values::Working(Working {
-            remap_pending: pending,
+            repair_pending: pending,
             ..Working::default()
         })
     };

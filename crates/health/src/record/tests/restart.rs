@@ -179,18 +179,15 @@ fn what_was_asked_for_before_is_known_after() {
 fn what_checks_found_stands_until_they_pass_and_what_a_reset_ends_is_gone_after_one() {
     let broken = Values::Working(Working {
         ecc_uncorrected: Some(1),
-        remap_pending: Some(true),
-        remap_failed: Some(true),
+        repair_pending: Some(true),
+        repair_failed: Some(true),
         ..Working::default()
     });
     let mut bench = Bench::new();
     bench.read(broken).restart(SAME);
     assert_eq!(bench.verdict().causes.len(), 3);
     bench.restart(REBOOT);
-    assert_eq!(
-        bench.verdict().reason(),
-        "memory rows could not be remapped"
-    );
+    assert_eq!(bench.verdict().reason(), "a memory repair failed");
 }
 
 #[test]
@@ -240,6 +237,49 @@ fn events_that_were_kept_without_a_code_are_still_read(
     let saved: Saved = serde_json::from_str(&text).unwrap();
     let record = Record::restore(saved, SAME, &Policy::default(), at(0));
     assert!(record.events.keys().eq([&code]), "{record:?}");
+}
+
+#[rstest]
+#[case("remap-pending", Check::RepairPending)]
+#[case("retirement-pending", Check::RepairPending)]
+#[case("remap-failed", Check::RepairFailed)]
+#[case("nvlink-errors", Check::LinkErrors)]
+#[case("nvlinks-down", Check::LinksDown)]
+#[case("remap-rate", Check::RepairRate)]
+fn trouble_that_was_kept_under_an_older_name_is_still_read(
+    #[case] name: &str,
+    #[case] check: Check,
+) {
+    let text = format!(
+        r#"{{"standing": [{{"check": "{name}", "evidence": "x", "since": "2026-01-01T00:00:00Z"}}],
+            "begun": [{{"what": "{name}", "times": 3, "last": "2026-01-01T00:00:00Z"}}],
+            "nvlink_errors": 7}}"#
+    );
+    let saved: Saved = serde_json::from_str(&text).unwrap();
+    let record = Record::restore(saved, SAME, &Policy::default(), at(0));
+    assert!(record.standing.keys().eq([&check]), "{record:?}");
+    assert_eq!(record.begun[&Flap::Check(check)].times, 3);
+    assert_eq!(record.counters.link_errors, Some(7));
+    let again = serde_json::to_value(record.save(at(0))).unwrap();
+    assert_eq!(again["standing"][0]["check"], check.name());
+    assert_eq!(again["begun"][0]["what"], check.name());
+    assert_eq!(again["link_errors"], 7);
+}
+
+#[test]
+fn rows_and_pages_that_waited_are_one_trouble_that_passes_only_if_both_did() {
+    let pages = r#"{"check": "retirement-pending", "evidence": "pages",
+        "since": "2026-01-02T00:00:00Z"}"#;
+    let rows = r#"{"check": "remap-pending", "evidence": "rows", "since": "2026-01-01T00:00:00Z",
+        "well": "2026-01-03T00:00:00Z"}"#;
+    for both in [[pages, rows], [rows, pages]] {
+        let text = format!(r#"{{"standing": [{}]}}"#, both.join(","));
+        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let mut bench = Bench::new();
+        bench.record = Record::restore(saved, SAME, &bench.policy, at(0));
+        assert_eq!(bench.kinds(), [CauseKind::MemoryRepair]);
+        assert_eq!(bench.verdict().reason(), "pages");
+    }
 }
 
 /// What an agent before this one kept of a device, which this one reads late.
@@ -337,12 +377,12 @@ fn a_finding_that_comes_to_hand_late_stands_until_it_is_read() {
 fn how_many_link_errors_were_counted_is_kept_when_there_are_more() {
     let errors = |count| {
         Values::Performing(Performing {
-            nvlink_errors: Some(count),
+            link_errors: Some(count),
             ..Performing::default()
         })
     };
     let mut bench = Bench::new();
-    bench.policy.health.thresholds.nvlink_errors = 10;
+    bench.policy.health.thresholds.link_errors = 10;
     for (count, news) in [(1, false), (1, false), (9, true), (9, false)] {
         bench.wait(300).read(errors(count));
         assert_eq!(bench.record.take_unsaved(), news, "{count}");

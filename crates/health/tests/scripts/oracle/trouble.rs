@@ -13,17 +13,16 @@ pub(super) enum Trouble {
     Silent,
     Blind,
     Ecc,
-    RemapPending,
-    RemapFailed,
-    Retirement,
+    RepairPending,
+    RepairFailed,
     Fabric,
     Joining,
     Recovery,
     Throttled,
     Lanes,
     Generation,
-    NvLinkErrors,
-    NvLinksDown,
+    LinkErrors,
+    LinksDown,
     Temperature,
     Corrected,
     Deep,
@@ -54,23 +53,22 @@ pub(super) enum Mark {
 }
 
 impl Trouble {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Lost,
         Self::Gone,
         Self::Silent,
         Self::Blind,
         Self::Ecc,
-        Self::RemapPending,
-        Self::RemapFailed,
-        Self::Retirement,
+        Self::RepairPending,
+        Self::RepairFailed,
         Self::Fabric,
         Self::Joining,
         Self::Recovery,
         Self::Throttled,
         Self::Lanes,
         Self::Generation,
-        Self::NvLinkErrors,
-        Self::NvLinksDown,
+        Self::LinkErrors,
+        Self::LinksDown,
         Self::Temperature,
         Self::Corrected,
         Self::Deep,
@@ -83,13 +81,12 @@ impl Trouble {
             Self::Silent => CauseKind::NotAnswering,
             Self::Blind => CauseKind::MonitorDown,
             Self::Ecc => CauseKind::Ecc,
-            Self::RemapPending | Self::RemapFailed => CauseKind::RowRemap,
-            Self::Retirement => CauseKind::PageRetirement,
+            Self::RepairPending | Self::RepairFailed => CauseKind::MemoryRepair,
             Self::Fabric | Self::Joining => CauseKind::Fabric,
             Self::Recovery => CauseKind::RecoveryAction,
             Self::Throttled => CauseKind::Throttled,
             Self::Lanes | Self::Generation => CauseKind::Pcie,
-            Self::NvLinkErrors | Self::NvLinksDown => CauseKind::NvLink,
+            Self::LinkErrors | Self::LinksDown => CauseKind::Link,
             Self::Temperature => CauseKind::Temperature,
             Self::Corrected => CauseKind::Trend,
             Self::Deep => CauseKind::Deep,
@@ -104,8 +101,8 @@ impl Trouble {
             Self::Throttled
             | Self::Lanes
             | Self::Generation
-            | Self::NvLinkErrors
-            | Self::NvLinksDown
+            | Self::LinkErrors
+            | Self::LinksDown
             | Self::Temperature => Tier::Performing,
             _ => Tier::Working,
         }
@@ -241,7 +238,7 @@ pub(super) fn mark(trouble: Trouble, before: &[Entry], entry: &Entry) -> Option<
 }
 
 fn is_ended_by_reset(trouble: Trouble) -> bool {
-    trouble.tier() == Tier::Working && trouble != Trouble::RemapFailed
+    trouble.tier() == Tier::Working && trouble != Trouble::RepairFailed
 }
 
 fn look(trouble: Trouble, view: View) -> Option<Mark> {
@@ -267,16 +264,15 @@ fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Ma
     let known = |value: Option<bool>| Some(value.map_or(Mark::Unread, bad));
     match (trouble, read) {
         (Trouble::Ecc, Read::Ecc(errors)) => known(errors.map(|errors| errors > 0)),
-        (Trouble::RemapPending, Read::RemapPending(flag))
-        | (Trouble::RemapFailed, Read::RemapFailed(flag))
-        | (Trouble::Retirement, Read::Retirement(flag))
+        (Trouble::RepairPending, Read::RepairPending(flag))
+        | (Trouble::RepairFailed, Read::RepairFailed(flag))
         | (Trouble::Throttled, Read::Throttled(flag)) => known(*flag),
         (Trouble::Deep, Read::Deep(passed)) => known(passed.map(|passed| !passed)),
         (Trouble::Recovery, Read::Recovery(action)) => {
             known(action.map(|action| action != RecoveryAction::None))
         }
         (Trouble::Lanes, Read::Lanes(lanes)) => known(lanes.map(|lanes| lanes < 16)),
-        (Trouble::NvLinksDown, Read::NvLinksDown(down)) => known(down.map(|down| down > 0)),
+        (Trouble::LinksDown, Read::LinksDown(down)) => known(down.map(|down| down > 0)),
         (Trouble::Temperature, Read::Temperature(celsius)) => known(celsius.map(|c| c >= 85)),
         (Trouble::Joining, Read::Fabric(Some(state))) => Some(bad(is_joining(state))),
         (Trouble::Fabric, Read::Fabric(Some(state))) => {
@@ -287,7 +283,7 @@ fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Ma
             let decided = *generation == 4 || *busy >= 50;
             decided.then(|| bad(*generation < 4))
         }
-        (Trouble::NvLinkErrors, Read::NvLinkErrors(Some(errors))) => {
+        (Trouble::LinkErrors, Read::LinkErrors(Some(errors))) => {
             last_errors(before).map(|last| bad(*errors > last))
         }
         (Trouble::Corrected, Read::Corrected(Some(errors))) => {
@@ -304,9 +300,8 @@ fn is_joining(state: &FabricState) -> bool {
 fn tier(read: &Read) -> Tier {
     match read {
         Read::Ecc(_)
-        | Read::RemapPending(_)
-        | Read::RemapFailed(_)
-        | Read::Retirement(_)
+        | Read::RepairPending(_)
+        | Read::RepairFailed(_)
         | Read::Fabric(_)
         | Read::Recovery(_) => Tier::Working,
         Read::Corrected(_) => Tier::Trend,
@@ -315,10 +310,10 @@ fn tier(read: &Read) -> Tier {
     }
 }
 
-/// The NVLink errors that were read last since the driver was loaded.
+/// The link errors that were read last since the driver was loaded.
 fn last_errors(before: &[Entry]) -> Option<u64> {
     let last = before.iter().rev().find_map(|entry| match entry.what {
-        What::Read(Read::NvLinkErrors(Some(errors))) => Some(Some(errors)),
+        What::Read(Read::LinkErrors(Some(errors))) => Some(Some(errors)),
         What::Reload => Some(None),
         _ => None,
     });

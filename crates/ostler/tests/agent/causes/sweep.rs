@@ -47,7 +47,7 @@ impl Sweep {
         };
         let mut checks: Vec<Check> = Check::ALL.into_iter().filter(on_it).collect();
         // Cards that are put in below have no links.
-        checks.sort_by_key(|check| check.kind() != CauseKind::NvLink);
+        checks.sort_by_key(|check| check.kind() != CauseKind::Link);
         let rig = Rig::new(machine);
         for _ in rig.node.gpus().unwrap().len()..checks.len() {
             rig.node.add_gpu(&NewGpu::default()).unwrap();

@@ -31,9 +31,9 @@ pub(super) fn trouble(check: Check) -> Trouble {
             Own(test(check.kind()))
         }
         Check::Ecc => Values(HOPPER, &[("ecc-uncorrected", 1)]),
-        Check::RemapPending => Values(HOPPER, &[("remap-pending", 1)]),
-        Check::RemapFailed => Values(HOPPER, &[("remap-failed", 1)]),
-        Check::RetirementPending => Values(VOLTA, &[("retired-pending", 1)]),
+        // Older cards retire pages, newer ones remap rows.
+        Check::RepairPending => Values(VOLTA, &[("retired-pending", 1)]),
+        Check::RepairFailed => Values(HOPPER, &[("remap-failed", 1)]),
         // NVML's code for a refusal that it does not explain.
         Check::Fabric => Values(HOPPER, &[("fabric-state", 3), ("fabric-status", 999)]),
         Check::FabricJoining => Values(HOPPER, &[("fabric-state", 2)]),
@@ -41,11 +41,11 @@ pub(super) fn trouble(check: Check) -> Trouble {
         Check::Throttled => Values(HOPPER, &[("clock-reasons", 0x8)]),
         Check::PcieWidth => Values(HOPPER, &[("pcie-width", 4)]),
         Check::PcieGeneration => Values(HOPPER, &[("pcie-generation", 2), ("utilization", 90)]),
-        Check::NvLinkErrors => Growth(HOPPER, "nvlink-errors"),
-        Check::NvLinksDown => Link(HOPPER),
+        Check::LinkErrors => Growth(HOPPER, "nvlink-errors"),
+        Check::LinksDown => Link(HOPPER),
         Check::Temperature => Values(HOPPER, &[("temperature", 120)]),
         Check::EccCorrectedRate => Growth(HOPPER, "ecc-corrected"),
-        Check::RemapRate => Growth(HOPPER, "remapped-corrected"),
+        Check::RepairRate => Growth(HOPPER, "remapped-corrected"),
         Check::ReplayRate => Growth(HOPPER, "pcie-replays"),
         Check::Power => Own("causes::circle::a_mean_power_above_its_limit"),
     }
@@ -55,20 +55,19 @@ pub(super) fn trouble(check: Check) -> Trouble {
 pub(super) fn evidence(check: Check) -> &'static str {
     match check {
         Check::Ecc => "memory errors that were not repaired",
-        Check::RemapPending => "rows wait to be remapped",
-        Check::RemapFailed => "rows could not be remapped",
-        Check::RetirementPending => "pages wait to be retired",
-        Check::Fabric => "the NVLink fabric refused",
+        Check::RepairPending => "memory repairs wait",
+        Check::RepairFailed => "a memory repair failed",
+        Check::Fabric => "the fabric refused",
         Check::FabricJoining => "has not ended",
         Check::Recovery => "asks for a reset",
         Check::Throttled => "holds the clocks down",
         Check::PcieWidth => "has 4 of 16 lanes",
         Check::PcieGeneration => "generation 2 of 5",
-        Check::NvLinkErrors => "NVLink errors since",
-        Check::NvLinksDown => "1 NVLink is down",
+        Check::LinkErrors => "link errors since",
+        Check::LinksDown => "1 link to another card is down",
         Check::Temperature => "120 °C",
         Check::EccCorrectedRate => "repaired memory errors",
-        Check::RemapRate => "remapped rows",
+        Check::RepairRate => "repaired memory rows",
         Check::ReplayRate => "PCIe replays",
         Check::Lost
         | Check::Gone
@@ -88,15 +87,14 @@ fn test(kind: CauseKind) -> &'static str {
         CauseKind::NotAnswering => "causes::circle::a_card_that_does_not_answer",
         CauseKind::MonitorDown => "causes::circle::a_monitor_that_stays_away",
         CauseKind::Ecc
-        | CauseKind::RowRemap
         | CauseKind::Fabric
         | CauseKind::RecoveryAction
         | CauseKind::Throttled
         | CauseKind::Pcie
-        | CauseKind::NvLink
+        | CauseKind::Link
         | CauseKind::Temperature
         | CauseKind::Trend => "causes::sweep::check_ups_of_hopper_cards",
-        CauseKind::PageRetirement => "causes::sweep::check_ups_of_volta_cards",
+        CauseKind::MemoryRepair => "causes::sweep::check_ups_of_volta_cards",
         CauseKind::Deep => "causes::circle::a_card_on_which_the_command_of_the_user_fails",
         CauseKind::Residue => "causes::circle::a_card_with_a_process_of_somebody_else",
         CauseKind::Cordoned => "causes::circle::a_card_that_an_operator_cordons",

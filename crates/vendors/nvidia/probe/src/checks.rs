@@ -17,6 +17,17 @@ struct Exam {
     failures: Vec<CallFailure>,
 }
 
+/// The answer to one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer<T> {
+    /// The driver answered.
+    Given(T),
+    /// The device, or the driver, does not support the question.
+    Unsupported,
+    /// The question failed, or was not asked because the device is gone.
+    Failed,
+}
+
 /// What a tier reads of a card; `None` for one that is not made of driver calls. A call about links
 /// that hangs is held against the links and not against the card; without `links` none is made.
 pub(super) fn card(card: Device<'_>, tier: Tier, links: Option<&Calls>) -> Option<Reading> {
@@ -37,7 +48,7 @@ pub(super) fn partition(part: Device<'_>, tier: Tier) -> Option<Reading> {
     }
     let mut exam = Exam::default();
     let values = Working {
-        ecc_uncorrected: exam.ask(&["ecc_uncorrected"], || part.sram_uncorrected()),
+        ecc_uncorrected: exam.ask("ecc_uncorrected", || part.sram_uncorrected()),
         ..Working::default()
     };
     Some(exam.conclude(Values::Working(values)))
@@ -57,56 +68,54 @@ pub(super) fn refused(error: &Error, tier: Tier) -> Option<Reading> {
 }
 
 fn working(card: Device<'_>, exam: &mut Exam) -> Working {
-    let ecc_uncorrected = exam.ask(&["ecc_uncorrected"], || card.ecc_uncorrected());
-    let rows = exam.ask(&["remap_failed", "remap_pending"], || card.rows());
+    let ecc_uncorrected = exam.ask("ecc_uncorrected", || card.ecc_uncorrected());
+    let rows = exam.put(|| card.rows());
+    let pages = exam.put(|| card.retirement_pending());
+    let pending = rows.map(|rows| rows.pending).or(pages);
+    let failed = rows.map(|rows| rows.failed);
     Working {
         ecc_uncorrected,
-        remap_pending: rows.map(|rows| rows.pending),
-        remap_failed: rows.map(|rows| rows.failed),
-        retirement_pending: exam.ask(&["retirement_pending"], || card.retirement_pending()),
-        fabric: exam.ask(&["fabric"], || card.joining()).map(fabric),
+        repair_pending: exam.take("repair_pending", pending),
+        repair_failed: exam.take("repair_failed", failed),
+        fabric: exam.ask("fabric", || card.joining()).map(fabric),
         recovery: exam
-            .ask(&["recovery"], || card.recovery_action())
+            .ask("recovery", || card.recovery_action())
             .map(recovery),
     }
 }
 
 fn performing(card: Device<'_>, exam: &mut Exam, links: Option<&Calls>) -> Performing {
-    let (nvlink_errors, nvlinks_down) = links.map_or((None, None), |calls| {
+    let (link_errors, links_down) = links.map_or((None, None), |calls| {
         calls.during(Work::Links, || {
             (
-                exam.ask(&["nvlink_errors"], || card.link_errors()),
-                exam.ask(&["nvlinks_down"], || links_down(card)),
+                exam.ask("link_errors", || card.link_errors()),
+                exam.ask("links_down", || links_down(card)),
             )
         })
     });
-    let reasons = exam.ask(&["throttled"], || card.clock_reasons());
+    let reasons = exam.ask("throttled", || card.clock_reasons());
     Performing {
         throttled: reasons.map(|reasons| reasons.into_iter().map(str::to_owned).collect()),
-        pcie_width: exam.ask(&["pcie_width"], || card.pcie_width()),
-        pcie_width_max: exam.ask(&["pcie_width_max"], || card.max_pcie_width()),
-        pcie_generation: exam.ask(&["pcie_generation"], || card.pcie_generation()),
-        pcie_generation_max: exam.ask(&["pcie_generation_max"], || card.max_pcie_generation()),
-        utilization_percent: exam.ask(&["utilization_percent"], || card.utilization()),
-        nvlink_errors,
-        nvlinks_down,
-        temperature_celsius: exam.ask(&["temperature_celsius"], || card.temperature()),
-        slowdown_celsius: exam.ask(&["slowdown_celsius"], || {
-            card.threshold(Threshold::Slowdown)
-        }),
-        shutdown_celsius: exam.ask(&["shutdown_celsius"], || {
-            card.threshold(Threshold::Shutdown)
-        }),
+        pcie_width: exam.ask("pcie_width", || card.pcie_width()),
+        pcie_width_max: exam.ask("pcie_width_max", || card.max_pcie_width()),
+        pcie_generation: exam.ask("pcie_generation", || card.pcie_generation()),
+        pcie_generation_max: exam.ask("pcie_generation_max", || card.max_pcie_generation()),
+        utilization_percent: exam.ask("utilization_percent", || card.utilization()),
+        link_errors,
+        links_down,
+        temperature_celsius: exam.ask("temperature_celsius", || card.temperature()),
+        slowdown_celsius: exam.ask("slowdown_celsius", || card.threshold(Threshold::Slowdown)),
+        shutdown_celsius: exam.ask("shutdown_celsius", || card.threshold(Threshold::Shutdown)),
     }
 }
 
 fn trend(card: Device<'_>, exam: &mut Exam) -> Trend {
-    let rows = exam.ask(&["remapped_rows"], || card.rows());
+    let rows = exam.ask("repaired_rows", || card.rows());
     Trend {
-        ecc_corrected: exam.ask(&["ecc_corrected"], || card.ecc_corrected()),
-        remapped_rows: rows.map(|rows| u64::from(rows.corrected) + u64::from(rows.uncorrected)),
-        pcie_replays: exam.ask(&["pcie_replays"], || card.pcie_replays()),
-        energy_millijoules: exam.ask(&["energy_millijoules"], || card.energy()),
+        ecc_corrected: exam.ask("ecc_corrected", || card.ecc_corrected()),
+        repaired_rows: rows.map(|rows| u64::from(rows.corrected) + u64::from(rows.uncorrected)),
+        pcie_replays: exam.ask("pcie_replays", || card.pcie_replays()),
+        energy_millijoules: exam.ask("energy_millijoules", || card.energy()),
     }
 }
 
@@ -151,25 +160,60 @@ fn is_unknown(error: &Error) -> bool {
     error.code() == Some(Code::INVALID_ARGUMENT)
 }
 
+// === impl Answer ===
+
+impl<T> Answer<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
+        match self {
+            Self::Given(value) => Answer::Given(change(value)),
+            Self::Unsupported => Answer::Unsupported,
+            Self::Failed => Answer::Failed,
+        }
+    }
+}
+
+impl Answer<bool> {
+    /// True if either is. It is unsupported only if both are, and failed if nothing better is known.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Given(one), Self::Given(other)) => Self::Given(one || other),
+            (Self::Given(given), _) | (_, Self::Given(given)) => Self::Given(given),
+            (Self::Unsupported, Self::Unsupported) => Self::Unsupported,
+            _ => Self::Failed,
+        }
+    }
+}
+
 // === impl Exam ===
 
 impl Exam {
-    /// The answer to the question behind `fields`; `None` where there is none.
-    fn ask<T>(
-        &mut self,
-        fields: &[&str],
-        question: impl FnOnce() -> Result<T, Error>,
-    ) -> Option<T> {
+    /// Returns the answer to the question behind `field`; `None` where there is none.
+    fn ask<T>(&mut self, field: &str, question: impl FnOnce() -> Result<T, Error>) -> Option<T> {
+        let answer = self.put(question);
+        self.take(field, answer)
+    }
+
+    /// Puts a question, and notes a failure.
+    fn put<T>(&mut self, question: impl FnOnce() -> Result<T, Error>) -> Answer<T> {
         if self.failures.iter().any(|failure| failure.fatal) {
-            return None;
+            return Answer::Failed;
         }
         match question() {
-            Ok(answer) => return Some(answer),
-            Err(error) if error.is_not_supported() || is_unknown(&error) => {
-                self.unsupported
-                    .extend(fields.iter().map(|&field| field.to_owned()));
+            Ok(answer) => Answer::Given(answer),
+            Err(error) if error.is_not_supported() || is_unknown(&error) => Answer::Unsupported,
+            Err(error) => {
+                self.failures.push(failure(&error));
+                Answer::Failed
             }
-            Err(error) => self.failures.push(failure(&error)),
+        }
+    }
+
+    /// Takes the value of `field` from an answer, and notes that the field is not supported.
+    fn take<T>(&mut self, field: &str, answer: Answer<T>) -> Option<T> {
+        match answer {
+            Answer::Given(value) => return Some(value),
+            Answer::Unsupported => self.unsupported.push(field.to_owned()),
+            Answer::Failed => {}
         }
         None
     }
@@ -180,6 +224,26 @@ impl Exam {
             values,
             unsupported: self.unsupported,
             failures: self.failures,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer::{self, Failed, Given, Unsupported};
+
+    #[test]
+    fn repairs_wait_if_rows_or_pages_do() {
+        let cases: [(Answer<bool>, Answer<bool>, Answer<bool>); 6] = [
+            (Given(false), Given(true), Given(true)),
+            (Given(false), Given(false), Given(false)),
+            (Given(true), Failed, Given(true)),
+            (Given(false), Unsupported, Given(false)),
+            (Unsupported, Failed, Failed),
+            (Unsupported, Unsupported, Unsupported),
+        ];
+        for (one, other, both) in cases {
+            assert_eq!([one.or(other), other.or(one)], [both, both]);
         }
     }
 }

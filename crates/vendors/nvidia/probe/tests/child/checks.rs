@@ -118,7 +118,7 @@ fn links_that_nobody_wants_are_left_out_of_the_checks_too() {
         Values::Performing(performing) => Some(performing),
         _ => None,
     });
-    assert_eq!(performing.nvlinks_down, None);
+    assert_eq!(performing.links_down, None);
     assert_eq!(performing.throttled, Some(Vec::new()));
 }
 

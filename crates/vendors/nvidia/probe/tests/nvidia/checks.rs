@@ -46,7 +46,7 @@ fn fields(reading: &Reading) -> serde_json::Map<String, Value> {
 /// How many facts a tier has.
 fn size(tier: Tier) -> usize {
     match tier {
-        Tier::Working => 6,
+        Tier::Working => 5,
         Tier::Performing => 11,
         Tier::Trend => 4,
         Tier::Present | Tier::Deep => 0,
@@ -109,8 +109,7 @@ fn on_every_machine_each_fact_is_read_or_named_as_not_supported_and_all_is_well(
                 match &reading.values {
                     Values::Working(working) => {
                         assert_eq!(working.ecc_uncorrected.unwrap_or(0), 0, "{what}");
-                        assert_ne!(working.remap_pending, Some(true), "{what}");
-                        assert_ne!(working.retirement_pending, Some(true), "{what}");
+                        assert_ne!(working.repair_pending, Some(true), "{what}");
                         let joined = matches!(
                             working.fabric,
                             None | Some(FabricState::Joined | FabricState::None)
@@ -122,8 +121,8 @@ fn on_every_machine_each_fact_is_read_or_named_as_not_supported_and_all_is_well(
                     Values::Performing(performing) => {
                         assert_eq!(performing.throttled, Some(Vec::new()), "{what}");
                         assert_eq!(performing.pcie_width, performing.pcie_width_max, "{what}");
-                        assert_eq!(performing.nvlink_errors.unwrap_or(0), 0, "{what}");
-                        assert_eq!(performing.nvlinks_down.unwrap_or(0), 0, "{what}");
+                        assert_eq!(performing.link_errors.unwrap_or(0), 0, "{what}");
+                        assert_eq!(performing.links_down.unwrap_or(0), 0, "{what}");
                         let (now, limit) =
                             (performing.temperature_celsius, performing.slowdown_celsius);
                         assert!(now.unwrap() < limit.unwrap(), "{what}");
@@ -152,17 +151,11 @@ fn a_driver_without_the_calls_lacks_the_facts_and_nothing_fails() {
     let report = backend.survey();
     let id = ids(&report)[0];
     let working = reading(&mut backend, Tier::Working, id);
-    let missing = [
-        "fabric",
-        "recovery",
-        "remap_failed",
-        "remap_pending",
-        "retirement_pending",
-    ];
+    let missing = ["fabric", "recovery", "repair_failed", "repair_pending"];
     assert_eq!(working.unsupported, missing);
     assert_eq!(fields(&working)["ecc_uncorrected"], 0);
     let performing = reading(&mut backend, Tier::Performing, id);
-    assert_eq!(performing.unsupported, ["nvlink_errors"]);
+    assert_eq!(performing.unsupported, ["link_errors"]);
     assert_eq!(
         fields(&performing)["throttled"],
         serde_json::json!([]),
@@ -171,7 +164,7 @@ fn a_driver_without_the_calls_lacks_the_facts_and_nothing_fails() {
     let trend = reading(&mut backend, Tier::Trend, id);
     assert_eq!(
         trend.unsupported,
-        ["energy_millijoules", "pcie_replays", "remapped_rows"]
+        ["energy_millijoules", "pcie_replays", "repaired_rows"]
     );
     for reading in [working, performing, trend] {
         assert_eq!(reading.failures, []);

@@ -6,9 +6,9 @@ use super::*;
 
 #[rstest]
 #[case::ecc(("dgx-a100", "ecc-uncorrected", 2), ("ecc_uncorrected", "2"))]
-#[case::remap(("dgx-a100", "remap-pending", 1), ("remap_pending", "true"))]
-#[case::remap_failed(("dgx-a100", "remap-failed", 1), ("remap_failed", "true"))]
-#[case::pages(("dgx1-v100", "retired-pending", 1), ("retirement_pending", "true"))]
+#[case::remap(("dgx-a100", "remap-pending", 1), ("repair_pending", "true"))]
+#[case::remap_failed(("dgx-a100", "remap-failed", 1), ("repair_failed", "true"))]
+#[case::pages(("dgx1-v100", "retired-pending", 1), ("repair_pending", "true"))]
 #[case::fabric_begins(("hgx-h100", "fabric-state", 1), ("fabric", r#""not_started""#))]
 #[case::fabric_joins(("hgx-h100", "fabric-state", 2), ("fabric", r#""in_progress""#))]
 #[case::fabric_fails(("hgx-h100", "fabric-status", 999), ("fabric", r#"{"failed":"UNKNOWN"}"#))]
@@ -19,6 +19,39 @@ use super::*;
 #[case::new_action(("dgx-a100", "recovery-action", 9), ("recovery", r#"{"other":9}"#))]
 fn each_fact_follows_the_hardware_of_one_card(#[case] set: Set, #[case] fact: Fact) {
     follows(set, Tier::Working, fact);
+}
+
+/// An A100 remaps rows and has no pages to retire, a V100 retires pages and has no rows to remap.
+#[test]
+fn repairs_that_wait_are_not_supported_only_if_the_card_knows_neither_rows_nor_pages() {
+    for (profile, unsupported) in [("dgx-a100", false), ("dgx1-v100", true)] {
+        let rig = Rig::new(profile);
+        let mut backend = rig.backend();
+        let report = backend.survey();
+        let reading = reading(&mut backend, Tier::Working, ids(&report)[0]);
+        assert_eq!(fields(&reading)["repair_pending"], false);
+        let names = &reading.unsupported;
+        assert!(!names.iter().any(|name| name == "repair_pending"));
+        assert_eq!(
+            names.iter().any(|name| name == "repair_failed"),
+            unsupported
+        );
+    }
+}
+
+#[test]
+fn repairs_that_wait_are_not_read_if_the_one_call_that_is_supported_fails() {
+    let rig = Rig::new("dgx-a100");
+    let mut backend = rig.backend();
+    let report = backend.survey();
+    rig.node
+        .fault("nvmlDeviceGetRemappedRows", None, UNKNOWN)
+        .unwrap();
+    let reading = reading(&mut backend, Tier::Working, ids(&report)[0]);
+    assert!(!fields(&reading).contains_key("repair_pending"));
+    let names = &reading.unsupported;
+    assert!(!names.iter().any(|name| name.starts_with("repair_")));
+    assert_eq!(reading.failures.len(), 1);
 }
 
 #[test]
@@ -62,13 +95,13 @@ fn a_reset_clears_what_is_counted_from_it_on_and_does_what_waited_for_it() {
     ] {
         rig.node.set(&target("1"), sensor, value).unwrap();
     }
-    assert_eq!(working(&mut backend, id).remap_pending, Some(true));
+    assert_eq!(working(&mut backend, id).repair_pending, Some(true));
     rig.node.reset(&target("1"), Duration::ZERO).unwrap();
     assert_eq!(backend.survey(), report);
     let after = working(&mut backend, id);
     assert_eq!(after.ecc_uncorrected, Some(0));
-    assert_eq!(after.remap_pending, Some(false));
+    assert_eq!(after.repair_pending, Some(false));
     assert_eq!(after.recovery, Some(RecoveryAction::None));
     let trend = reading(&mut backend, Tier::Trend, id);
-    assert_eq!(fields(&trend)["remapped_rows"], 1);
+    assert_eq!(fields(&trend)["repaired_rows"], 1);
 }
