@@ -119,6 +119,7 @@ fn merge(old: &Device, new: &Device) -> Device {
         capacity,
         nodes,
         links,
+        shapes,
         failures,
     } = new.clone();
     // Calls that are nice to have fail without a failure; a device does not lose these facts.
@@ -146,6 +147,11 @@ fn merge(old: &Device, new: &Device) -> Device {
             old.links.clone()
         } else {
             links
+        },
+        shapes: if shapes.is_empty() {
+            old.shapes.clone()
+        } else {
+            shapes
         },
         failures,
     }
@@ -191,7 +197,7 @@ fn is_in_hand(kind: CauseKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ancestor, CallFailure, DeviceNode, Link, Version, names};
+    use model::{Ancestor, CallFailure, DeviceNode, Link, Shape, Span, Version, names};
 
     use super::*;
 
@@ -211,6 +217,12 @@ mod tests {
                 ancestor: Some(Ancestor::Node),
                 lanes: 12,
                 fabric: false,
+            }],
+            shapes: vec![Shape {
+                profile: "7g.40gb".to_owned(),
+                most: 1,
+                memory: Some(1 << 30),
+                placements: vec![Span { start: 0, size: 8 }],
             }],
             ..Device::card_of("nvidia", "GPU-3", "A100")
                 .with(names::COMPUTE_CAPABILITY, Version::of_two(8, 0))
@@ -260,6 +272,7 @@ mod tests {
     fn a_whole_look_is_taken_as_it_is() {
         let look = Device {
             links: Vec::new(),
+            shapes: Vec::new(),
             kind: Kind::Card { partitioned: false },
             ..complete()
                 .with(names::DISPLAY, false)

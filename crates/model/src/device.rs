@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Value,
+    AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Shape, Value,
     Version, known, names,
 };
 
@@ -53,6 +53,13 @@ pub struct Device {
     /// Its links to other devices of the same probe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
+    /// The partitions that are possible on it, whether it is partitioned or not. A partition has none.
+    #[serde(
+        default,
+        deserialize_with = "known::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub shapes: Vec<Shape>,
     /// Calls that failed while its facts were read. "Not supported" is not a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<CallFailure>,
@@ -140,6 +147,7 @@ impl Device {
             capacity: Capacity::new(),
             nodes: Vec::new(),
             links: Vec::new(),
+            shapes: Vec::new(),
             failures: Vec::new(),
         }
     }

@@ -56,11 +56,22 @@ where
     Ok(facts.into_iter().filter_map(known).collect())
 }
 
+/// Reads a list. An entry that is not understood is left out; anything but a list counts as an empty one.
+pub(crate) fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list = KnownOr::<Vec<KnownOr<T>>>::deserialize(deserializer)?.known();
+    let entries = list.into_iter().flatten();
+    Ok(entries.filter_map(KnownOr::known).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use crate::{Device, Index, Value, names};
+    use crate::{Device, Index, Shape, Span, Value, names};
 
     #[test]
     fn what_is_not_understood_costs_nothing_else() {
@@ -74,6 +85,28 @@ mod tests {
         assert_eq!(device.product(), Some("T4"));
         assert_eq!((device.attributes.len(), device.capacity.len()), (1, 1));
         assert_eq!(device.memory(), Some(7));
+    }
+
+    #[test]
+    fn a_shape_that_is_not_understood_costs_that_shape() {
+        let read = |shapes: serde_json::Value| -> Vec<Shape> {
+            let card = json!({"id": "GPU-1", "vendor": "x", "kind": "card", "shapes": shapes});
+            serde_json::from_value::<Device>(card).unwrap().shapes
+        };
+        let half = Shape {
+            profile: "half".to_owned(),
+            most: 2,
+            memory: None,
+            placements: vec![Span { start: 4, size: 4 }],
+        };
+        let written = json!({"profile": "half", "most": 2, "placements": [{"start": 4, "size": 4}], "new": 1});
+        let shapes = json!([
+            {"profile": "third"}, 7, written, {"profile": 1, "most": 1},
+            {"profile": "odd", "most": 1, "placements": [{"start": -1, "size": 1}]},
+        ]);
+        assert_eq!(read(shapes), [half]);
+        assert_eq!(read(json!("none")), []);
+        assert_eq!(read(json!(null)), []);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod pci;
 mod reading;
 #[cfg(feature = "sample")]
 pub mod sample;
+mod shape;
 mod snapshot;
 mod telemetry;
 mod transition;
@@ -40,6 +41,7 @@ pub use self::{
     reading::{
         Deep, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working,
     },
+    shape::{Shape, Span},
     snapshot::{Entry, Snapshot},
     telemetry::{Ecc, Process, Samples, SinceReset, Telemetry},
     transition::Transition,

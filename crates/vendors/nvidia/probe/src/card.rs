@@ -107,6 +107,7 @@ impl Reader {
             capacity: Capacity::new(),
             nodes: self.nodes.card(card.at(), minor),
             links: Vec::new(),
+            shapes: Vec::new(),
             failures: Vec::new(),
             id,
         };
@@ -208,6 +209,7 @@ impl Reader {
                 .collect(),
             nodes,
             links: Vec::new(),
+            shapes: Vec::new(),
             failures: interview.failures,
             ..parent
                 .clone()
