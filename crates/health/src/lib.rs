@@ -7,7 +7,6 @@ mod policy;
 mod record;
 mod saved;
 mod sight;
-pub mod xid;
 
 pub use self::{
     check::Check,

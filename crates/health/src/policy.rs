@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use config::Weight;
-use model::Tier;
+use config::{Backends, Config, Weight};
+use model::{EventCode, Tier};
+use rules::{Meaning, Vendors};
 
 use crate::Check;
 
@@ -13,19 +14,28 @@ use crate::Check;
 pub struct Policy {
     /// The section `health` of the config.
     pub health: config::Health,
-    /// The meaning of XIDs: the section `backends.nvidia.xids`.
-    pub xids: config::Xids,
+    /// The settings of each vendor.
+    pub settings: Backends,
+    /// The vendors, whose rules tell the meaning of events.
+    pub vendors: Vendors,
 }
 
 // === impl Policy ===
 
 impl Policy {
     /// Takes the rules from a config.
-    pub fn of(config: &config::Config) -> Self {
+    pub fn of(config: &Config, vendors: Vendors) -> Self {
         Self {
             health: config.health.clone(),
-            xids: config.backends.nvidia.xids.clone(),
+            settings: config.backends.clone(),
+            vendors,
         }
+    }
+
+    /// The meaning of an event to the vendor whose code it is.
+    pub(crate) fn meaning(&self, code: &EventCode) -> Option<Meaning> {
+        let mut vendors = self.vendors.iter();
+        vendors.find_map(|rules| rules.event(code, &self.settings))
     }
 }
 
@@ -89,7 +99,10 @@ mod tests {
     #[test]
     fn the_weight_of_a_cause_beats_that_of_its_tier() {
         let text = "health: {weights: {causes: {Temperature: out, Link: off}}}";
-        let policy = Policy::of(&config::parse("ostler.yaml", text).unwrap().config);
+        let policy = Policy::of(
+            &config::parse("ostler.yaml", text).unwrap().config,
+            Vendors::default(),
+        );
         assert_eq!(weight(&policy, Check::Temperature), Weight::Out);
         assert_eq!(weight(&policy, Check::LinkErrors), Weight::Off);
         assert_eq!(weight(&policy, Check::Throttled), Weight::Warn);

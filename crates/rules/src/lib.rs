@@ -4,6 +4,7 @@
 
 pub mod cdi;
 mod edits;
+mod event;
 mod lists;
 mod specs;
 mod table;
@@ -12,6 +13,7 @@ mod vendors;
 
 pub use self::{
     edits::{DeviceEdit, EditRequest, Edits, MountEdit, Note},
+    event::Meaning,
     lists::{Lists, Reason, Runtime, resolve_lists},
     specs::{SpecRequest, SpecScope, Specs},
     table::Table,

@@ -1,8 +1,9 @@
 //! The trait that a vendor implements. Each method has a default that fits a plain device node.
 
-use model::Device;
+use config::Backends;
+use model::{Device, EventCode};
 
-use crate::{DeviceEdit, EditRequest, Edits, SpecRequest, Specs, Table};
+use crate::{DeviceEdit, EditRequest, Edits, Meaning, SpecRequest, Specs, Table};
 
 /// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
 /// without code.
@@ -46,6 +47,12 @@ pub trait Rules: Sync {
     /// The reason why specs cannot be made yet. Files on the disk stay as they are until they can.
     fn specs(&self, _request: &SpecRequest<'_>) -> Result<Specs, String> {
         Ok(Specs::default())
+    }
+
+    /// The meaning of an event for its device; `None` for a code that is not the vendor's. Each vendor has
+    /// classes of codes of its own.
+    fn event(&self, _code: &EventCode, _settings: &Backends) -> Option<Meaning> {
+        None
     }
 
     /// The command that resets devices, all at once: a program and its arguments. `None` where the vendor

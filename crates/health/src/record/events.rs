@@ -1,15 +1,16 @@
 //! What the driver told of a device by itself, and what ends it.
 
-use config::Weight;
+use std::time::Duration;
+
+use config::{EventAction as Action, Weight};
 use jiff::Timestamp;
 use model::{Cause, CauseKind, EventCode};
 
 use super::{Moment, Record};
-use crate::{
-    Check, Now, Policy, policy,
-    xid::{self, Action},
-};
+use crate::{Check, Now, Policy, policy};
 
+/// The time for which an event that is a program's fault is shown as a warning.
+pub(super) const WARN_FOR: Duration = Duration::from_secs(5 * 60);
 /// At most this many different events are kept.
 const MOST: usize = 64;
 
@@ -100,7 +101,7 @@ impl Record {
             }
             let cause = Cause {
                 kind: kind(event),
-                evidence: evidence(event),
+                evidence: evidence(event, policy),
                 since: happened.since,
                 ends_when: ends_when(action),
             };
@@ -112,8 +113,8 @@ impl Record {
 
 /// The action for an event. One that nobody knows is a warning for a while.
 pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
-    if let Some(number) = xid::number(event) {
-        return xid::action(&policy.xids, number);
+    if let Some(meaning) = policy.meaning(event) {
+        return meaning.action;
     }
     if *event == EventCode::ECC_UNCORRECTED {
         Action::Reset
@@ -126,7 +127,7 @@ pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
 }
 
 fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) -> bool {
-    action(event, policy) == Action::Application && happened.last.ago(now) >= xid::WARN_FOR
+    action(event, policy) == Action::Application && happened.last.ago(now) >= WARN_FOR
 }
 
 /// The weight of an event: for a memory error that of its check, for any other by its action.
@@ -148,9 +149,9 @@ fn kind(event: &EventCode) -> CauseKind {
     }
 }
 
-fn evidence(event: &EventCode) -> String {
-    if let Some(number) = xid::number(event) {
-        return xid::describe(number);
+fn evidence(event: &EventCode, policy: &Policy) -> String {
+    if let Some(meaning) = policy.meaning(event) {
+        return meaning.text;
     }
     match event.as_str() {
         "ecc:uncorrected" => "the driver told of a memory error that was not repaired".to_owned(),
@@ -166,7 +167,7 @@ fn is_ecc(event: &EventCode) -> bool {
 fn ends_when(action: Action) -> String {
     let ends = match action {
         Action::Ignore | Action::Application => {
-            let seconds = xid::WARN_FOR.as_secs();
+            let seconds = WARN_FOR.as_secs();
             return format!("it is not told again for {seconds} s");
         }
         Action::Reset => {

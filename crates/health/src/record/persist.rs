@@ -13,8 +13,10 @@ use super::{
 use crate::{
     Check, Continuity, Now, Policy, Saved,
     saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
-    xid,
 };
+
+/// The class of the events that an older agent keeps by number alone.
+const OLD_CLASS: &str = "xid";
 
 // === impl Record ===
 
@@ -25,7 +27,7 @@ impl Record {
         let events = self.events.iter().map(|(event, happened)| SavedEvent {
             code: Some(event.clone()),
             // For an agent of before, after a rollback.
-            xid: xid::number(event),
+            xid: event.number().filter(|_| event.class() == OLD_CLASS),
             since: happened.since,
             ago: ago(happened.last),
             asked: happened.asked,
@@ -208,7 +210,10 @@ fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
         asked: saved.asked,
         counted: !saved.uncounted,
     };
-    let old = || saved.xid.map_or(EventCode::ECC_UNCORRECTED, xid::code);
+    let old = || {
+        let code = |number| EventCode::from((OLD_CLASS, number));
+        saved.xid.map_or(EventCode::ECC_UNCORRECTED, code)
+    };
     (saved.code.clone().unwrap_or_else(old), happened)
 }
 

@@ -3,7 +3,9 @@
 use model::SinceReset;
 
 use super::{Record, events::action};
-use crate::{Policy, xid::Action};
+use config::EventAction as Action;
+
+use crate::Policy;
 
 /// Result of comparing the counters of one device with those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use model::{CallFailure, CauseKind, Reading, State, StuckCall, Values, Verdict, sample::lost};
 
 use super::*;
-use crate::{
-    Continuity, Saved,
-    xid::{self, Action},
-};
+use config::EventAction as Action;
+use nvidia_rules::{VENDORS, xid};
+
+use crate::{Continuity, Saved};
 
 const SAME: Continuity = Continuity {
     same_boot: true,
@@ -36,6 +36,7 @@ impl Bench {
                     deep_command: vec!["check".to_owned()],
                     ..config::Health::default()
                 },
+                vendors: VENDORS,
                 ..Policy::default()
             },
             second: 0,

@@ -2,10 +2,11 @@ mod prune;
 
 use std::time::Duration;
 
+use nvidia_rules::{VENDORS, xid};
 use rstest::rstest;
 
 use super::*;
-use crate::{Now, Policy, Record, xid};
+use crate::{Now, Policy, Record};
 
 fn at(seconds: u64) -> Now {
     let uptime = Duration::from_secs(seconds);
@@ -15,13 +16,21 @@ fn at(seconds: u64) -> Now {
     }
 }
 
+/// The usual rules, with NVIDIA's events.
+fn policy() -> Policy {
+    Policy {
+        vendors: VENDORS,
+        ..Policy::default()
+    }
+}
+
 fn now() -> Now {
     at(0)
 }
 
 fn file() -> SavedFile {
     let mut record = Record::default();
-    record.happen(xid::code(48), &Policy::default(), now());
+    record.happen(xid::code(48), &policy(), now());
     SavedFile {
         boot_id: "boot-1".to_owned(),
         drivers: [("nvidia".to_owned(), "load-1".to_owned())].into(),

@@ -126,7 +126,7 @@ impl<S: Subject> Play<S> {
             }),
             Step::Xid(device, xid) => {
                 self.each(Some(device), What::Xid(xid), |subject, policy, _| {
-                    subject.happen(health::xid::code(xid), policy, now);
+                    subject.happen(nvidia_rules::xid::code(xid), policy, now);
                 });
             }
             Step::Ecc(device) => self.each(Some(device), What::Ecc, |subject, policy, _| {
@@ -231,6 +231,7 @@ fn laws(seed: u64) -> (Policy, Rules) {
             deep_command: vec!["check".to_owned()],
             ..config::Health::default()
         },
+        vendors: nvidia_rules::VENDORS,
         ..Policy::default()
     };
     let mut rules = Rules {

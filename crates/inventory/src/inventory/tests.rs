@@ -17,7 +17,10 @@ const GRACE: Duration = Duration::from_secs(300);
 
 /// Rules by which a device that is well again is back at once.
 fn policy() -> Policy {
-    let mut policy = Policy::default();
+    let mut policy = Policy {
+        vendors: nvidia_rules::VENDORS,
+        ..Policy::default()
+    };
     policy.health.gone_grace = GRACE;
     policy.health.passes = 1;
     policy.health.hold_down = Duration::ZERO;
@@ -231,7 +234,7 @@ fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that()
     let xid = |device: Device| Event {
         device: device.id,
         at: at(1).wall,
-        code: health::xid::code(48),
+        code: nvidia_rules::xid::code(48),
     };
     inventory.take(Update::Event(xid(partition(0, 1))), at(1));
     inventory.take(Update::Event(xid(card(1))), at(1));
@@ -251,7 +254,7 @@ fn an_event_that_comes_before_its_device_is_not_lost() {
     let event = Event {
         device: card(0).id,
         at: at(0).wall,
-        code: health::xid::code(79),
+        code: nvidia_rules::xid::code(79),
     };
     inventory.take(Update::Event(event), at(0));
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(1));
@@ -280,7 +283,7 @@ fn a_new_config_keeps_what_was_seen() {
         Update::Event(Event {
             device: card(0).id,
             at: at(1).wall,
-            code: health::xid::code(79),
+            code: nvidia_rules::xid::code(79),
         }),
         at(1),
     );

@@ -41,7 +41,10 @@ impl Starts {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let file = folder.path().join("state.json");
-        let mut policy = Policy::default();
+        let mut policy = Policy {
+            vendors: nvidia_rules::VENDORS,
+            ..Policy::default()
+        };
         policy.health.state_file = Some(file.clone());
         let runtime = Builder::new_current_thread().enable_all().build();
         Self {

@@ -25,7 +25,7 @@ use super::{
     place::Place,
     table::{Output, table, text},
 };
-use crate::run::own_probe;
+use crate::{run::own_probe, vendors::VENDORS};
 
 /// How long a look of our own may take.
 const LOOK: Duration = Duration::from_secs(20);
@@ -109,7 +109,7 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
     let readers = published.readers();
     let watching = supervisor::run(settings, seen, stop.clone());
     let looking = async {
-        let look = first_look(Policy::of(&config), updates, orders, published);
+        let look = first_look(Policy::of(&config, VENDORS), updates, orders, published);
         let found = timeout(LOOK, look).await;
         stop.cancel();
         found.is_ok()

@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Source, init, probe::is_other, wires::Wires};
+use crate::vendors::VENDORS;
 
 /// The pause before a part that ended by itself is started again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -146,7 +147,9 @@ impl Parts {
         {
             changed.push(Part::Cdi);
         }
-        self.wires.policy.send_replace(Policy::of(&self.config));
+        self.wires
+            .policy
+            .send_replace(Policy::of(&self.config, VENDORS));
         // Offers are made anew; those that come out the same disturb nobody.
         if old.pools != self.config.pools {
             self.wires.pools.send_replace(self.config.pools.clone());

@@ -73,7 +73,7 @@ impl Wires {
     pub(super) fn new(config: &Config, source: &Source) -> Self {
         let (seen, updates) = mpsc::channel(256);
         let (asked, requests) = Requests::channel();
-        let policy = watch::Sender::new(Policy::of(config));
+        let policy = watch::Sender::new(Policy::of(config, VENDORS));
         let published = Published::new();
         let pools = watch::Sender::new(config.pools.clone());
         Self {

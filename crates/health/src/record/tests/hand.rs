@@ -161,10 +161,10 @@ fn an_xid_that_is_ignored_leaves_nothing() {
 fn a_new_policy_counts_for_what_was_told_before() {
     let mut bench = Bench::new();
     bench.xid(79);
-    bench.policy.xids.ignore = XidSet::All;
+    bench.policy.settings.nvidia.xids.ignore = XidSet::All;
     assert_eq!(bench.verdict(), Verdict::default());
-    bench.policy.xids = Xids::default();
-    bench.policy.xids.actions = [(79, Action::Application)].into();
+    bench.policy.settings.nvidia.xids = Xids::default();
+    bench.policy.settings.nvidia.xids.actions = [(79, Action::Application)].into();
     assert_eq!(bench.warnings(), [CauseKind::Event]);
 }
 
@@ -307,7 +307,7 @@ fn an_event_that_nobody_knows_is_a_warning_for_a_while() {
     assert_eq!(verdict.state, State::Healthy);
     let evidence = verdict.warnings.iter().map(|cause| &cause.evidence);
     assert!(evidence.eq(["the driver told of the event ras:umc"]));
-    let over = xid::WARN_FOR.as_secs();
+    let over = events::WARN_FOR.as_secs();
     bench.wait(over);
     assert_eq!(bench.verdict(), Verdict::default());
 }

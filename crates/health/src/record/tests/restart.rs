@@ -235,7 +235,7 @@ fn events_that_were_kept_without_a_code_are_still_read(
 ) {
     let text = format!(r#"{{"events": [{event}]}}"#);
     let saved: Saved = serde_json::from_str(&text).unwrap();
-    let record = Record::restore(saved, SAME, &Policy::default(), at(0));
+    let record = Record::restore(saved, SAME, &Bench::new().policy, at(0));
     assert!(record.events.keys().eq([&code]), "{record:?}");
 }
 
@@ -256,7 +256,7 @@ fn trouble_that_was_kept_under_an_older_name_is_still_read(
             "nvlink_errors": 7}}"#
     );
     let saved: Saved = serde_json::from_str(&text).unwrap();
-    let record = Record::restore(saved, SAME, &Policy::default(), at(0));
+    let record = Record::restore(saved, SAME, &Bench::new().policy, at(0));
     assert!(record.standing.keys().eq([&check]), "{record:?}");
     assert_eq!(record.begun[&Flap::Check(check)].times, 3);
     assert_eq!(record.counters.link_errors, Some(7));

@@ -10,7 +10,7 @@ type Devices = BTreeMap<DeviceId, Saved>;
 
 /// The ids that are left at a moment.
 fn left(mut devices: Devices, now: Now) -> Vec<String> {
-    prune(&mut devices, &Policy::default(), now);
+    prune(&mut devices, &policy(), now);
     devices.keys().map(ToString::to_string).collect()
 }
 
@@ -23,7 +23,7 @@ fn kept(id: &str, now: Now, act: impl FnOnce(&mut Record)) -> (DeviceId, Saved) 
 
 fn broken(id: &str, now: Now) -> (DeviceId, Saved) {
     kept(id, now, |record| {
-        record.happen(xid::code(79), &Policy::default(), now);
+        record.happen(xid::code(79), &policy(), now);
     })
 }
 
@@ -55,10 +55,10 @@ fn a_device_that_flapped_is_forgotten_with_the_flapping() {
 #[test]
 fn the_flapping_of_trouble_that_stands_is_not_forgotten() {
     let gone = kept("GPU-0", at(0), |record| {
-        record.see(Sight::Missing("not listed"), &Policy::default(), at(0));
+        record.see(Sight::Missing("not listed"), &policy(), at(0));
     });
     let mut devices = Devices::from([gone]);
-    prune(&mut devices, &Policy::default(), at(DAY));
+    prune(&mut devices, &policy(), at(DAY));
     assert_eq!(devices["GPU-0"].begun.len(), 1);
 }
 
@@ -88,7 +88,7 @@ fn of_too_many_the_oldest_go_and_those_that_are_cordoned_last() {
     assert_eq!(left[254], "GPU-254", "the newest of the others");
     let cordons = (0..300).map(|n| cordoned(&format!("GPU-{n:03}"), at(n)));
     let mut devices: Devices = cordons.collect();
-    prune(&mut devices, &Policy::default(), at(2000));
+    prune(&mut devices, &policy(), at(2000));
     assert_eq!(devices.len(), 256);
     assert!(devices.contains_key("GPU-299") && !devices.contains_key("GPU-000"));
 }

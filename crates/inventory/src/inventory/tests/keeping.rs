@@ -28,7 +28,7 @@ pub(super) fn xid(inventory: &mut Inventory, device: Device, now: Now) {
     let event = Event {
         device: device.id,
         at: now.wall,
-        code: health::xid::code(79),
+        code: nvidia_rules::xid::code(79),
     };
     inventory.take(Update::Event(event), now);
 }

@@ -54,7 +54,7 @@ fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partition
     };
     count(&mut inventory, 90_000, at(1));
     for device in [card(0), partition(0, 0), card(1)] {
-        event(&mut inventory, &device, health::xid::code(79), at(2));
+        event(&mut inventory, &device, nvidia_rules::xid::code(79), at(2));
     }
     let out = ["GPU-0 Unhealthy", "GPU-1 Unhealthy", "MIG-0-0 Unhealthy"];
     assert_eq!(states(&mut inventory, at(3)), out);
@@ -91,7 +91,7 @@ fn the_looks_that_bring_a_card_back_are_counted_by_its_samples() {
 fn a_driver_that_was_loaded_anew_ends_what_needed_a_reset() {
     let mut inventory = inventory();
     see(&mut inventory, loaded(vec![card(0)], 1), at(0));
-    event(&mut inventory, &card(0), health::xid::code(79), at(1));
+    event(&mut inventory, &card(0), nvidia_rules::xid::code(79), at(1));
     assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Unhealthy"]);
     see(&mut inventory, loaded(vec![card(0)], 1), at(2));
     assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Unhealthy"]);

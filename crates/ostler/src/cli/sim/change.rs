@@ -207,7 +207,7 @@ impl Change {
                 node.xid(&target, number)?;
                 format!(
                     "the driver reports {} on {device}",
-                    health::xid::describe(number)
+                    nvidia_rules::xid::describe(number)
                 )
             }
             Self::Ecc { target, kind } => {

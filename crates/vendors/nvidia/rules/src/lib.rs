@@ -8,9 +8,11 @@ pub mod names;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 mod specs;
+pub mod xid;
 
-use model::Device;
-use rules::{EditRequest, Edits, Rules, SpecRequest, Specs, Table, Vendor, Vendors};
+use config::Backends;
+use model::{Device, EventCode};
+use rules::{EditRequest, Edits, Meaning, Rules, SpecRequest, Specs, Table, Vendor, Vendors};
 
 /// NVIDIA's rules.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,10 @@ impl Rules for Nvidia {
 
     fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
         specs::specs(request)
+    }
+
+    fn event(&self, code: &EventCode, settings: &Backends) -> Option<Meaning> {
+        xid::meaning(code, &settings.nvidia.xids)
     }
 
     /// One call for all cards: those with NVLinks between them are reset together or not at all.

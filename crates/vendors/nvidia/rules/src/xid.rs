@@ -5,16 +5,15 @@ mod policy;
 
 use std::sync::LazyLock;
 
+use config::{EventAction as Action, Xids};
 use model::EventCode;
+use rules::Meaning;
 use serde::{
     Deserialize,
     de::value::{Error, StrDeserializer},
 };
 
-pub(crate) use self::policy::WARN_FOR;
-pub use self::policy::action;
-/// The meaning of an XID for its card.
-pub use config::EventAction as Action;
+use self::policy::action;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +38,17 @@ pub fn code(number: u64) -> EventCode {
 }
 
 /// The XID that an event is.
-pub fn number(code: &EventCode) -> Option<u64> {
+fn number(code: &EventCode) -> Option<u64> {
     code.number().filter(|_| code.class() == CLASS)
+}
+
+/// The meaning of an event, where it is an XID.
+pub(crate) fn meaning(code: &EventCode, xids: &Xids) -> Option<Meaning> {
+    let number = number(code)?;
+    Some(Meaning {
+        action: action(xids, number),
+        text: describe(number),
+    })
 }
 
 /// The row of an XID.

@@ -1,7 +1,5 @@
 //! What a config says of XIDs, laid over the table.
 
-use std::time::Duration;
-
 use config::{XidBase, Xids};
 
 use super::{Action, row};
@@ -9,12 +7,9 @@ use super::{Action, row};
 /// The XIDs that NVIDIA's device plugin leaves out unless it is told otherwise.
 const UPSTREAM_IGNORES: [u64; 6] = [13, 31, 43, 45, 68, 109];
 
-/// The time for which an XID that is a program's fault is shown as a warning.
-pub(crate) const WARN_FOR: Duration = Duration::from_secs(5 * 60);
-
 /// Returns what is done about an XID. `heed` beats `ignore`, which beats `actions`, which beat
 /// `base`.
-pub fn action(xids: &Xids, number: u64) -> Action {
+pub(super) fn action(xids: &Xids, number: u64) -> Action {
     let said = u32::try_from(number).ok();
     let said = said.and_then(|number| xids.actions.get(&number).copied());
     if xids.heed.has(number) {
