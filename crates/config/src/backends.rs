@@ -7,10 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::nvidia::{
-    Discovery, NvidiaBackend, NvidiaHandover, NvidiaProbe, XidBase, XidSet, Xids,
+    Discovery, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe, XidBase,
+    XidSet, Xids,
 };
-pub(crate) use self::nvidia::{prefix, relative};
-use crate::source::{At, Section};
+pub(crate) use self::nvidia::{MPS_CLIENT_LIMIT, prefix, relative};
+use crate::{
+    Pool,
+    source::{At, Section},
+};
 
 /// Settings of each vendor's probe, and rules for its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -26,4 +30,9 @@ impl Section for Backends {
     fn read(&mut self, at: &mut At<'_>) {
         at.section("nvidia", &mut self.nvidia);
     }
+}
+
+/// Checks a pool by the rules of each vendor.
+pub(crate) fn check_pool(pool: &Pool, at: &mut At<'_>) {
+    nvidia::check_mps(pool, at);
 }

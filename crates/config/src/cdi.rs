@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Config,
-    schema::OneOrMany,
     source::{At, Section, Word},
 };
 
@@ -19,16 +18,6 @@ pub struct Cdi {
     pub dir: PathBuf,
     /// Support of CDI names by kubelet and container runtime, for the strategy `auto`.
     pub runtime: RuntimeSupport,
-    /// The folder on the host under which the driver's files are.
-    pub driver_root: PathBuf,
-    /// The program on the host that the hooks call.
-    pub hook_path: PathBuf,
-    /// Switches for how specs are made.
-    #[schemars(with = "OneOrMany<String>")]
-    pub feature_flags: Vec<String>,
-    /// Hooks that are left out, or `all`.
-    #[schemars(with = "OneOrMany<String>")]
-    pub disable_hooks: Vec<String>,
 }
 
 /// Support of CDI names by kubelet and container runtime.
@@ -49,10 +38,6 @@ impl Section for Cdi {
     fn read(&mut self, at: &mut At<'_>) {
         at.set("dir", &mut self.dir);
         at.set("runtime", &mut self.runtime);
-        at.set("driverRoot", &mut self.driver_root);
-        at.set("hookPath", &mut self.hook_path);
-        at.set("featureFlags", &mut self.feature_flags);
-        at.set("disableHooks", &mut self.disable_hooks);
     }
 }
 
@@ -61,10 +46,6 @@ impl Default for Cdi {
         Self {
             dir: Config::CDI_DIR.into(),
             runtime: RuntimeSupport::Auto,
-            driver_root: "/".into(),
-            hook_path: Config::HOOK_PATH.into(),
-            feature_flags: Vec::new(),
-            disable_hooks: Vec::new(),
         }
     }
 }

@@ -26,7 +26,8 @@ mod thresholds;
 
 pub use self::{
     backends::{
-        Backends, Discovery, NvidiaBackend, NvidiaHandover, NvidiaProbe, XidBase, XidSet, Xids,
+        Backends, Discovery, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides,
+        NvidiaProbe, XidBase, XidSet, Xids,
     },
     cdi::{Cdi, RuntimeSupport},
     error::Error,

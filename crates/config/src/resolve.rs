@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    Backends, Cdi, Error, Handover, Health, Kubelet, Needs, Origin, Origins, Pools, Probe, Problem,
-    Problems, Severity,
+    Backends, Cdi, Error, Handover, Health, Kubelet, Needs, NvidiaOverrides, Origin, Origins,
+    Pools, Probe, Problem, Problems, Severity,
     source::{At, Section},
 };
 
@@ -21,16 +21,12 @@ pub struct Overrides {
     pub pod_resources_socket: Option<PathBuf>,
     /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: Option<PathBuf>,
-    /// The folder under which the driver's files are.
-    pub driver_path: Option<PathBuf>,
-    /// The driver library itself.
-    pub nvml_library: Option<PathBuf>,
-    /// The folder of the MPS daemons, as the agent sees it.
-    pub mps_path: Option<PathBuf>,
     /// The socket on which commands reach the agent.
     pub control_socket: Option<PathBuf>,
     /// The folder of the CDI specs.
     pub cdi_dir: Option<PathBuf>,
+    /// Values about NVIDIA's driver.
+    pub nvidia: NvidiaOverrides,
 }
 
 /// A config, the origin of each value, and warnings.
@@ -78,19 +74,7 @@ pub struct Config {
 impl Overrides {
     /// Puts every value in its place, and calls `said` with its key, its flag and the value.
     fn apply(self, config: &mut Config, mut said: impl FnMut(&str, &str, &Path)) {
-        fn put<T: From<PathBuf>>(
-            (key, flag): (&str, &str),
-            value: Option<PathBuf>,
-            target: &mut T,
-            said: &mut impl FnMut(&str, &str, &Path),
-        ) {
-            if let Some(value) = value {
-                said(key, flag, &value);
-                *target = value.into();
-            }
-        }
-        let (kubelet, nvidia) = (&mut config.kubelet, &mut config.backends.nvidia);
-        let said = &mut said;
+        let (kubelet, said) = (&mut config.kubelet, &mut said);
         let names = ("kubelet.dir", "kubelet-dir");
         put(names, self.kubelet_dir, &mut kubelet.dir, said);
         let names = ("kubelet.podResourcesSocket", "pod-resources-socket");
@@ -98,17 +82,7 @@ impl Overrides {
         put(names, self.pod_resources_socket, target, said);
         let names = ("hostRoot", "host-root");
         put(names, self.host_root, &mut config.host_root, said);
-        let names = ("backends.nvidia.driverPath", "driver-path");
-        put(names, self.driver_path, &mut nvidia.probe.driver_path, said);
-        let names = ("backends.nvidia.nvmlLibrary", "nvml-library");
-        put(
-            names,
-            self.nvml_library,
-            &mut nvidia.probe.nvml_library,
-            said,
-        );
-        let names = ("backends.nvidia.mpsPath", "mps-path");
-        put(names, self.mps_path, &mut nvidia.probe.mps_path, said);
+        self.nvidia.apply(&mut config.backends.nvidia, said);
         let names = ("controlSocket", "control-socket");
         put(names, self.control_socket, &mut config.control_socket, said);
         let names = ("cdi.dir", "cdi-dir");
@@ -196,8 +170,6 @@ impl Config {
     pub const CONTROL_SOCKET: &str = "/run/ostler/control.sock";
     /// The folder of CDI specs that are made at run time.
     pub const CDI_DIR: &str = "/var/run/cdi";
-    /// The program that the hooks of CDI specs call.
-    pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
 }
 
 impl Default for Config {
@@ -215,6 +187,19 @@ impl Default for Config {
             handover: Handover::default(),
             pools: Pools::default(),
         }
+    }
+}
+
+/// Puts a value of a flag in its place, and calls `said` with its key, its flag and the value.
+pub(crate) fn put<T: From<PathBuf>>(
+    (key, flag): (&str, &str),
+    value: Option<PathBuf>,
+    target: &mut T,
+    said: &mut impl FnMut(&str, &str, &Path),
+) {
+    if let Some(value) = value {
+        said(key, flag, &value);
+        *target = value.into();
     }
 }
 

@@ -17,7 +17,7 @@ mod status;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use config::Pools;
+use config::{Backends, Pools};
 use host::watch::{Events, Folder};
 use model::Snapshot;
 use pool::Offers;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub limit: Duration,
     /// The vendors whose kinds have specs.
     pub vendors: Vendors,
+    /// The settings of each vendor.
+    pub backends: Backends,
 }
 
 /// The wires in and out.
@@ -135,6 +137,7 @@ impl Settings {
     pub fn new(
         cdi: config::Cdi,
         vendors: Vendors,
+        backends: Backends,
         host_root: PathBuf,
         kubelet_dir: PathBuf,
     ) -> Self {
@@ -145,6 +148,7 @@ impl Settings {
             check: Duration::from_secs(10),
             limit: Duration::from_secs(5),
             vendors,
+            backends,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use config::{Cdi, Handover};
+use config::{Backends, Handover};
 use model::Snapshot;
 
 use crate::cdi::Spec;
@@ -12,8 +12,8 @@ use crate::cdi::Spec;
 pub struct SpecRequest<'a> {
     /// The devices, and what the probes found beside them.
     pub snapshot: &'a Snapshot,
-    /// The config's section.
-    pub cdi: &'a Cdi,
+    /// The settings of each vendor.
+    pub settings: &'a Backends,
     /// The devices and classes that specs are to have.
     pub scope: SpecScope<'a>,
     /// The specs that were made last: a device whose nodes vanished keeps its edits, so that its name stays

@@ -90,7 +90,7 @@ pub(super) async fn auto_hands_over_by_cdi_where_the_runtime_can(node: &mut Node
     let devices = verify(node, &pod, &plain).await?;
     handed_over(&pod, &devices, List::Cri).await?;
     logged(from, "which pass CDI names on").await?;
-    let config = List::Auto.config(", runtime: unsupported");
+    let config = List::Auto.config("runtime: unsupported");
     node.replace_agent(|| Agent::on_host(&config)).await?;
     node.offers(RESOURCE, 7).await?;
     let other = Pod::with(node.name("given"), 2);

@@ -1,7 +1,10 @@
 //! The section `backends.nvidia`: settings that NVIDIA's probe is given, and rules that the agent
 //! keeps to itself.
 
+mod cdi;
 mod handover;
+mod mps;
+mod overrides;
 mod xids;
 
 use std::{path::PathBuf, str::FromStr};
@@ -10,10 +13,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::handover::{prefix, relative};
 pub use self::{
+    cdi::NvidiaCdi,
     handover::NvidiaHandover,
+    overrides::NvidiaOverrides,
     xids::{XidBase, XidSet, Xids},
+};
+pub(crate) use self::{
+    handover::{prefix, relative},
+    mps::{MPS_CLIENT_LIMIT, check_mps},
 };
 use crate::source::{At, Section, Word, word};
 
@@ -24,6 +32,8 @@ pub struct NvidiaBackend {
     /// The part that the probe is given.
     #[serde(flatten)]
     pub probe: NvidiaProbe,
+    /// The contents of CDI specs.
+    pub cdi: NvidiaCdi,
     /// The meaning of XIDs.
     pub xids: Xids,
 }
@@ -66,6 +76,7 @@ pub enum Discovery {
 impl Section for NvidiaBackend {
     fn read(&mut self, at: &mut At<'_>) {
         self.probe.read(at);
+        at.section("cdi", &mut self.cdi);
         at.section("xids", &mut self.xids);
     }
 }

@@ -34,6 +34,7 @@ backends:
     devPath: /g
     mpsPath: /h
     discovery: tegra
+    cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
     xids:
       base: nvidia
       actions: {94: permanent, 13: ignore}
@@ -71,7 +72,7 @@ health:
     meanWatts: 7
     meanTime: 19s
   stateFile: /state
-cdi: {dir: /cdi, runtime: supported, driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
+cdi: {dir: /cdi, runtime: supported}
 imexRequired: true
 mig: single
 include: {vendor: nvidia}
@@ -323,6 +324,7 @@ fn schema_reader_and_explain_have_the_same_keys() {
             "Health",
             "Kubelet",
             "NvidiaBackend",
+            "NvidiaCdi",
             "NvidiaHandover",
             "Placement",
             "Pool",

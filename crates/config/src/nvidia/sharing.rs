@@ -4,6 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Sharing,
+    backends::MPS_CLIENT_LIMIT,
     source::{Fields, Item, Notes, Place, Said},
 };
 
@@ -80,7 +81,7 @@ impl Most {
     };
     /// Of MPS.
     pub(super) const CLIENTS: Self = Self {
-        replicas: Sharing::MOST_MPS,
+        replicas: MPS_CLIENT_LIMIT,
         why: "no card serves as many clients of MPS",
     };
 }

@@ -12,8 +12,8 @@ use super::{
     validate,
 };
 use crate::{
-    Config, Discovery, Error, Handover, IdStrategy, Mig, NvidiaHandover, Origin, Origins,
-    Overrides, Policy, Pools, Problem, Problems, Resolved, XidBase, XidSet, source::Word,
+    Config, Discovery, Error, Handover, IdStrategy, Mig, NvidiaCdi, NvidiaHandover, Origin,
+    Origins, Overrides, Policy, Pools, Problem, Problems, Resolved, XidBase, XidSet, source::Word,
 };
 
 /// Where the MPS daemons' files are in the plugin's container.
@@ -162,10 +162,16 @@ impl Translation<'_> {
         self.config.backends.nvidia.probe.discovery = way.unwrap_or(Discovery::Auto);
         self.origins
             .set("backends.nvidia.discovery", discovery.origin);
-        self.config.cdi.driver_root = self.take("cdi.driverRoot", root).into();
-        self.config.cdi.hook_path = self.take("cdi.hookPath", hook).into();
-        self.config.cdi.feature_flags = self.names("cdi-feature-flags", "cdi.featureFlags");
-        self.config.cdi.disable_hooks = self.names("cdi-disable-hooks", "cdi.disableHooks");
+        let driver_root = self.take("backends.nvidia.cdi.driverRoot", root);
+        let hook_path = self.take("backends.nvidia.cdi.hookPath", hook);
+        let flags = "backends.nvidia.cdi.featureFlags";
+        let hooks = "backends.nvidia.cdi.disableHooks";
+        self.config.backends.nvidia.cdi = NvidiaCdi {
+            driver_root: driver_root.into(),
+            hook_path: hook_path.into(),
+            feature_flags: self.names("cdi-feature-flags", flags),
+            disable_hooks: self.names("cdi-disable-hooks", hooks),
+        };
         self.config.imex_required = self.take("imexRequired", required);
         let nvidia = &mut self.config.backends.nvidia.probe;
         if !matches!(inner.value.as_str(), "" | "/") {

@@ -4,6 +4,7 @@ use model::ResourceName;
 
 use crate::{
     KindName, Method, Pool, PreStartMode, Selector, Sharing,
+    backends::check_pool as check_vendors,
     source::{At, among},
 };
 
@@ -23,6 +24,7 @@ type Words = (String, String);
 pub(super) fn pool(pool: &Pool, at: &mut At<'_>) {
     name(pool, at);
     sharing(pool, at);
+    check_vendors(pool, at);
     if pool.reserved.contains(&Selector::default()) {
         let message = "an empty selector reserves every device of the pool";
         let help = "say which devices, e.g. `reserved: {index: 0}`";
@@ -168,18 +170,5 @@ fn sharing(pool: &Pool, at: &mut At<'_>) {
     if means != Method::None && units < 2 {
         let message = "to share a device, it must become at least 2 units";
         at.error_at(place, replicas, message, "write `replicas:` with 2 or more");
-    }
-    if means != Method::Mps {
-        return;
-    }
-    let most = Sharing::MOST_MPS;
-    if units > most {
-        let message = format!("an MPS daemon takes at most {most} clients");
-        let help = format!("write at most {most}, or use time-slicing");
-        at.error_at(place, replicas, message, help);
-    }
-    if pool.handover.nvidia.mps_root.is_none() {
-        let help = "name the daemon's folder on the host: `handover: {nvidia: {mpsRoot: /run/nvidia/mps}}`";
-        at.error_at(any, method, "MPS needs `handover.nvidia.mpsRoot`", help);
     }
 }

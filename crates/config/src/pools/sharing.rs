@@ -64,8 +64,6 @@ impl Section for Sharing {
 impl Sharing {
     /// The most units a device can become. A list with many more is too long for the kubelet.
     pub const MOST: u32 = 4096;
-    /// The most units a device can become that is shared through MPS: no card has more clients.
-    pub const MOST_MPS: u32 = 48;
 }
 
 impl Default for Sharing {

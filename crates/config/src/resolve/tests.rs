@@ -48,11 +48,13 @@ fn every_flag_reaches_its_value() {
         kubelet_dir: path("/1"),
         pod_resources_socket: path("/2"),
         host_root: path("/3"),
-        driver_path: path("/4"),
-        nvml_library: path("/5"),
         control_socket: path("/6"),
-        mps_path: path("/7"),
         cdi_dir: path("/8"),
+        nvidia: NvidiaOverrides {
+            driver_path: path("/4"),
+            nvml_library: path("/5"),
+            mps_path: path("/7"),
+        },
     };
     let found = resolved(overrides, "");
     let config = &found.config;
@@ -115,7 +117,10 @@ fn what_must_be_there_follows_from_flags_and_file_together() {
     );
     assert!(said.imex);
     let over = needs(Overrides {
-        mps_path: Some("/flag".into()),
+        nvidia: NvidiaOverrides {
+            mps_path: Some("/flag".into()),
+            ..NvidiaOverrides::default()
+        },
         ..Overrides::default()
     });
     assert_eq!(

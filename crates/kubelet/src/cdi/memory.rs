@@ -180,7 +180,7 @@ impl Memory {
         }
         let made = rules.specs(&SpecRequest {
             snapshot,
-            cdi: &settings.cdi,
+            settings: &settings.backends,
             scope: SpecScope::Asked {
                 now: &self.asked,
                 lately: &lately,

@@ -5,7 +5,7 @@ mod kept;
 
 use std::path::Path;
 
-use config::{Handover, ListStrategy, Pool, RuntimeSupport};
+use config::{Backends, Handover, ListStrategy, Pool, RuntimeSupport};
 use host::lane::Lane;
 use jiff::Timestamp;
 use model::{
@@ -53,6 +53,7 @@ impl Stage {
             ..Settings::new(
                 cdi,
                 VENDORS,
+                Backends::default(),
                 folder.path().to_owned(),
                 folder.path().to_owned(),
             )
@@ -345,12 +346,13 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
     let settings = Settings::new(
         cdi,
         VENDORS,
+        Backends::default(),
         folder.path().to_owned(),
         folder.path().to_owned(),
     );
     let request = SpecRequest {
         snapshot: &offer(&[CdiCri], &["a"]).snapshot,
-        cdi: &settings.cdi,
+        settings: &settings.backends,
         scope: SpecScope::Everything(&Handover::default()),
         previous: &[],
     };

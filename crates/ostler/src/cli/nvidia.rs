@@ -9,7 +9,7 @@ use std::{
 };
 
 use config::{
-    Overrides,
+    NvidiaOverrides, Overrides,
     nvidia::{Call, Flags, help},
 };
 
@@ -78,11 +78,13 @@ fn overrides() -> Overrides {
         kubelet_dir: path("OSTLER_KUBELET_DIR"),
         pod_resources_socket: path("OSTLER_POD_RESOURCES_SOCKET"),
         host_root: path("OSTLER_HOST_ROOT"),
-        driver_path: path("OSTLER_DRIVER_PATH"),
-        nvml_library: path("OSTLER_NVML_LIBRARY"),
-        mps_path: path("OSTLER_MPS_PATH"),
         control_socket: path("OSTLER_CONTROL_SOCKET"),
         cdi_dir: path("OSTLER_CDI_DIR"),
+        nvidia: NvidiaOverrides {
+            driver_path: path("OSTLER_DRIVER_PATH"),
+            nvml_library: path("OSTLER_NVML_LIBRARY"),
+            mps_path: path("OSTLER_MPS_PATH"),
+        },
     }
 }
 

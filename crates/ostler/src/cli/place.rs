@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use config::Overrides;
+use config::{NvidiaOverrides, Overrides};
 
 /// Where the host and its driver are.
 #[derive(Clone, Debug, Default, Args)]
@@ -29,8 +29,11 @@ impl Place {
     pub(super) fn overrides(&self) -> Overrides {
         Overrides {
             host_root: self.host_root.clone(),
-            driver_path: self.driver_path.clone(),
-            nvml_library: self.nvml_library.clone(),
+            nvidia: NvidiaOverrides {
+                driver_path: self.driver_path.clone(),
+                nvml_library: self.nvml_library.clone(),
+                ..NvidiaOverrides::default()
+            },
             ..Overrides::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use config::Overrides;
+use config::{NvidiaOverrides, Overrides};
 
 use super::place::Place;
 use crate::run::{Origin, Source};
@@ -69,11 +69,13 @@ impl Args {
             kubelet_dir: self.kubelet_dir,
             pod_resources_socket: self.pod_resources_socket,
             host_root: self.place.host_root,
-            driver_path: self.place.driver_path,
-            nvml_library: self.place.nvml_library,
             control_socket: self.control_socket,
             cdi_dir: self.cdi_dir,
-            mps_path: self.mps_path,
+            nvidia: NvidiaOverrides {
+                driver_path: self.place.driver_path,
+                nvml_library: self.place.nvml_library,
+                mps_path: self.mps_path,
+            },
         };
         (self.config, overrides)
     }

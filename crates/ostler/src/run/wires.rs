@@ -115,8 +115,9 @@ impl Wires {
             }),
             Part::Cdi => {
                 let root = config.host_root;
+                let (backends, dir) = (config.backends, config.kubelet.dir);
                 let settings =
-                    kubelet::cdi::Settings::new(config.cdi, VENDORS, root, config.kubelet.dir);
+                    kubelet::cdi::Settings::new(config.cdi, VENDORS, backends, root, dir);
                 let wires = kubelet::cdi::Wires {
                     snapshots: wires.readers.snapshots,
                     pools: wires.pools.subscribe(),

@@ -332,7 +332,7 @@ fn links_that_the_host_lost_are_in_the_spec_by_the_names_in_the_libraries() {
 fn cards_are_marked_where_the_flag_asks_for_it(#[case] profile: &str, #[case] coherent: &str) {
     let said = json!({
         "handover": {"lists": ["cdi-cri"]},
-        "cdi": {"featureFlags": ["enable-coherent-annotations"]},
+        "backends": {"nvidia": {"cdi": {"featureFlags": ["enable-coherent-annotations"]}}},
     });
     let spec = configured(&Rig::new(profile), &said);
     assert_eq!(spec.version(), "0.6.0");
@@ -414,9 +414,11 @@ fn the_config_says_where_the_host_is() {
     let config = rig.node.path("ostler.yaml");
     let said = json!({
         "hostRoot": rig.node.root(),
-        "backends": {"nvidia": {"nvmlLibrary": rig.node.library()}},
+        "backends": {"nvidia": {
+            "nvmlLibrary": rig.node.library(),
+            "cdi": {"hookPath": "/opt/nowhere/nvidia-ctk"},
+        }},
         "handover": {"lists": ["cdi-cri"]},
-        "cdi": {"hookPath": "/opt/nowhere/nvidia-ctk"},
     });
     fs_err::write(&config, said.to_string()).unwrap();
     let output = cdi(&["generate", "--config", config.to_str().unwrap()])

@@ -43,12 +43,13 @@ impl List {
         Agent::on_host(&self.config(""))
     }
 
-    /// The config of such an agent, with more of the section on CDI.
-    pub(super) fn config(self, more: &str) -> String {
+    /// The config of such an agent, with these keys of the section `cdi`.
+    pub(super) fn config(self, cdi: &str) -> String {
         let (driver, hook) = (place::DRIVER, place::HOOK);
         format!(
             "handover: {{lists: [{self}]}}
-cdi: {{driverRoot: {driver}/root, hookPath: {hook}{more}}}
+cdi: {{{cdi}}}
+backends: {{nvidia: {{cdi: {{driverRoot: {driver}/root, hookPath: {hook}}}}}}}
 pools:
   - {{name: shared, select: {{index: 0}}, resource: {SLICE}, sharing: {{replicas: 2}}}}
   - {{name: parts, select: {{kind: partition}}, resource: 'nvidia.com/mig-{{profile}}'}}

@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    Distinct, Method,
+    Distinct, Method, NvidiaOverrides,
     nvidia::{Call, parse},
 };
 
@@ -82,7 +82,7 @@ sharing:
 #[case(&[], &[("MIG_STRATEGY", "mixed")], FILE, "mig", "mixed by variable MIG_STRATEGY")]
 #[case(&[], &[], FILE, "mig", "single by config.yaml:3")]
 #[case(&[], &[], "", "mig", "none by default")]
-#[case(&[], &[], FILE, "cdi.driverRoot", "/file by config.yaml:4")]
+#[case(&[], &[], FILE, "backends.nvidia.cdi.driverRoot", "/file by config.yaml:4")]
 // The dev root is the driver root where nobody says it, or says nothing with it.
 #[case(&[], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
 #[case(&["--driver-root=/a"], &[], FILE, "pools[0].handover.nvidia.devRoot", "/a by flag --driver-root")]
@@ -117,13 +117,13 @@ sharing:
 #[case(&[], &[], FILE, "pools[0].handover.ids", "index by config.yaml:7")]
 #[case(&["--gdrcopy-enabled", "--mofed-enabled"], &[], "", "pools[0].handover.nvidia.mofed", "true by flag --mofed-enabled")]
 #[case(&["--cdi-annotation-prefix=x/"], &[], "", "pools[0].handover.nvidia.annotationPrefix", "x/ by flag --cdi-annotation-prefix")]
-#[case(&["--nvidia-ctk-path=/h"], &[], "", "cdi.hookPath", "/h by flag --nvidia-ctk-path")]
+#[case(&["--nvidia-ctk-path=/h"], &[], "", "backends.nvidia.cdi.hookPath", "/h by flag --nvidia-ctk-path")]
 // A path that is said and empty is as if nobody had said it.
-#[case(&[], &[("NVIDIA_CTK_PATH", "")], "", "cdi.hookPath", "/usr/bin/nvidia-ctk by default")]
-#[case(&["--driver-root="], &[], "", "cdi.driverRoot", "/ by default")]
+#[case(&[], &[("NVIDIA_CTK_PATH", "")], "", "backends.nvidia.cdi.hookPath", "/usr/bin/nvidia-ctk by default")]
+#[case(&["--driver-root="], &[], "", "backends.nvidia.cdi.driverRoot", "/ by default")]
 #[case(&["--driver-root="], &[], "", "pools[0].handover.nvidia.devRoot", "/ by default")]
-#[case(&["--cdi-disable-hooks=a, b"], &[], "", "cdi.disableHooks", "[a, b] by flag --cdi-disable-hooks")]
-#[case(&[], &[("CDI_FEATURE_FLAGS", "")], "", "cdi.featureFlags", "[] by variable CDI_FEATURE_FLAGS")]
+#[case(&["--cdi-disable-hooks=a, b"], &[], "", "backends.nvidia.cdi.disableHooks", "[a, b] by flag --cdi-disable-hooks")]
+#[case(&[], &[("CDI_FEATURE_FLAGS", "")], "", "backends.nvidia.cdi.featureFlags", "[] by variable CDI_FEATURE_FLAGS")]
 #[case(&[], &[], "", "backends.nvidia.driverPath", "/driver-root by default")]
 #[case(&["--driver-root-ctr-path=/"], &[], "", "backends.nvidia.driverPath", "- by default")]
 #[case(&["--device-discovery-strategy=tegra"], &[], "", "backends.nvidia.discovery",
@@ -238,7 +238,10 @@ fn a_socket_of_another_name_is_a_warning() {
 fn our_own_variables_win() {
     let overrides = Overrides {
         control_socket: Some("/c".into()),
-        driver_path: Some("/d".into()),
+        nvidia: NvidiaOverrides {
+            driver_path: Some("/d".into()),
+            ..NvidiaOverrides::default()
+        },
         ..Overrides::default()
     };
     let from = |_: &str| Origin::variable("OURS");

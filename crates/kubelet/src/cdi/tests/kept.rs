@@ -143,6 +143,7 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
     let settings = Settings::new(
         cdi,
         VENDORS,
+        Backends::default(),
         folder.path().to_owned(),
         folder.path().to_owned(),
     );

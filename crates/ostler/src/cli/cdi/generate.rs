@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use config::{Config, Handover};
+use config::{Config, Handover, NvidiaCdi};
 use model::Snapshot;
 use probe::protocol::FileSearch;
 use rules::{SpecRequest, SpecScope, Specs, cdi::Spec};
@@ -92,7 +92,8 @@ impl Args {
 
     /// The specs of every vendor. One that cannot make them says why in the notes.
     fn make(&self, config: &Config, snapshot: &Snapshot) -> Specs {
-        let mut cdi = config.cdi.clone();
+        let mut settings = config.backends.clone();
+        let cdi = &mut settings.nvidia.cdi;
         if let Some(root) = &self.driver_root {
             cdi.driver_root.clone_from(root);
         }
@@ -123,7 +124,7 @@ impl Args {
         for rules in VENDORS.iter() {
             let made = rules.specs(&SpecRequest {
                 snapshot,
-                cdi: &cdi,
+                settings: &settings,
                 scope,
                 previous: &[],
             });
@@ -140,8 +141,9 @@ impl Args {
 
     /// A word about a program for hooks that was named and is not there.
     fn no_hook(&self, config: &Config) -> Option<String> {
-        let path = self.hook_path.as_ref().unwrap_or(&config.cdi.hook_path);
-        let is_usual = path == Path::new(Config::HOOK_PATH) || path == Path::new("");
+        let path = self.hook_path.as_ref();
+        let path = path.unwrap_or(&config.backends.nvidia.cdi.hook_path);
+        let is_usual = path == Path::new(NvidiaCdi::HOOK_PATH) || path == Path::new("");
         let root = &config.host_root;
         let missing = !is_usual && !host::Root::new(root).has(path);
         missing.then(|| {

@@ -10,7 +10,7 @@ mod note;
 mod platform;
 mod wish;
 
-use config::{Cdi, IdStrategy};
+use config::{IdStrategy, NvidiaCdi};
 use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
 use rules::{
     SpecRequest, SpecScope, Specs,
@@ -43,7 +43,7 @@ struct Maker<'a> {
     files: &'a DriverFiles,
     /// Those of the driver's files that containers are given with any device.
     contents: Vec<&'a DriverFile>,
-    cdi: &'a Cdi,
+    cdi: &'a NvidiaCdi,
     flags: Flags,
     wish: &'a Wish,
     hooks: Hooks<'a>,
@@ -58,10 +58,11 @@ struct Maker<'a> {
 pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
     let SpecRequest {
         snapshot,
-        cdi,
+        settings,
         scope,
         previous,
     } = request;
+    let cdi = &settings.nvidia.cdi;
     let Some(wish) = Wish::in_scope(scope, snapshot) else {
         return Ok(Specs::default());
     };
@@ -79,7 +80,7 @@ pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
 
 /// The specs of a node, by class. A device that the snapshot still has, but of which no node is to
 /// be seen, keeps the edits that it has in `previous`, so that its name stays a name.
-fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi, previous: &[Spec]) -> Specs {
+fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[Spec]) -> Specs {
     let nothing = DriverFiles::default();
     let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
         return Specs::default();
@@ -106,7 +107,7 @@ fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi, previous: &[Spec]) -> S
 
 /// The spec for containers that look after the node: the one name `all`, with every node of the
 /// driver and its files.
-fn management(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Specs {
+fn management(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
     let nothing = DriverFiles::default();
     let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
         return Specs::default();
@@ -139,7 +140,7 @@ impl<'a> Maker<'a> {
     fn new(
         snapshot: &'a Snapshot,
         wish: &'a Wish,
-        cdi: &'a Cdi,
+        cdi: &'a NvidiaCdi,
         nothing: &'a DriverFiles,
     ) -> Option<Self> {
         let backend = backend(snapshot)?;

@@ -1,6 +1,6 @@
 //! The feature flags of NVIDIA's CDI library, under its names: what they change in a spec of ours.
 
-use config::Cdi;
+use config::NvidiaCdi;
 
 const NO_IPC: &str = "disable-ipc-discoverer";
 const NO_GROUPS: &str = "no-additional-gids-for-device-nodes";
@@ -30,7 +30,7 @@ pub(super) struct Flags {
 // === impl Flags ===
 
 impl Flags {
-    pub(super) fn of(cdi: &Cdi) -> Self {
+    pub(super) fn of(cdi: &NvidiaCdi) -> Self {
         let has = |flag: &str| cdi.feature_flags.iter().any(|own| own == flag);
         Self {
             ipc: !has(NO_IPC),
@@ -41,7 +41,7 @@ impl Flags {
     }
 
     /// The flags that are no flags of NVIDIA's.
-    pub(super) fn unknown(cdi: &Cdi) -> impl Iterator<Item = &str> {
+    pub(super) fn unknown(cdi: &NvidiaCdi) -> impl Iterator<Item = &str> {
         let known = |flag: &&str| {
             [NO_IPC, NO_GROUPS, COMPANIONS, COHERENT].contains(flag)
                 || WITHOUT_EFFECT.contains(flag)

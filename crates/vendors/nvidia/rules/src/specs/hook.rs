@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use config::{Cdi, Config};
+use config::NvidiaCdi;
 use model::{DriverFile, DriverFiles, Platform};
 
 use rules::cdi::{Hook, under};
@@ -44,7 +44,7 @@ pub(super) struct Hooks<'a> {
 // === impl Hooks ===
 
 impl<'a> Hooks<'a> {
-    pub(super) fn new(cdi: &'a Cdi, files: &DriverFiles) -> Self {
+    pub(super) fn new(cdi: &'a NvidiaCdi, files: &DriverFiles) -> Self {
         Self {
             program: program(cdi, files),
             disabled: &cdi.disable_hooks,
@@ -121,9 +121,9 @@ fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<
 
 /// The program on the host: the one that the config names, if it names another than the usual; or
 /// one that was found under the driver root.
-fn program(cdi: &Cdi, files: &DriverFiles) -> Option<String> {
+fn program(cdi: &NvidiaCdi, files: &DriverFiles) -> Option<String> {
     let wanted = cdi.hook_path.to_str()?;
-    if wanted != Config::HOOK_PATH && !wanted.is_empty() {
+    if wanted != NvidiaCdi::HOOK_PATH && !wanted.is_empty() {
         return Some(wanted.to_owned());
     }
     let found = |name: &str| {

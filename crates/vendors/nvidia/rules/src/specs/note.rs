@@ -64,7 +64,7 @@ impl Maker<'_> {
             "neither nvidia-ctk nor nvidia-cdi-hook was found {place}, so the specs have no hooks. \
              Containers have the libraries under all of their names, but: their loader is not told \
              of {} ({LDCACHE}){more}. Install nvidia-container-toolkit on the host, or set \
-             cdi.hookPath",
+             backends.nvidia.cdi.hookPath",
             folders.join(", ")
         )
     }

@@ -7,7 +7,7 @@ mod rules;
 
 use std::sync::Arc;
 
-use config::{Cdi, Config, IdStrategy};
+use config::{IdStrategy, NvidiaCdi};
 use grant::cdi::check;
 use model::{Device as Card, Driver, DriverFiles, Extras, Snapshot};
 
@@ -35,11 +35,11 @@ fn machine(devices: Vec<Card>, files: DriverFiles) -> Snapshot {
     snapshot
 }
 
-fn cdi() -> Cdi {
-    Config::default().cdi
+fn cdi() -> NvidiaCdi {
+    NvidiaCdi::default()
 }
 
-fn made(snapshot: &Snapshot, wish: &Wish, cdi: &Cdi) -> Specs {
+fn made(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
     by_class(snapshot, wish, cdi, &[])
 }
 

@@ -117,7 +117,7 @@ fn companions_of_the_driver_are_there_where_the_flag_asks_for_them() {
     };
     let snapshot = machine(vec![card(0)], files);
     let text = |flags: &[&str]| {
-        let cdi = Cdi {
+        let cdi = NvidiaCdi {
             feature_flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             ..cdi()
         };
@@ -138,7 +138,7 @@ fn cards_are_marked_coherent_or_not_where_the_flag_asks_for_it() {
         partition(0, 0).with(names::COHERENT, true),
     ];
     let snapshot = machine(devices, DriverFiles::default());
-    let cdi = Cdi {
+    let cdi = NvidiaCdi {
         feature_flags: vec!["enable-coherent-annotations".to_owned()],
         ..cdi()
     };

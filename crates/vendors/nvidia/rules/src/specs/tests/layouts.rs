@@ -26,7 +26,7 @@ const DEBIAN: Layout = Layout {
     lib: "/usr/lib/x86_64-linux-gnu",
     roots: ["/", "/"],
     hooks: &["/usr/bin/nvidia-ctk", "/usr/bin/nvidia-cdi-hook"],
-    hook_path: Config::HOOK_PATH,
+    hook_path: NvidiaCdi::HOOK_PATH,
     alternatives: true,
 };
 const RHEL: Layout = Layout {
@@ -148,12 +148,12 @@ fn files(layout: &Layout) -> DriverFiles {
     }
 }
 
-fn settings(layout: &Layout) -> (Wish, Cdi) {
+fn settings(layout: &Layout) -> (Wish, NvidiaCdi) {
     let wish = Wish {
         dev_root: PathBuf::from(layout.roots[1]),
         ..Wish::default()
     };
-    let cdi = Cdi {
+    let cdi = NvidiaCdi {
         driver_root: layout.roots[0].into(),
         hook_path: layout.hook_path.into(),
         ..cdi()
@@ -162,7 +162,7 @@ fn settings(layout: &Layout) -> (Wish, Cdi) {
 }
 
 /// One card with a display, on a machine with this layout.
-pub(super) fn one(layout_of: &str) -> (Snapshot, Wish, Cdi) {
+pub(super) fn one(layout_of: &str) -> (Snapshot, Wish, NvidiaCdi) {
     let layout = match layout_of {
         "debian" => DEBIAN,
         "rhel" => RHEL,

@@ -228,7 +228,7 @@ fn hooks_can_be_left_out(#[case] name: &str, #[case] count: usize) {
 #[test]
 fn switches_do_what_nvidias_do() {
     let (snapshot, wish, mut cdi) = one("debian");
-    let edits = |cdi: &Cdi| {
+    let edits = |cdi: &NvidiaCdi| {
         let made = made(&snapshot, &wish, cdi);
         (spec(&made, GPU).clone(), made.notes)
     };

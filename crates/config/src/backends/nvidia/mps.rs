@@ -1,0 +1,28 @@
+//! Rules for pools whose cards are shared through NVIDIA's MPS.
+
+use crate::{Method, Pool, source::At};
+
+/// The largest number of units that a card shared through MPS can become: none has more clients.
+pub(crate) const MPS_CLIENT_LIMIT: u32 = 48;
+
+/// Checks the sharing of a pool, if it is through MPS.
+pub(crate) fn check_mps(pool: &Pool, at: &mut At<'_>) {
+    let (method, replicas) = ("sharing.method", "sharing.replicas");
+    let Some(any) = at.place(method).or(at.place(replicas)) else {
+        return;
+    };
+    if pool.sharing.method != Method::Mps {
+        return;
+    }
+    let most = MPS_CLIENT_LIMIT;
+    if pool.sharing.replicas > most {
+        let place = at.place(replicas).unwrap_or(any);
+        let message = format!("an MPS daemon takes at most {most} clients");
+        let help = format!("write at most {most}, or use time-slicing");
+        at.error_at(place, replicas, message, help);
+    }
+    if pool.handover.nvidia.mps_root.is_none() {
+        let help = "name the daemon's folder on the host: `handover: {nvidia: {mpsRoot: /run/nvidia/mps}}`";
+        at.error_at(any, method, "MPS needs `handover.nvidia.mpsRoot`", help);
+    }
+}

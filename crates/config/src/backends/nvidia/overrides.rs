@@ -1,0 +1,37 @@
+//! Values of flags and variables about NVIDIA's driver.
+
+use std::path::{Path, PathBuf};
+
+use super::NvidiaBackend;
+use crate::resolve::put;
+
+/// Values of flags and variables about NVIDIA's driver, which win over the file. Everything may be
+/// left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NvidiaOverrides {
+    /// The folder under which the driver's files are.
+    pub driver_path: Option<PathBuf>,
+    /// The driver library itself.
+    pub nvml_library: Option<PathBuf>,
+    /// The folder of the MPS daemons, as the agent sees it.
+    pub mps_path: Option<PathBuf>,
+}
+
+// === impl NvidiaOverrides ===
+
+impl NvidiaOverrides {
+    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    pub(crate) fn apply(
+        self,
+        nvidia: &mut NvidiaBackend,
+        said: &mut impl FnMut(&str, &str, &Path),
+    ) {
+        let probe = &mut nvidia.probe;
+        let names = ("backends.nvidia.driverPath", "driver-path");
+        put(names, self.driver_path, &mut probe.driver_path, said);
+        let names = ("backends.nvidia.nvmlLibrary", "nvml-library");
+        put(names, self.nvml_library, &mut probe.nvml_library, said);
+        let names = ("backends.nvidia.mpsPath", "mps-path");
+        put(names, self.mps_path, &mut probe.mps_path, said);
+    }
+}
