@@ -261,6 +261,27 @@ fn room_is_counted_as_partitions_are_made() {
 }
 
 #[test]
+fn placements_are_told_in_either_mode_and_counted_without_a_list() {
+    let rig = Rig::new("a100-mig");
+    let lib = &rig.lib;
+    let counted = |card, id| {
+        let device = rig.device(card);
+        number(|o| {
+            let none = std::ptr::null_mut();
+            code!(lib.nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, id, none, o))
+        })
+    };
+    // MIG mode is on for card 0 and off for card 7.
+    for card in [0, 7] {
+        assert_eq!(
+            (counted(card, 19), counted(card, 9), counted(card, 0)),
+            (Ok(7_u32), Ok(2), Ok(1))
+        );
+        assert_eq!(counted(card, 99), Err(NOT_SUPPORTED), "no such profile");
+    }
+}
+
+#[test]
 fn compute_shapes_are_named_in_each_version() {
     let rig = Rig::new("a100-mig");
     let mut gi = std::ptr::null_mut();
