@@ -31,5 +31,5 @@ pub use self::{
     mig::Attributes,
     process::User,
     sensor::Memory,
-    shape::{Placement, Shape},
+    shape::{Placement, Profile, Shape},
 };

@@ -114,27 +114,4 @@ impl<'s> Device<'s> {
         })?;
         Ok(info)
     }
-
-    /// The id of the card's GPU instance profile with a number of NVML's list, 0 to 17 and counting.
-    /// GPU instances of the card refer to it by this id.
-    ///
-    /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` or `INVALID_ARGUMENT` where the card has none.
-    pub fn gpu_instance_profile(&self, number: u32) -> Result<u32, Error> {
-        let empty = sys::nvmlGpuInstanceProfileInfo_t {
-            id: 0,
-            isP2pSupported: 0,
-            sliceCount: 0,
-            instanceCount: 0,
-            multiprocessorCount: 0,
-            copyEngineCount: 0,
-            decoderCount: 0,
-            encoderCount: 0,
-            jpegCount: 0,
-            ofaCount: 0,
-            memorySizeMB: 0,
-        };
-        let found = self.get_at(&symbol::GPU_INSTANCE_PROFILE, number, empty)?;
-        Ok(found.id)
-    }
 }

@@ -4,7 +4,7 @@ use std::ptr;
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::{Device, Error, sensor::version, symbol, text};
+use crate::{Code, Device, Error, sensor::version, symbol, text};
 
 /// The most places that are asked for; a card has eight slices of memory.
 const PLACES: u32 = 64;
@@ -28,6 +28,19 @@ pub struct Shape {
     pub memory_mib: u64,
 }
 
+/// The size of a GPU instance profile, as every driver with MIG tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The id that GPU instances of the card refer to it by.
+    pub id: u32,
+    /// Compute slices.
+    pub slices: u32,
+    /// The number of such instances that fit on an empty card.
+    pub count: u32,
+    /// Memory of one instance in MiB.
+    pub memory_mib: u64,
+}
+
 /// Where a GPU instance lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -41,6 +54,39 @@ impl Device<'_> {
     /// One more than the highest number of NVML's list of GPU instance profiles that is worth
     /// asking for.
     pub const SHAPES: u32 = 24;
+
+    /// Reads the card's GPU instance profile with a number of NVML's list, 0 to 17 and counting; `None`
+    /// where the card has none of this number. MIG mode may be off. The answer is the same as long as the
+    /// mode is.
+    ///
+    /// # Errors
+    /// The driver's answer. `NOT_SUPPORTED` and `INVALID_ARGUMENT` are no errors here.
+    pub fn gpu_instance_profile(&self, number: u32) -> Result<Option<Profile>, Error> {
+        let empty = sys::nvmlGpuInstanceProfileInfo_t {
+            id: 0,
+            isP2pSupported: 0,
+            sliceCount: 0,
+            instanceCount: 0,
+            multiprocessorCount: 0,
+            copyEngineCount: 0,
+            decoderCount: 0,
+            encoderCount: 0,
+            jpegCount: 0,
+            ofaCount: 0,
+            memorySizeMB: 0,
+        };
+        match self.get_at(&symbol::GPU_INSTANCE_PROFILE, number, empty) {
+            Ok(found) => Ok(Some(Profile {
+                id: found.id,
+                slices: found.sliceCount,
+                count: found.instanceCount,
+                memory_mib: found.memorySizeMB,
+            })),
+            Err(error) if error.is_not_supported() => Ok(None),
+            Err(error) if error.code() == Some(Code::INVALID_ARGUMENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 
     /// The shape with a number of NVML's list of GPU instance profiles.
     ///
@@ -80,10 +126,11 @@ impl Device<'_> {
         })
     }
 
-    /// Where a GPU instance of a shape, named by its id, may lie.
+    /// Lists the places where a GPU instance of a shape, named by its id, may lie. MIG mode may be off.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer; `NO_PERMISSION` where the process is not privileged, and an error for which
+    /// [`Error::is_not_supported`] holds where the driver is older than the call.
     pub fn places(&self, shape: u32) -> Result<Vec<Placement>, Error> {
         let empty = sys::nvmlGpuInstancePlacement_t { start: 0, size: 0 };
         let mut places = [empty; PLACES as usize];

@@ -136,6 +136,10 @@ symbols! {
         c"nvmlGpuInstanceGetInfo";
     GPU_INSTANCE_PROFILE: GetAt<sys::nvmlGpuInstanceProfileInfo_t> =
         c"nvmlDeviceGetGpuInstanceProfileInfo";
+    GPU_INSTANCE_PROFILE_V2: GetAt<sys::nvmlGpuInstanceProfileInfo_v2_t> =
+        c"nvmlDeviceGetGpuInstanceProfileInfoV";
+    PLACEMENTS: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut sys::nvmlGpuInstancePlacement_t, *mut c_uint) -> nvmlReturn_t =
+        c"nvmlDeviceGetGpuInstancePossiblePlacements_v2";
 
     EVENT_TYPES: Get<c_ulonglong> = c"nvmlDeviceGetSupportedEventTypes";
     EVENT_REGISTER: unsafe extern "C" fn(nvmlDevice_t, c_ulonglong, nvmlEventSet_t) -> nvmlReturn_t =
@@ -172,8 +176,4 @@ symbols! {
     MAX_PCIE_WIDTH: Get<c_uint> = c"nvmlDeviceGetMaxPcieLinkWidth";
     NVLINK_VERSION: GetAt<c_uint> = c"nvmlDeviceGetNvLinkVersion";
     FABRIC: Get<sys::nvmlGpuFabricInfo_v2_t> = c"nvmlDeviceGetGpuFabricInfoV";
-    GPU_INSTANCE_PROFILE_V2: GetAt<sys::nvmlGpuInstanceProfileInfo_v2_t> =
-        c"nvmlDeviceGetGpuInstanceProfileInfoV";
-    PLACEMENTS: unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut sys::nvmlGpuInstancePlacement_t, *mut c_uint) -> nvmlReturn_t =
-        c"nvmlDeviceGetGpuInstancePossiblePlacements_v2";
 }

@@ -58,6 +58,31 @@ async fn partitions_stand_below_their_cards() {
 }
 
 #[tokio::test]
+async fn programs_are_told_the_partitions_that_are_possible_on_a_card() {
+    let running = Running::start(MIG, QUICK).await;
+    let json = text(
+        devices(&running.rig, &running.agent.control, "json")
+            .await
+            .stdout,
+    );
+    let snapshot: model::Snapshot = serde_json::from_str(&json).unwrap();
+    let (mut cards, mut partitions) = (0, 0);
+    for entry in &snapshot.devices {
+        let (kind, shapes) = (&entry.device.kind, &entry.device.shapes);
+        if let model::Kind::Card { .. } = kind {
+            let half = shapes.iter().find(|shape| shape.profile == "3g.20gb");
+            let starts = half.unwrap().placements.iter().map(|span| span.start);
+            assert!(starts.eq([0, 4]), "{shapes:?}");
+            cards += 1;
+        } else {
+            assert_eq!(*shapes, []);
+            partitions += 1;
+        }
+    }
+    assert!(cards > 0 && partitions > 0);
+}
+
+#[tokio::test]
 async fn a_running_agent_answers_programs_in_json_and_yaml() {
     let running = Running::start("t4", QUICK).await;
     let Running { agent, rig, .. } = &running;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Attributes, CallFailure, Capacity, CardRef, Device, DeviceId, Index, Kind, PciAddress, Value,
-    Version, names,
+    Attributes, CallFailure, Capacity, CardRef, Device, DeviceId, Driver, Index, Kind, PciAddress,
+    Value, Version, names,
 };
 use nvml::Error;
 
@@ -12,6 +12,7 @@ use super::{
     constants::read_constants,
     nodes::{self, Instance, Nodes},
     profile::{self, Shape},
+    shapes::Catalogue,
 };
 
 /// Cards that only drive a screen of a DGX Station.
@@ -21,10 +22,12 @@ const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
 #[derive(Debug)]
 pub(super) struct Reader {
     nodes: Nodes,
+    /// The driver that the rest was read from.
+    driver: Option<Driver>,
     /// By id: what never changes of a card.
     constants: BTreeMap<DeviceId, Attributes>,
-    /// By card: the number in NVML's list of each profile id that the card uses.
-    profiles: BTreeMap<CardRef, BTreeMap<u32, u32>>,
+    /// By id: the profiles of a card that supports MIG.
+    catalogues: BTreeMap<DeviceId, Catalogue>,
 }
 
 /// What the bus says of a card.
@@ -71,8 +74,18 @@ impl Reader {
     pub(super) fn new(nodes: Nodes) -> Self {
         Self {
             nodes,
+            driver: None,
             constants: BTreeMap::new(),
-            profiles: BTreeMap::new(),
+            catalogues: BTreeMap::new(),
+        }
+    }
+
+    /// Forgets what was read from another driver, or from an earlier loading of this one.
+    pub(super) fn note_driver(&mut self, driver: &Driver) {
+        if self.driver.as_ref() != Some(driver) {
+            self.driver = Some(driver.clone());
+            self.constants.clear();
+            self.catalogues.clear();
         }
     }
 
@@ -112,8 +125,12 @@ impl Reader {
             id,
         };
         describe(card, model, &mut device, &mut interview);
-        let partitioned = interview.ask(|| card.mig_enabled()).unwrap_or(false);
+        let mode = interview.ask(|| card.mig_enabled());
+        let partitioned = mode.unwrap_or(false);
         device.kind = Kind::Card { partitioned };
+        if mode.is_some() {
+            self.add_shapes(card, &mut device, partitioned, &mut interview);
+        }
         let mut found = Card {
             at: card.at(),
             devices: vec![device],
@@ -136,6 +153,25 @@ impl Reader {
             self.constants.insert(id.clone(), read.clone());
         }
         read.unwrap_or_default()
+    }
+
+    /// Adds the MIG devices that are possible on a card that supports MIG. They are asked for once; a
+    /// call that fails costs all of them, until it succeeds in a later look.
+    fn add_shapes(
+        &mut self,
+        card: nvml::Device<'_>,
+        device: &mut Device,
+        partitioned: bool,
+        interview: &mut Interview,
+    ) {
+        let entry = self.catalogues.entry(device.id.clone());
+        let known = entry.or_insert_with(|| Catalogue::new(partitioned));
+        if known.partitioned != partitioned {
+            *known = Catalogue::new(partitioned);
+        }
+        if interview.ask(|| known.complete(card)).is_some() {
+            device.shapes = known.shapes(device.memory());
+        }
     }
 
     /// Adds the card's MIG devices. One that cannot be read is a failure of the card.
@@ -220,7 +256,7 @@ impl Reader {
 
     /// The name of a MIG device's shape, where it is known: by its size, else as the driver writes it.
     fn profile(
-        &mut self,
+        &self,
         card: nvml::Device<'_>,
         part: nvml::Device<'_>,
         instance: u32,
@@ -228,8 +264,10 @@ impl Reader {
         interview: &mut Interview,
     ) -> Option<String> {
         let size = interview.ask(|| part.attributes());
-        let number = self.profile_number(card, instance, interview);
-        let known = number.and_then(profile::suffix);
+        let id = interview.ask(|| card.gpu_instance_profile_id(instance));
+        let catalogue = self.catalogues.get(&parent.id);
+        let known = id.zip(catalogue);
+        let known = known.and_then(|(id, catalogue)| catalogue.suffix(id));
         if let (Some(size), Some(suffix)) = (size, known) {
             return Some(profile::name(Shape {
                 size,
@@ -247,26 +285,6 @@ impl Reader {
             })),
             (None, written) => written.map(str::to_owned),
         }
-    }
-
-    /// The number in NVML's list of the profile of a GPU instance.
-    fn profile_number(
-        &mut self,
-        card: nvml::Device<'_>,
-        instance: u32,
-        interview: &mut Interview,
-    ) -> Option<u32> {
-        let id = interview.ask(|| card.gpu_instance_profile_id(instance))?;
-        let known = self.profiles.entry(card.at()).or_default();
-        if !known.contains_key(&id) {
-            *known = (0..nvml::Device::SHAPES)
-                .filter_map(|number| {
-                    let id = card.gpu_instance_profile(number).ok()?;
-                    Some((id, number))
-                })
-                .collect();
-        }
-        known.get(&id).copied()
     }
 }
 

@@ -22,6 +22,7 @@ mod platform;
 mod profile;
 mod seen;
 mod sensors;
+mod shapes;
 mod stage;
 mod topology;
 mod watch;
@@ -155,6 +156,7 @@ impl Nvidia {
         let mut driver = self.driver.facts(&session)?;
         let module = self.files.metadata(MODULE);
         driver.instance = module.map(|folder| folder.ino().to_string());
+        self.reader.note_driver(&driver);
         let (session, look) = self.look(session)?;
         self.merged = self.merged_id(&look.cards);
         self.remember(session, &look.cards);

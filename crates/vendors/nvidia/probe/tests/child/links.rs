@@ -44,8 +44,15 @@ fn about_links(rig: &Rig) -> Vec<String> {
     calls
 }
 
+/// The calls by which the possible partitions are found.
+fn about_shapes(rig: &Rig) -> Vec<String> {
+    let mut calls = rig.node.calls().unwrap();
+    calls.retain(|call| call.contains("ProfileInfo") || call.contains("Placements"));
+    calls
+}
+
 #[test]
-fn a_refresh_asks_for_no_links() {
+fn a_refresh_asks_for_no_links_and_no_shapes() {
     let rig = Rig::new("dgx-a100");
     let mut process = Process::start(&rig, Kind::Supervised);
     let tiers = |process: &mut Process| process.checkup().reading.values.tier();
@@ -55,12 +62,14 @@ fn a_refresh_asks_for_no_links() {
         process.command(r#"{"type":"refresh"}"#);
         let report = process.report();
         assert!(report.devices.iter().all(|device| device.links.len() == 7));
+        assert!(report.devices.iter().all(|device| device.shapes.len() == 7));
         process.checkup();
     }
     let looks = rig.node.calls().unwrap();
     let looks = looks.iter().filter(|call| call.contains("GetMemoryInfo"));
     assert!(looks.count() >= 3 * 8);
     assert_eq!(about_links(&rig), [""; 0]);
+    assert_eq!(about_shapes(&rig), [""; 0]);
 }
 
 #[test]

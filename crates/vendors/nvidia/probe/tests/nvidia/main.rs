@@ -14,6 +14,7 @@ mod machines;
 mod node;
 mod numa;
 mod processes;
+mod shapes;
 
 use std::{
     sync::Arc,
