@@ -6,7 +6,7 @@ mod prune;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{DeviceId, EventCode, KnownOr, SinceReset, Transition};
+use model::{DeviceId, EventCode, KnownOr, SinceReset, Transition, known_items};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::prune::prune;
@@ -199,15 +199,6 @@ impl Saved {
 impl SavedBegun {
     /// What a foreign process on the device is called; every other trouble has its check's name.
     pub(crate) const RESIDUE: &str = "residue";
-}
-
-fn known_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let items = Vec::<KnownOr<T>>::deserialize(deserializer)?;
-    Ok(items.into_iter().filter_map(KnownOr::known).collect())
 }
 
 fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>

@@ -35,6 +35,19 @@ impl<T> KnownOr<T> {
     }
 }
 
+/// Reads a list. An item that is not understood is left out.
+///
+/// # Errors
+/// The value is no list.
+pub fn known_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let items = Vec::<KnownOr<T>>::deserialize(deserializer)?;
+    Ok(items.into_iter().filter_map(KnownOr::known).collect())
+}
+
 /// Reads a text that stands for something. Any other value counts as missing.
 pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where

@@ -5,6 +5,7 @@ mod attribute;
 mod backend;
 mod card;
 mod companion;
+mod condition;
 mod device;
 mod driver_files;
 mod event;
@@ -30,12 +31,13 @@ pub use self::{
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     card::{CardRef, InvalidCardRef},
     companion::{Companions, classes},
+    condition::{Condition, ConditionName, ConditionState, InvalidConditionName},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},
     event::{Event, EventCode, InvalidEventCode},
     id::{DeviceId, InvalidResourceName, ResourceName},
     index::{Index, InvalidIndex},
-    known::KnownOr,
+    known::{KnownOr, known_items},
     link::{Ancestor, Link},
     pci::{InvalidPciAddress, PciAddress},
     reading::{

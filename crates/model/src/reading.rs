@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::CallFailure;
+use crate::{CallFailure, Condition, known::known_items};
 
 /// One check-up of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +12,14 @@ pub struct Reading {
     /// What was read.
     #[serde(flatten)]
     pub values: Values,
+    /// States of the device that its vendor reads besides, each by its name. One that is not understood is
+    /// left out.
+    #[serde(
+        default,
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub conditions: Vec<Condition>,
     /// Checks that the device does not support, by the names of the fields, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<String>,

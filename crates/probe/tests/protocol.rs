@@ -150,7 +150,7 @@ proptest! {
     fn a_checkup_may_say_anything(
         tier in "working|performing|trend|deep|[a-z]{0,9}",
         fields in proptest::collection::btree_map(
-            "ecc_uncorrected|fabric|recovery|throttled|link_errors|unsupported|failures|device|[a-z_]{0,12}",
+            "ecc_uncorrected|fabric|recovery|throttled|link_errors|unsupported|failures|conditions|device|[a-z_]{0,12}",
             anything(),
             0..6,
         ),

@@ -87,6 +87,7 @@ impl Bench {
     fn read(&mut self, values: Values) -> &mut Self {
         let reading = Reading {
             values,
+            conditions: Vec::new(),
             unsupported: Vec::new(),
             failures: Vec::new(),
         };

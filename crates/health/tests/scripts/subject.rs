@@ -104,6 +104,7 @@ fn reading(read: &Read) -> Reading {
     };
     Reading {
         values: values(read),
+        conditions: Vec::new(),
         unsupported: Vec::new(),
         failures,
     }

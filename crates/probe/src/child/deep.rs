@@ -182,6 +182,7 @@ fn checkup(patient: Patient, outcome: Outcome) -> Checkup {
         device: patient.id,
         reading: Reading {
             values: Values::Deep(outcome),
+            conditions: Vec::new(),
             unsupported: Vec::new(),
             failures: Vec::new(),
         },

@@ -249,6 +249,7 @@ fn what_is_not_supported_changes_nothing_and_is_listed() {
     };
     let reading = Reading {
         values: Values::Working(Working::default()),
+        conditions: Vec::new(),
         unsupported: vec!["ecc_uncorrected".to_owned()],
         failures: vec![failure],
     };
@@ -266,6 +267,7 @@ fn a_check_up_that_meets_a_lost_card_counts_as_such_a_look() {
     let mut bench = Bench::new();
     let reading = Reading {
         values: Values::Performing(Performing::default()),
+        conditions: Vec::new(),
         unsupported: Vec::new(),
         failures: vec![lost()],
     };

@@ -19,6 +19,7 @@ fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now)
         device: device.id.clone(),
         reading: Reading {
             values: Values::Working(working),
+            conditions: Vec::new(),
             unsupported: vec!["fabric".to_owned()],
             failures: Vec::new(),
         },

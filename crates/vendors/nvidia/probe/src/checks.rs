@@ -222,6 +222,7 @@ impl Exam {
         self.unsupported.sort();
         Reading {
             values,
+            conditions: Vec::new(),
             unsupported: self.unsupported,
             failures: self.failures,
         }

@@ -1,0 +1,152 @@
+//! Conditions: named states of a device that its vendor reads besides the facts that every vendor has.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A named state of a device, such as one of AMD's RAS blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// The name, which is the same in every reading.
+    pub name: ConditionName,
+    /// The state.
+    pub state: ConditionState,
+    /// The reason for the state, for a person.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// A new loading of the driver, or a start of the node, ends the condition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_with_reset: bool,
+}
+
+/// The name of a condition: lower-case letters, digits, `-` and `.`, at most 64 of them.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("pattern" = r"^[a-z0-9.-]{1,64}$"))]
+pub struct ConditionName(Arc<str>);
+
+/// A text that is no name of a condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not the name of a condition: lower-case letters, digits, `-` and `.`, at most 64 of them"
+)]
+pub struct InvalidConditionName(String);
+
+/// The state of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ConditionState {
+    /// Nothing is wrong.
+    Ok,
+    /// A person should look at the device, which works.
+    Warning,
+    /// The device does not work as it should.
+    Critical,
+    /// The state could not be read.
+    Unknown,
+}
+
+/// The longest name.
+const LIMIT: usize = 64;
+
+// === impl ConditionName ===
+
+impl ConditionName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConditionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ConditionName {
+    type Err = InvalidConditionName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_letter = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+        if (1..=LIMIT).contains(&text.len()) && text.bytes().all(is_letter) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidConditionName(text.to_owned()))
+        }
+    }
+}
+
+impl TryFrom<String> for ConditionName {
+    type Error = InvalidConditionName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ConditionName> for String {
+    fn from(name: ConditionName) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Reading;
+
+    #[test]
+    fn a_name_is_one_text_in_json() {
+        for text in ["ras.umc", "0", "fan-1", &"a".repeat(64)] {
+            let name: ConditionName = serde_json::from_value(json!(text)).unwrap();
+            assert_eq!(serde_json::to_value(&name).unwrap(), json!(text));
+            assert_eq!(name.as_str(), text);
+        }
+    }
+
+    #[test]
+    fn a_name_of_another_form_is_refused_and_named() {
+        let long = "a".repeat(65);
+        for text in ["", "RAS", "ras umc", "ras:umc", "ras_umc", "é", &long] {
+            let error = text.parse::<ConditionName>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_condition_that_is_not_understood_costs_nothing_else() {
+        let reading: Reading = serde_json::from_value(json!({
+            "tier": "working",
+            "ecc_uncorrected": 0,
+            "conditions": [
+                {"name": "ras.umc", "state": "critical", "reason": "3 errors", "since": "monday"},
+                {"name": "RAS gfx", "state": "ok"},
+                {"name": "ras.sdma", "state": "dreaming"},
+                {"name": "ras.mmhub"},
+                "ras.athub",
+                {"name": "fan", "state": "ok", "ends_with_reset": true},
+            ],
+        }))
+        .unwrap();
+        let names: Vec<&str> = reading.conditions.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["ras.umc", "fan"]);
+        let written = serde_json::to_value(&reading).unwrap();
+        assert_eq!(serde_json::from_value::<Reading>(written).unwrap(), reading);
+    }
+
+    #[test]
+    fn a_reading_without_conditions_says_nothing_of_them() {
+        let reading: Reading = serde_json::from_value(json!({"tier": "trend"})).unwrap();
+        assert_eq!(reading.conditions, []);
+        assert_eq!(
+            serde_json::to_value(&reading).unwrap(),
+            json!({"tier": "trend"})
+        );
+    }
+}
