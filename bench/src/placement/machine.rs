@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use config::{NvidiaProbe, Pool, Pools};
+use config::{Config, NvidiaProbe, Pool};
 use jiff::Timestamp;
 use model::{Entry, Snapshot};
 use nvidia_probe::Nvidia;
@@ -40,11 +40,9 @@ pub(super) fn read(profile: &str) -> anyhow::Result<Arc<Snapshot>> {
 
 /// What a pool offers of it.
 pub(super) fn offer(snapshot: &Arc<Snapshot>, pool: Pool) -> anyhow::Result<Arc<Offer>> {
-    let pools = Pools {
-        pools: vec![pool],
-        ..Pools::default()
-    };
-    let offers = pool::plan(&pools, nvidia_rules::VENDORS, snapshot).offers;
+    let mut config = Config::default();
+    config.pools.pools = vec![pool];
+    let offers = pool::plan(&config, nvidia_rules::VENDORS, snapshot).offers;
     let offer = offers.iter().next().context("the pool offers nothing")?;
     Ok(Arc::clone(offer))
 }

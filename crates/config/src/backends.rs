@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::nvidia::{
-    Discovery, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe, XidBase,
-    XidSet, Xids,
+    Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe,
+    XidBase, XidSet, Xids,
 };
 pub(crate) use self::nvidia::{MPS_CLIENT_LIMIT, prefix, relative};
 use crate::{
@@ -29,6 +29,13 @@ pub struct Backends {
 impl Section for Backends {
     fn read(&mut self, at: &mut At<'_>) {
         at.section("nvidia", &mut self.nvidia);
+    }
+}
+
+impl Backends {
+    /// The pools of a node whose config names none: those of each vendor.
+    pub fn pools(&self) -> Vec<Pool> {
+        self.nvidia.pools()
     }
 }
 

@@ -10,7 +10,6 @@ mod explain;
 mod file;
 mod health;
 mod kubelet;
-mod needs;
 pub mod nvidia;
 mod origin;
 mod period;
@@ -26,7 +25,7 @@ mod thresholds;
 
 pub use self::{
     backends::{
-        Backends, Discovery, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides,
+        Backends, Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides,
         NvidiaProbe, XidBase, XidSet, Xids,
     },
     cdi::{Cdi, RuntimeSupport},
@@ -36,12 +35,11 @@ pub use self::{
     file::{load, parse},
     health::{Health, MonitorLoss, Periods, TierWeights, UnknownAs, Weight},
     kubelet::Kubelet,
-    needs::Needs,
     origin::Origins,
     period::{Period, PeriodOrOff},
     pools::{
-        Distinct, Handover, IdStrategy, KindName, ListStrategy, Method, Mig, Placement, Policy,
-        Pool, Pools, Selector, Sharing, Template, Weights,
+        Distinct, Handover, IdStrategy, KindName, ListStrategy, Method, Placement, Policy, Pool,
+        Pools, Selector, Sharing, Template, Weights,
     },
     pre_start::{PreStart, PreStartMode},
     probe::Probe,

@@ -11,7 +11,7 @@ use std::fmt;
 
 use model::ResourceName;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use self::{
     handover::{Handover, IdStrategy, ListStrategy},
@@ -20,17 +20,15 @@ pub use self::{
     sharing::{Distinct, Method, Sharing},
 };
 use crate::{
-    Needs, PreStart, PreStartMode, UnknownAs,
+    Backends, PreStart, PreStartMode,
     schema::{OneOrMany, WordOr},
-    source::{At, Section, Word, number},
+    source::{At, Section, number},
 };
 
 /// Every pool of the node, and what is kept out of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pools {
-    /// The way in which cards in MIG mode are offered.
-    pub mig: Mig,
     /// If there are any, only devices that one of them matches are offered.
     #[schemars(with = "OneOrMany<Selector>")]
     pub include: Vec<Selector>,
@@ -39,12 +37,6 @@ pub struct Pools {
     pub exclude: Vec<Selector>,
     /// The pools, in the order of the config: the first whose selector matches takes the device.
     pub pools: Vec<Pool>,
-    /// Conditions that must hold before units are handed out.
-    #[serde(skip)]
-    pub needs: Needs,
-    /// The state that the kubelet is told of a device that cannot be judged.
-    #[serde(skip)]
-    pub unknown: UnknownAs,
 }
 
 /// Devices under one resource name, or under one name for each shape.
@@ -84,18 +76,6 @@ pub struct Pool {
     pub pre_start: PreStart,
 }
 
-/// The way in which cards in MIG mode are offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Mig {
-    /// MIG is not looked at: every card is offered whole.
-    None,
-    /// MIG devices, all of one shape, are offered as if they were cards.
-    Single,
-    /// MIG devices are offered by shape, cards that are not in MIG mode whole.
-    Mixed,
-}
-
 /// A resource name with places to fill in: `{profile}` (MIG profile with `+` as `.`), `{model}`
 /// (product name as lower-case words with `-`), `{memory}` (`40gb`), `{vendor}`, `{index}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -105,44 +85,20 @@ pub struct Template(pub String);
 // === impl Pools ===
 
 impl Default for Pools {
-    /// Those of [`Mig::Mixed`].
+    /// Those of every vendor's defaults.
     fn default() -> Self {
-        Self::of(Mig::Mixed)
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            pools: Backends::default().pools(),
+        }
     }
 }
 
 impl Pools {
-    /// The pools of a node whose config names none: whole NVIDIA cards as `nvidia.com/gpu`, MIG
-    /// devices as `nvidia.com/mig-<profile>`, or as `nvidia.com/gpu` too under [`Mig::Single`].
-    pub fn of(mig: Mig) -> Self {
-        let partitions = match mig {
-            Mig::Single => "nvidia.com/gpu",
-            Mig::None | Mig::Mixed => "nvidia.com/mig-{profile}",
-        };
-        let of = |kind, pool| {
-            let selectors = vec![Selector {
-                vendor: vec!["nvidia".to_owned()],
-                kind: Some(kind),
-                ..Selector::default()
-            }];
-            Pool { selectors, ..pool }
-        };
-        Self {
-            mig,
-            include: Vec::new(),
-            exclude: Vec::new(),
-            pools: vec![
-                of(KindName::Card, Pool::all("gpu", "nvidia.com/gpu")),
-                of(KindName::Partition, Pool::all("mig", partitions)),
-            ],
-            needs: Needs::default(),
-            unknown: UnknownAs::default(),
-        }
-    }
-
-    /// Reads the pools, each over the handover of the whole file.
-    pub(crate) fn read(&mut self, handover: &Handover, at: &mut At<'_>) {
-        at.set("mig", &mut self.mig);
+    /// Reads the pools, each over the handover of the whole file. Where the file has none, they are
+    /// those of the backends.
+    pub(crate) fn read(&mut self, backends: &Backends, handover: &Handover, at: &mut At<'_>) {
         at.set("include", &mut self.include);
         at.set("exclude", &mut self.exclude);
         if self.exclude.contains(&Selector::default()) {
@@ -158,7 +114,7 @@ impl Pools {
             check::pools(&self.pools, at);
             return;
         }
-        self.pools = Self::of(self.mig).pools;
+        self.pools = backends.pools();
         for pool in &mut self.pools {
             pool.handover.clone_from(handover);
         }
@@ -215,10 +171,6 @@ impl Pool {
         }
     }
 }
-
-// === impl Mig ===
-
-impl Word for Mig {}
 
 // === impl Template ===
 

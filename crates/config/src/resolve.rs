@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    Backends, Cdi, Error, Handover, Health, Kubelet, Needs, NvidiaOverrides, Origin, Origins,
-    Pools, Probe, Problem, Problems, Severity,
+    Backends, Cdi, Error, Handover, Health, Kubelet, NvidiaOverrides, Origin, Origins, Pools,
+    Probe, Problem, Problems, Severity,
     source::{At, Section},
 };
 
@@ -60,8 +60,6 @@ pub struct Config {
     pub health: Health,
     /// Settings of CDI specs.
     pub cdi: Cdi,
-    /// Makes a missing IMEX channel an error.
-    pub imex_required: bool,
     /// The parts that a container is given, for every pool that does not say otherwise.
     pub handover: Handover,
     /// The devices that are offered, and how.
@@ -136,8 +134,6 @@ impl Resolved {
             health.state_file = Some(self.config.kubelet.dir.join(Health::STATE_FILE));
         }
         health.hold_down_limit = health.hold_down_limit.max(health.hold_down);
-        self.config.pools.unknown = health.unknown;
-        self.config.pools.needs = Needs::of(&self.config);
     }
 }
 
@@ -153,9 +149,8 @@ impl Section for Config {
         at.section("backends", &mut self.backends);
         at.section("health", &mut self.health);
         at.section("cdi", &mut self.cdi);
-        at.set("imexRequired", &mut self.imex_required);
         at.section("handover", &mut self.handover);
-        self.pools.read(&self.handover, at);
+        self.pools.read(&self.backends, &self.handover, at);
     }
 }
 
@@ -183,7 +178,6 @@ impl Default for Config {
             backends: Backends::default(),
             health: Health::default(),
             cdi: Cdi::default(),
-            imex_required: false,
             handover: Handover::default(),
             pools: Pools::default(),
         }

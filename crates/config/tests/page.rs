@@ -74,7 +74,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
     let validator = jsonschema::validator_for(&config::schema()).unwrap();
     for text in [
         "probe: {perod: 3s}",
-        "mig: some",
+        "backends: {nvidia: {mig: some}}",
         "pools: [{name: a}]",
         "pools: [{name: a, resource: a.io/b, sharing: {replicas: 0}}]",
         "pools: [{name: a, resource: a.io/b, placement: nowhere}]",

@@ -17,7 +17,7 @@ mod status;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use config::{Backends, Pools};
+use config::{Backends, Config};
 use host::watch::{Events, Folder};
 use model::Snapshot;
 use pool::Offers;
@@ -62,8 +62,8 @@ pub struct Settings {
 pub struct Wires {
     /// The newest snapshot, for when there is no offer.
     pub snapshots: watch::Receiver<Arc<Snapshot>>,
-    /// The pools of the config.
-    pub pools: watch::Receiver<Pools>,
+    /// The config that offers are made by.
+    pub config: watch::Receiver<Arc<Config>>,
     /// Offers as they are made.
     pub drafts: watch::Receiver<Offers>,
     /// What the kubelet's calls say of it.
@@ -82,11 +82,11 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
     let mut due = Instant::now() + settings.check;
     loop {
         let draft = Arc::clone(&wires.drafts.borrow_and_update());
-        let pools = wires.pools.borrow_and_update().clone();
+        let config = Arc::clone(&wires.config.borrow_and_update());
         let caller = wires.caller.borrow_and_update().clone();
         // The pools of a new config are here before the offers that are made of them: what either
         // asks for is in place, so that no name goes before what names it, or comes after it.
-        let new = pools.pools.iter().map(|pool| &pool.handover);
+        let new = config.pools.pools.iter().map(|pool| &pool.handover);
         let old = draft.iter().map(|offer| &offer.pool.handover);
         memory.ask(new.chain(old), settings.check * 2);
         let newest = || Arc::clone(&wires.snapshots.borrow());
@@ -111,7 +111,7 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
                 // Nobody makes offers any more: the last ones stand.
                 Err(_) => return cancel.cancelled().await,
             },
-            Ok(()) = wires.pools.changed() => false,
+            Ok(()) = wires.config.changed() => false,
             Ok(()) = wires.caller.changed() => false,
             // Offers that come all the time must not put the look off.
             () = look(&mut folder, calm && used, due) => {

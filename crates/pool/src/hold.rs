@@ -1,7 +1,7 @@
 //! What a resource waits for. While something is missing that its containers cannot do without, its
 //! units are listed and Unhealthy, with the reason; they are well again when it is there.
 
-use config::{Method, Needs, Pool, Pools};
+use config::{Config, Method, NvidiaBackend, Pool};
 use model::{Companions, Device, ResourceName, Snapshot, classes};
 
 use crate::{NoteKind, Unit};
@@ -19,9 +19,9 @@ pub(crate) struct Hold {
 }
 
 /// The IMEX channels that the config requires and the node does not have, sorted.
-pub fn missing_channels(pools: &Pools, snapshot: &Snapshot) -> Vec<u32> {
-    let missing = pools.pools.iter();
-    let missing = missing.flat_map(|pool| channels(pool, &pools.needs, snapshot));
+pub fn missing_channels(config: &Config, snapshot: &Snapshot) -> Vec<u32> {
+    let missing = config.pools.pools.iter();
+    let missing = missing.flat_map(|pool| channels(pool, &config.backends.nvidia, snapshot));
     let mut missing: Vec<u32> = missing.collect();
     missing.sort_unstable();
     missing.dedup();
@@ -41,10 +41,10 @@ impl Hold {
     pub(crate) fn of(
         resource: &ResourceName,
         pool: &Pool,
-        needs: &Needs,
+        nvidia: &NvidiaBackend,
         snapshot: &Snapshot,
     ) -> Option<Self> {
-        if let (Method::Mps, Some(path)) = (pool.sharing.method, &needs.mps_path)
+        if let (Method::Mps, Some(path)) = (pool.sharing.method, &nvidia.probe.mps_path)
             && !has_daemon(resource, snapshot)
         {
             let reason = format!(
@@ -55,13 +55,13 @@ impl Hold {
             let kind = NoteKind::MpsDaemon;
             return Some(Self { kind, reason });
         }
-        let missing = channels(pool, needs, snapshot);
+        let missing = channels(pool, nvidia, snapshot);
         let first = missing.first()?;
         let reason = format!(
             "IMEX channel {first} is required and \
              /dev/nvidia-caps-imex-channels/channel{first} is not visible to the agent; have the \
-             driver make it, or do not require it (`imexRequired`, in NVIDIA's config \
-             `imex.required`)"
+             driver make it, or do not require it (`backends.nvidia.imexRequired`, in \
+             NVIDIA's config `imex.required`)"
         );
         let kind = NoteKind::ImexChannel;
         Some(Self { kind, reason })
@@ -83,12 +83,13 @@ impl Hold {
 }
 
 /// The channels that a pool must have and the node does not, sorted.
-fn channels(pool: &Pool, needs: &Needs, snapshot: &Snapshot) -> Vec<u32> {
+fn channels(pool: &Pool, nvidia: &NvidiaBackend, snapshot: &Snapshot) -> Vec<u32> {
     let there = |channel: &u32| {
         let mut all = companions(snapshot);
         all.any(|there| there.numbers(classes::IMEX_CHANNEL).any(|n| n == *channel))
     };
-    let wanted = pool.handover.nvidia.imex.iter().filter(|_| needs.imex);
+    let asked = pool.handover.nvidia.imex.iter();
+    let wanted = asked.filter(|_| nvidia.imex_required);
     let mut missing: Vec<u32> = wanted.filter(|channel| !there(channel)).copied().collect();
     missing.sort_unstable();
     missing

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use config::{Method, Pool, Pools, PreStartMode, Sharing};
+use config::{Config, Method, Pool, Pools, PreStartMode, Sharing};
 use model::{Device, DeviceId, Entry, ResourceName, Snapshot};
 use rules::Vendors;
 
@@ -43,19 +43,19 @@ struct Group<'a> {
 /// A plan in the making.
 #[derive(Debug)]
 struct Draft<'a> {
-    pools: &'a Pools,
+    config: &'a Config,
     vendors: Vendors,
     snapshot: &'a Arc<Snapshot>,
     asides: Asides,
     notes: Vec<Note>,
 }
 
-/// What the pools make of a snapshot. Every device is in one offer or set aside, once.
+/// What a config makes of a snapshot: its pools, its rules for a vendor's devices, and `health.unknown`. Every device is in one offer or set aside, once.
 ///
 /// Depends on nothing else, not even on the order of the devices. Cost: devices × selectors.
-pub fn plan(pools: &Pools, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
+pub fn plan(config: &Config, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
     let mut draft = Draft {
-        pools,
+        config,
         vendors,
         snapshot,
         asides: Asides::default(),
@@ -73,8 +73,13 @@ pub fn plan(pools: &Pools, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
     let Division {
         offered,
         partitioned,
-    } = mig::divide(pools.mig, admitted, &parents, &mut draft.asides);
-    let taken = assign(&pools.pools, offered, &mut draft.asides);
+    } = mig::divide(
+        config.backends.nvidia.mig,
+        admitted,
+        &parents,
+        &mut draft.asides,
+    );
+    let taken = assign(&config.pools.pools, offered, &mut draft.asides);
     draft.notice(&taken);
     let groups = draft.group(taken);
     draft.account(&partitioned, &groups);
@@ -91,7 +96,7 @@ pub fn plan(pools: &Pools, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
 
 /// The offers of a snapshot with the default pools.
 pub fn offers(vendors: Vendors, snapshot: &Arc<Snapshot>) -> Offers {
-    plan(&Pools::default(), vendors, snapshot).offers
+    plan(&Config::default(), vendors, snapshot).offers
 }
 
 // === impl Draft ===
@@ -119,7 +124,7 @@ impl<'a> Draft<'a> {
         }
         let Pools {
             include, exclude, ..
-        } = self.pools;
+        } = &self.config.pools;
         if let Some(reason) = select::first_reason(exclude, device) {
             return Some((AsideKind::Excluded, format!("excluded by {reason}")));
         }
@@ -212,7 +217,7 @@ impl<'a> Draft<'a> {
             ..group.pool.clone()
         };
         let held = self.hold(&resource, &pool, &group);
-        let unknown = self.pools.unknown;
+        let unknown = self.config.health.unknown;
         let units = group.entries.iter().flat_map(|entry| {
             let keep = |unit| match &held {
                 Some(hold) => hold.keep(&entry.device, unit),
@@ -234,7 +239,7 @@ impl<'a> Draft<'a> {
 
     /// What the resource waits for; it is noted, too.
     fn hold(&mut self, resource: &ResourceName, pool: &Pool, group: &Group<'_>) -> Option<Hold> {
-        let hold = Hold::of(resource, pool, &self.pools.needs, self.snapshot)?;
+        let hold = Hold::of(resource, pool, &self.config.backends.nvidia, self.snapshot)?;
         let concerned = |entry: &&Entry| hold.concerns(&entry.device);
         if !group.entries.iter().any(concerned) {
             return None;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::{Method, Pool, Pools, Selector, Sharing};
+use config::{Config, Method, Mig, Pool, Pools, Selector, Sharing};
 use jiff::Timestamp;
 use model::{
     Backend, Cause, CauseKind, Companions, Device, Entry, Extras, Kind, Snapshot, State, Verdict,
@@ -78,21 +78,37 @@ pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
 }
 
 /// The plan of a node with NVIDIA's cards.
-pub(crate) fn plan(pools: &Pools, snapshot: &Arc<Snapshot>) -> Plan {
-    crate::plan(pools, VENDORS, snapshot)
+pub(crate) fn plan(config: &Config, snapshot: &Arc<Snapshot>) -> Plan {
+    crate::plan(config, VENDORS, snapshot)
 }
 
 /// The plan for devices without any MPS daemon.
-pub(crate) fn plan_of(pools: &Pools, devices: Vec<Entry>) -> Plan {
-    plan(pools, &snapshot(devices, &[]))
+pub(crate) fn plan_of(config: &Config, devices: Vec<Entry>) -> Plan {
+    plan(config, &snapshot(devices, &[]))
 }
 
-/// The default pools but for these.
-pub(crate) fn pools(pools: Vec<Pool>) -> Pools {
-    Pools {
+/// The default config but for these pools.
+pub(crate) fn pools(pools: Vec<Pool>) -> Config {
+    with(Pools {
         pools,
         ..Pools::default()
+    })
+}
+
+/// The default config but for all that is said of pools.
+pub(crate) fn with(pools: Pools) -> Config {
+    Config {
+        pools,
+        ..Config::default()
     }
+}
+
+/// The default config of a MIG strategy.
+pub(crate) fn under(strategy: Mig) -> Config {
+    let mut config = Config::default();
+    config.backends.nvidia.mig = strategy;
+    config.pools.pools = config.backends.pools();
+    config
 }
 
 /// A pool for the devices with these indices.

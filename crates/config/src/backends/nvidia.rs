@@ -23,7 +23,10 @@ pub(crate) use self::{
     handover::{prefix, relative},
     mps::{MPS_CLIENT_LIMIT, check_mps},
 };
-use crate::source::{At, Section, Word, word};
+use crate::{
+    KindName, Pool, Selector,
+    source::{At, Section, Word, word},
+};
 
 /// Settings of NVIDIA's probe, and rules for NVIDIA's devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -32,6 +35,10 @@ pub struct NvidiaBackend {
     /// The part that the probe is given.
     #[serde(flatten)]
     pub probe: NvidiaProbe,
+    /// The way in which cards in MIG mode are offered.
+    pub mig: Mig,
+    /// Makes a missing IMEX channel an error.
+    pub imex_required: bool,
     /// The contents of CDI specs.
     pub cdi: NvidiaCdi,
     /// The meaning of XIDs.
@@ -58,6 +65,19 @@ pub struct NvidiaProbe {
     pub discovery: Discovery,
 }
 
+/// The way in which cards in MIG mode are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mig {
+    /// MIG is not looked at: every card is offered whole.
+    None,
+    /// MIG devices, all of one shape, are offered as if they were cards.
+    Single,
+    /// MIG devices are offered by shape, cards that are not in MIG mode whole.
+    #[default]
+    Mixed,
+}
+
 /// The way in which cards are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -76,8 +96,33 @@ pub enum Discovery {
 impl Section for NvidiaBackend {
     fn read(&mut self, at: &mut At<'_>) {
         self.probe.read(at);
+        at.set("mig", &mut self.mig);
+        at.set("imexRequired", &mut self.imex_required);
         at.section("cdi", &mut self.cdi);
         at.section("xids", &mut self.xids);
+    }
+}
+
+impl NvidiaBackend {
+    /// The pools of a node whose config names none: whole cards as `nvidia.com/gpu`, MIG devices as
+    /// `nvidia.com/mig-<profile>`, or as `nvidia.com/gpu` too under [`Mig::Single`].
+    pub fn pools(&self) -> Vec<Pool> {
+        let partitions = match self.mig {
+            Mig::Single => "nvidia.com/gpu",
+            Mig::None | Mig::Mixed => "nvidia.com/mig-{profile}",
+        };
+        let of = |kind, pool| {
+            let selectors = vec![Selector {
+                vendor: vec!["nvidia".to_owned()],
+                kind: Some(kind),
+                ..Selector::default()
+            }];
+            Pool { selectors, ..pool }
+        };
+        vec![
+            of(KindName::Card, Pool::all("gpu", "nvidia.com/gpu")),
+            of(KindName::Partition, Pool::all("mig", partitions)),
+        ]
     }
 }
 
@@ -100,6 +145,10 @@ impl NvidiaProbe {
         serde_json::to_value(self).expect("the config refuses paths that are not UTF-8")
     }
 }
+
+// === impl Mig ===
+
+impl Word for Mig {}
 
 // === impl Discovery ===
 

@@ -85,8 +85,8 @@ fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
     "without quotes"
 )]
 #[case(
-    "mig: «mixd\n",
-    "mig",
+    "backends: {nvidia: {mig: «mixd}}\n",
+    "backends.nvidia.mig",
     "`mixd` is not one of none, single, mixed",
     "`mixed`"
 )]
@@ -117,7 +117,7 @@ fn a_broken_file_is_refused_at_its_place(
 
 #[test]
 fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
-    let text = "probe:\n  perod: 3s\n  callLimit: soon\nmig: mixd\npools:\n  - name: a\n    \
+    let text = "probe:\n  perod: 3s\n  callLimit: soon\nbackends: {nvidia: {mig: mixd}}\npools:\n  - name: a\n    \
                 resource: gpu\n    sharing: {replicas: 4, methd: mps}\n  - resource: x\n";
     let error = crate::parse("ostler.yaml", text).unwrap_err();
     insta::assert_snapshot!(error);

@@ -34,6 +34,8 @@ backends:
     devPath: /g
     mpsPath: /h
     discovery: tegra
+    mig: single
+    imexRequired: true
     cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
     xids:
       base: nvidia
@@ -73,8 +75,6 @@ health:
     meanTime: 19s
   stateFile: /state
 cdi: {dir: /cdi, runtime: supported}
-imexRequired: true
-mig: single
 include: {vendor: nvidia}
 exclude:
   - {model: ['NVIDIA T*', 'Quadro*'], uuid: GPU-1, index: 3, pci: '0000:3b:00.0'}
@@ -161,6 +161,24 @@ fn the_handover_of_the_file_holds_for_every_pool_that_does_not_say_otherwise() {
     );
     let defaults = config("handover: {nvidia: {gds: true}}\n").pools.pools;
     assert!(defaults.iter().all(|p| p.handover.nvidia.gds));
+}
+
+#[test]
+fn the_pools_of_a_file_without_any_follow_the_mig_strategy() {
+    let names = |mig: &str| {
+        let pools = config(&format!("backends: {{nvidia: {{mig: {mig}}}}}"))
+            .pools
+            .pools;
+        pools
+            .iter()
+            .map(|p| p.resource.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names("mixed"),
+        ["nvidia.com/gpu", "nvidia.com/mig-{profile}"]
+    );
+    assert_eq!(names("single"), ["nvidia.com/gpu", "nvidia.com/gpu"]);
 }
 
 #[test]
@@ -364,7 +382,7 @@ proptest! {
 
     #[test]
     fn never_panics_near_what_is_right(
-        key in "pools|include|mig|probe|handover|kubelet",
+        key in "pools|include|backends|probe|handover|kubelet",
         value in "[-a-z0-9:{}\\[\\], \n\"*&]{0,60}",
     ) {
         if let Err(error) = parse("x", &format!("{key}: {value}")) {

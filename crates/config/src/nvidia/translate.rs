@@ -107,13 +107,11 @@ impl Translation<'_> {
             }
         }
         self.config.handover = wishes.handover;
+        self.config.backends.nvidia.mig = wishes.mig;
         self.config.pools = Pools {
-            mig: wishes.mig,
             include: Vec::new(),
             exclude: Vec::new(),
             pools: built.into_iter().map(|built| built.pool).collect(),
-            needs: crate::Needs::default(),
-            unknown: crate::UnknownAs::default(),
         };
     }
 
@@ -172,7 +170,8 @@ impl Translation<'_> {
             feature_flags: self.names("cdi-feature-flags", flags),
             disable_hooks: self.names("cdi-disable-hooks", hooks),
         };
-        self.config.imex_required = self.take("imexRequired", required);
+        self.config.backends.nvidia.imex_required =
+            self.take("backends.nvidia.imexRequired", required);
         let nvidia = &mut self.config.backends.nvidia.probe;
         if !matches!(inner.value.as_str(), "" | "/") {
             let path = PathBuf::from(&inner.value);
@@ -223,7 +222,7 @@ impl Translation<'_> {
             .merge
             .text("mig-strategy", "flags.migStrategy", &file.mig_strategy);
         let mig = self.merge.word(&pick).unwrap_or(Mig::None);
-        self.origins.set("mig", pick.origin.clone());
+        self.origins.set("backends.nvidia.mig", pick.origin.clone());
         (pick, mig)
     }
 

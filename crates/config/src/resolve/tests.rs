@@ -105,27 +105,3 @@ fn a_path_of_a_flag_that_is_no_text_is_refused() {
     let expected = "flag --host-root: hostRoot: the path is not a text in UTF-8";
     assert!(text.starts_with(expected), "{text}");
 }
-
-#[test]
-fn what_must_be_there_follows_from_flags_and_file_together() {
-    let text = "imexRequired: true\nbackends: {nvidia: {mpsPath: /file}}\n";
-    let needs = |overrides| resolved(overrides, text).config.pools.needs;
-    let said = needs(Overrides::default());
-    assert_eq!(
-        said.mps_path.as_deref(),
-        Some(std::path::Path::new("/file"))
-    );
-    assert!(said.imex);
-    let over = needs(Overrides {
-        nvidia: NvidiaOverrides {
-            mps_path: Some("/flag".into()),
-            ..NvidiaOverrides::default()
-        },
-        ..Overrides::default()
-    });
-    assert_eq!(
-        over.mps_path.as_deref(),
-        Some(std::path::Path::new("/flag"))
-    );
-    assert_eq!(Config::default().pools.needs, crate::Needs::default());
-}

@@ -30,7 +30,7 @@ const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 /// The stage at work, in a folder of its own.
 struct Stage {
     drafts: watch::Sender<Offers>,
-    pools: watch::Sender<Pools>,
+    config: watch::Sender<Arc<Config>>,
     caller: watch::Sender<Option<String>>,
     offers: watch::Receiver<Offers>,
     status: watch::Receiver<Status>,
@@ -59,16 +59,16 @@ impl Stage {
             )
         };
         let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
-        let (drafts, pools) = (
+        let (drafts, config) = (
             watch::Sender::new(Offers::default()),
-            watch::Sender::new(pools(lists)),
+            watch::Sender::new(config_of(lists)),
         );
         let caller = watch::Sender::default();
         let (offers, status) = (watch::Sender::default(), watch::Sender::default());
         let (came, told) = (offers.subscribe(), status.subscribe());
         let wires = Wires {
             snapshots: watch::Sender::new(empty).subscribe(),
-            pools: pools.subscribe(),
+            config: config.subscribe(),
             drafts: drafts.subscribe(),
             caller: caller.subscribe(),
             offers,
@@ -78,7 +78,7 @@ impl Stage {
         task.spawn(run(settings, wires, CancellationToken::new()));
         Self {
             drafts,
-            pools,
+            config,
             caller,
             offers: came,
             status: told,
@@ -93,7 +93,7 @@ impl Stage {
 
     /// Gives it offers of these cards, and waits until they came through.
     async fn offer(&mut self, cards: &[&str]) -> Arc<Offer> {
-        let lists = self.pools.borrow().pools[0].handover.lists.clone();
+        let lists = self.config.borrow().pools.pools[0].handover.lists.clone();
         let made: Offers = Arc::from([offer(&lists, cards)]);
         self.offers.borrow_and_update();
         self.drafts.send_replace(made);
@@ -127,12 +127,13 @@ impl Stage {
     }
 }
 
-fn pools(lists: &[ListStrategy]) -> Pools {
-    let mut pools = Pools::default();
-    for pool in &mut pools.pools {
+/// The default config, with these lists in every pool.
+fn config_of(lists: &[ListStrategy]) -> Arc<Config> {
+    let mut config = Config::default();
+    for pool in &mut config.pools.pools {
         pool.handover.lists = lists.to_vec();
     }
-    pools
+    Arc::new(config)
 }
 
 fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
@@ -309,7 +310,7 @@ async fn pools_that_change_before_their_offers_take_no_name_away() {
     let mut stage = Stage::start(&[CdiCri], Supported, nothing);
     stage.offer(&["a"]).await;
     stage.offers.borrow_and_update();
-    stage.pools.send_replace(pools(&[Envvar]));
+    stage.config.send_replace(config_of(&[Envvar]));
     timeout(LONG, stage.offers.changed())
         .await
         .unwrap()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::{Config, Pools};
+use config::Config;
 use model::{Phase, Snapshot};
 use tokio::sync::watch;
 
@@ -13,9 +13,9 @@ pub(super) fn failed(
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
 ) -> impl Future<Output = String> + use<> {
     let wanted = config.fail_on_init_error;
-    let pools = config.pools.clone();
+    let config = config.clone();
     async move {
-        if wanted && let Some(reason) = failed_start(&mut snapshots, &pools).await {
+        if wanted && let Some(reason) = failed_start(&mut snapshots, &config).await {
             return reason;
         }
         std::future::pending().await
@@ -25,7 +25,7 @@ pub(super) fn failed(
 /// Waits for the driver's start; why it failed, if it did.
 async fn failed_start(
     snapshots: &mut watch::Receiver<Arc<Snapshot>>,
-    pools: &Pools,
+    config: &Config,
 ) -> Option<String> {
     let decided = |snapshot: &Arc<Snapshot>| {
         let mut phases = snapshot.backends.iter().map(|backend| backend.phase);
@@ -37,7 +37,7 @@ async fn failed_start(
     if let Some(backend) = backends.find(|backend| failed(backend.phase)) {
         return Some(backend.message.clone());
     }
-    let missing = pool::missing_channels(pools, &snapshot);
+    let missing = pool::missing_channels(config, &snapshot);
     let channel = missing.first()?;
     Some(format!(
         "IMEX channel {channel} is required and /dev/nvidia-caps-imex-channels/channel{channel} is \

@@ -1,9 +1,9 @@
-//! Snapshots and pools → offers, and what a person should know of them.
+//! Snapshots and config → offers, and what a person should know of them.
 
 use std::sync::Arc;
 
 use api::HandoverNote;
-use config::Pools;
+use config::Config;
 use model::Snapshot;
 use pool::{Aside, Note, Offers, Plan};
 use tokio::sync::watch;
@@ -24,13 +24,13 @@ pub(super) struct Made {
 /// Makes offers of snapshots as the config wants them, until either ends.
 pub(super) async fn make(
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
-    mut pools: watch::Receiver<Pools>,
+    mut config: watch::Receiver<Arc<Config>>,
     offers: watch::Sender<Offers>,
     made: watch::Sender<Made>,
 ) {
     loop {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
-        let plan = pool::plan(&pools.borrow_and_update(), VENDORS, &snapshot);
+        let plan = pool::plan(&config.borrow_and_update(), VENDORS, &snapshot);
         // bench/idle counts these lines.
         let generation = snapshot.generation;
         tracing::debug!(
@@ -44,7 +44,7 @@ pub(super) async fn make(
         made.send_replace(new);
         let changed = tokio::select! {
             changed = snapshots.changed() => changed,
-            changed = pools.changed() => changed,
+            changed = config.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
@@ -152,8 +153,12 @@ impl Parts {
             .policy
             .send_replace(Policy::of(&self.config, VENDORS));
         // Offers are made anew; those that come out the same disturb nobody.
-        if old.pools != self.config.pools {
-            self.wires.pools.send_replace(self.config.pools.clone());
+        if old.pools != self.config.pools
+            || old.backends != self.config.backends
+            || old.health.unknown != self.config.health.unknown
+        {
+            let config = Arc::new(self.config.clone());
+            self.wires.config.send_replace(config);
             pools_changed = true;
         }
         if old.kubelet != self.config.kubelet {

@@ -89,7 +89,8 @@ mod tests {
     /// The probe reports events; what they mean is for the agent to say.
     #[test]
     fn another_rule_for_nvidias_devices_is_the_same_process() {
-        let text = "backends: {nvidia: {cdi: {driverRoot: /d}, xids: {actions: {94: drain}}}}";
+        let text = "backends: {nvidia: {mig: single, imexRequired: true, cdi: {driverRoot: /d}, \
+                    xids: {actions: {94: drain}}}}";
         let other = config::parse("ostler.yaml", text).unwrap().config;
         assert_ne!(other.backends, Config::default().backends);
         assert!(!is_other(&Config::default(), &other));

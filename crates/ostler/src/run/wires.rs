@@ -7,7 +7,7 @@ use std::{
 };
 
 use api::{ConfigStatus, Devices};
-use config::{Config, Handover, Pools};
+use config::{Config, Handover};
 use health::Policy;
 use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
@@ -40,7 +40,8 @@ pub(super) struct Wires {
     asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     orders: Orders,
-    pub(super) pools: watch::Sender<Pools>,
+    /// The config that offers are made by. Another one is sent only if it may change them.
+    pub(super) config: watch::Sender<Arc<Config>>,
     /// The senders of the inventory's own tasks.
     published: Published,
     /// Everything that the inventory publishes.
@@ -75,7 +76,6 @@ impl Wires {
         let (asked, requests) = Requests::channel();
         let policy = watch::Sender::new(Policy::of(config, VENDORS));
         let published = Published::new();
-        let pools = watch::Sender::new(config.pools.clone());
         Self {
             seen,
             updates: Arc::new(Mutex::new(updates)),
@@ -83,7 +83,7 @@ impl Wires {
             asked,
             requests: Arc::new(Mutex::new(requests)),
             orders: Orders::default(),
-            pools,
+            config: watch::Sender::new(Arc::new(config.clone())),
             readers: published.readers(),
             published,
             drafts: watch::Sender::new(Offers::default()),
@@ -109,8 +109,8 @@ impl Wires {
             Part::Keeper => Box::pin(inventory::keep(wires.published, stop)),
             Part::Offers => Box::pin(async move {
                 let snapshots = wires.readers.snapshots;
-                let pools = wires.pools.subscribe();
-                let work = offers::make(snapshots, pools, wires.drafts, wires.made);
+                let config = wires.config.subscribe();
+                let work = offers::make(snapshots, config, wires.drafts, wires.made);
                 let _ = stop.run_until_cancelled(work).await;
             }),
             Part::Cdi => {
@@ -120,7 +120,7 @@ impl Wires {
                     kubelet::cdi::Settings::new(config.cdi, VENDORS, backends, root, dir);
                 let wires = kubelet::cdi::Wires {
                     snapshots: wires.readers.snapshots,
-                    pools: wires.pools.subscribe(),
+                    config: wires.config.subscribe(),
                     drafts: wires.drafts.subscribe(),
                     caller: wires.caller.subscribe(),
                     offers: wires.offers,

@@ -26,9 +26,12 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 #[test]
 fn check_shows_everything_that_is_wrong_and_ends_with_78() {
     let folder = folder(&[
-        ("a.yaml", "probe:\n  perod: 3s\nmig: mixd\n"),
+        (
+            "a.yaml",
+            "probe:\n  perod: 3s\nbackends: {nvidia: {mig: mixd}}\n",
+        ),
         ("b.yaml", "version: v1\nflags:\n  migStategy: mixed\n"),
-        ("c.yaml", "mig: single\n"),
+        ("c.yaml", "backends: {nvidia: {mig: single}}\n"),
     ]);
     let output = ostler(
         folder.path(),
@@ -93,7 +96,7 @@ fn explain_shows_where_each_value_came_from() {
     };
     assert_eq!(row("probe.period "), "3s a.yaml:1");
     assert_eq!(row("hostRoot "), "/flag flag --host-root");
-    assert_eq!(row("mig "), "mixed default");
+    assert_eq!(row("backends.nvidia.mig "), "mixed default");
 }
 
 #[test]

@@ -12,18 +12,25 @@ use crate::{
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// Everything in one pool, with these needs.
-fn with(needs: Needs, pool: Pool) -> Pools {
-    Pools {
-        needs,
-        ..pools(vec![pool])
-    }
+/// Everything in one pool, with these rules.
+fn with(nvidia: NvidiaBackend, pool: Pool) -> Config {
+    let mut config = pools(vec![pool]);
+    config.backends.nvidia = nvidia;
+    config
 }
 
-fn mps() -> Needs {
-    Needs {
-        mps_path: Some("/mps".into()),
-        imex: false,
+/// Rules by which units wait for their MPS daemon.
+fn mps() -> NvidiaBackend {
+    let mut nvidia = NvidiaBackend::default();
+    nvidia.probe.mps_path = Some("/mps".into());
+    nvidia
+}
+
+/// Rules by which units wait for their IMEX channels, or do not.
+fn imex(required: bool) -> NvidiaBackend {
+    NvidiaBackend {
+        imex_required: required,
+        ..NvidiaBackend::default()
     }
 }
 
@@ -76,15 +83,15 @@ fn without_their_daemon_units_of_mps_are_listed_and_unhealthy() {
 
 #[rstest]
 #[case::the_daemon_is_up(mps(), Method::Mps, &[GPU])]
-#[case::nobody_knows_where_daemons_are(Needs::default(), Method::Mps, &[])]
+#[case::nobody_knows_where_daemons_are(NvidiaBackend::default(), Method::Mps, &[])]
 #[case::shared_otherwise(mps(), Method::TimeSlicing, &[])]
 #[case::auto_without_a_daemon_is_time_slicing(mps(), Method::Auto, &[])]
 fn units_are_well_where_no_daemon_is_missing(
-    #[case] needs: Needs,
+    #[case] nvidia: NvidiaBackend,
     #[case] method: Method,
     #[case] up: &[&str],
 ) {
-    let pools = with(needs, shared(method, 2, Pool::all("gpu", GPU)));
+    let pools = with(nvidia, shared(method, 2, Pool::all("gpu", GPU)));
     let plan = plan(&pools, &snapshot(vec![card(0)], up));
     assert_eq!(plan.offers[0].healthy(), 2);
     assert!(plan.notes.iter().all(|note| !note.kind.is_problem()));
@@ -120,11 +127,7 @@ fn a_required_channel_that_is_missing_holds_units_back(
     #[case] there: &[u32],
     #[case] healthy: bool,
 ) {
-    let needs = Needs {
-        imex: required,
-        ..Needs::default()
-    };
-    let pools = with(needs, channelled(asked));
+    let pools = with(imex(required), channelled(asked));
     let snapshot = seen(vec![card(0)], there);
     let plan = plan(&pools, &snapshot);
     assert_eq!(plan.offers[0].units[0].healthy, healthy);
@@ -132,7 +135,7 @@ fn a_required_channel_that_is_missing_holds_units_back(
         true => assert_eq!(kinds(&plan), []),
         false => {
             assert_eq!(kinds(&plan), [NoteKind::ImexChannel]);
-            insta::assert_snapshot!(plan.offers[0].units[0].reason, @"IMEX channel 5 is required and /dev/nvidia-caps-imex-channels/channel5 is not visible to the agent; have the driver make it, or do not require it (`imexRequired`, in NVIDIA's config `imex.required`)");
+            insta::assert_snapshot!(plan.offers[0].units[0].reason, @"IMEX channel 5 is required and /dev/nvidia-caps-imex-channels/channel5 is not visible to the agent; have the driver make it, or do not require it (`backends.nvidia.imexRequired`, in NVIDIA's config `imex.required`)");
         }
     }
     assert_eq!(missing_channels(&pools, &snapshot).is_empty(), healthy);
@@ -140,25 +143,15 @@ fn a_required_channel_that_is_missing_holds_units_back(
 
 #[test]
 fn channels_are_no_matter_of_other_vendors() {
-    let needs = Needs {
-        imex: true,
-        ..Needs::default()
-    };
     let other = entry(model::Device::card_of("amd", "amd-0", "MI300X"));
-    let plan = plan(&with(needs, channelled(&[0])), &seen(vec![other], &[]));
+    let plan = plan(&with(imex(true), channelled(&[0])), &seen(vec![other], &[]));
     assert_eq!(plan.offers[0].healthy(), 1);
     assert_eq!(kinds(&plan), []);
 }
 
 #[test]
 fn missing_channels_are_told_once_even_without_a_device() {
-    let needs = Needs {
-        imex: true,
-        ..Needs::default()
-    };
-    let pools = Pools {
-        needs,
-        ..pools(vec![channelled(&[3, 1]), channelled(&[1, 2])])
-    };
+    let mut pools = pools(vec![channelled(&[3, 1]), channelled(&[1, 2])]);
+    pools.backends.nvidia = imex(true);
     assert_eq!(missing_channels(&pools, &seen(Vec::new(), &[2])), [1, 3]);
 }

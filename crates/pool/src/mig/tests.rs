@@ -1,14 +1,10 @@
-use config::{Mig, Pools};
+use config::Mig;
 use model::CauseKind;
 
 use crate::{
     AsideKind,
-    sample::{card, entry, lines, mig, mig_card, plan_of, sick},
+    sample::{card, entry, lines, mig, mig_card, plan_of, sick, under},
 };
-
-fn under(strategy: Mig) -> Pools {
-    Pools::of(strategy)
-}
 
 /// The plan without its notes.
 fn told(strategy: Mig, devices: Vec<model::Entry>) -> String {
@@ -171,9 +167,10 @@ fn the_strategy_leaves_other_vendors_alone() {
         entry.device_mut().id = id.into();
         entry
     };
-    let pools = |strategy| Pools {
-        pools: vec![config::Pool::all("all", "{vendor}.com/gpu")],
-        ..under(strategy)
+    let config = |strategy| {
+        let mut config = under(strategy);
+        config.pools.pools = vec![config::Pool::all("all", "{vendor}.com/gpu")];
+        config
     };
     for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
         let devices = vec![
@@ -182,7 +179,7 @@ fn the_strategy_leaves_other_vendors_alone() {
             other(mig(2, 0, "cpx"), "amd-part"),
             entry(model::Device::card_of("amd", "amd-bare", "MI300X")),
         ];
-        let plan = plan_of(&pools(strategy), devices);
+        let plan = plan_of(&config(strategy), devices);
         let amd = &plan.offers[0];
         assert_eq!(amd.resource.as_str(), "amd.com/gpu");
         assert_eq!(amd.units.len(), 3, "{strategy:?}");

@@ -2,7 +2,9 @@ use config::{KindName, Mig, Policy, Selector};
 use model::{CauseKind, State, names};
 
 use super::*;
-use crate::sample::{at, card, lines, mig, mig_card, plan, plan_of, pools, shared, sick};
+use crate::sample::{
+    at, card, lines, mig, mig_card, plan, plan_of, pools, shared, sick, under, with,
+};
 
 mod properties;
 
@@ -41,7 +43,7 @@ fn the_default_pools_divide_cards_and_mig_devices() {
         mig(2, 1, "1g.10gb+me"),
         mig(2, 2, "1g.5gb"),
     ];
-    insta::assert_snapshot!(lines(&plan_of(&Pools::default(), devices.clone())), @r"
+    insta::assert_snapshot!(lines(&plan_of(&Config::default(), devices.clone())), @r"
     nvidia.com/gpu: GPU-0 GPU-1
     nvidia.com/mig-1g.10gb.me: MIG-2-1
     nvidia.com/mig-1g.5gb: MIG-2-0 MIG-2-2
@@ -50,7 +52,7 @@ fn the_default_pools_divide_cards_and_mig_devices() {
     let snapshot = crate::sample::snapshot(devices, &[]);
     assert_eq!(
         offers(nvidia_rules::VENDORS, &snapshot),
-        plan(&Pools::default(), &snapshot).offers
+        plan(&Config::default(), &snapshot).offers
     );
 }
 
@@ -65,7 +67,7 @@ fn a_device_joins_its_resource(
     #[case] expected: &[&str],
 ) {
     devices.push(new);
-    let plan = plan_of(&Pools::default(), devices);
+    let plan = plan_of(&Config::default(), devices);
     let made = plan.offers.iter().map(|offer| {
         let ids: Vec<&str> = offer.units.iter().map(|unit| unit.id.as_str()).collect();
         format!("{}: {}", offer.resource.base(), ids.join(" "))
@@ -75,7 +77,7 @@ fn a_device_joins_its_resource(
 
 #[test]
 fn a_node_without_devices_has_an_empty_plan() {
-    let plan = plan_of(&Pools::default(), Vec::new());
+    let plan = plan_of(&Config::default(), Vec::new());
     assert_eq!(lines(&plan), "");
 }
 
@@ -84,7 +86,7 @@ fn an_unhealthy_device_stays_on_offer_with_its_reason() {
     let mut unsure = card(1);
     unsure.verdict.state = State::Unknown;
     let devices = vec![sick(card(0), CauseKind::Event, "XID 79"), unsure];
-    let plan = plan_of(&Pools::default(), devices);
+    let plan = plan_of(&Config::default(), devices);
     let offer = &plan.offers[0];
     assert_eq!((offer.units.len(), offer.healthy()), (2, 1));
     let unit = offer.unit("GPU-0").unwrap();
@@ -97,11 +99,11 @@ fn an_unhealthy_device_stays_on_offer_with_its_reason() {
 
 #[test]
 fn what_is_excluded_or_not_included_stays_out_with_its_partitions() {
-    let pools = Pools {
+    let pools = with(Pools {
         include: vec![model("*A100*")],
         exclude: vec![index("1"), index("2")],
         ..Pools::default()
-    };
+    });
     let mut other = card(3);
     other
         .device_mut()
@@ -119,11 +121,9 @@ fn what_is_excluded_or_not_included_stays_out_with_its_partitions() {
 
 #[test]
 fn an_excluded_mig_device_has_no_say_in_the_strategy() {
-    let pools = Pools {
-        mig: Mig::Single,
-        exclude: vec![index("1")],
-        ..Pools::default()
-    };
+    let mut pools = Config::default();
+    pools.backends.nvidia.mig = Mig::Single;
+    pools.pools.exclude = vec![index("1")];
     let devices = vec![card(0), mig_card(1), mig(1, 0, "1g.5gb")];
     let plan = plan_of(&pools, devices);
     assert_eq!(plan.offers[0].units[0].id.as_str(), "GPU-0");
@@ -232,13 +232,13 @@ fn an_id_that_looks_like_a_replica_is_not_offered() {
 
 #[test]
 fn a_mig_card_whose_devices_are_all_held_back_says_so() {
-    let pools = Pools {
+    let pools = with(Pools {
         exclude: vec![Selector {
             kind: Some(KindName::Partition),
             ..Selector::default()
         }],
         ..Pools::default()
-    };
+    });
     let plan = plan_of(&pools, vec![mig_card(0), mig(0, 0, "1g.5gb")]);
     insta::assert_snapshot!(lines(&plan), @r"
     GPU-0 - Partitioned: it is in MIG mode, and none of its MIG devices is offered
@@ -279,7 +279,7 @@ fn what_is_set_aside_is_told_to_programs_too() {
 fn default_pools_that_have_nothing_to_take_are_no_news() {
     for devices in [vec![card(0)], vec![mig_card(0), mig(0, 0, "1g.5gb")]] {
         for strategy in [Mig::None, Mig::Single, Mig::Mixed] {
-            let plan = plan_of(&Pools::of(strategy), devices.clone());
+            let plan = plan_of(&under(strategy), devices.clone());
             assert_eq!(plan.notes, []);
         }
     }

@@ -159,10 +159,8 @@ fn mps_sets_aside_what_it_cannot_serve() {
 
 #[test]
 fn mps_under_the_strategy_none_leaves_cards_in_mig_mode_out() {
-    let pools = config::Pools {
-        mig: config::Mig::None,
-        ..pools(vec![shared(Method::Mps, 2, gpu())])
-    };
+    let mut pools = pools(vec![shared(Method::Mps, 2, gpu())]);
+    pools.backends.nvidia.mig = config::Mig::None;
     insta::assert_snapshot!(lines(&plan_of(&pools, vec![card(0), mig_card(1)])), @r"
     nvidia.com/gpu: GPU-0::0 GPU-0::1
     GPU-1 of gpu - Sharing: MPS does not serve cards in MIG mode: share it by time-slicing, in a pool of its own
@@ -295,7 +293,7 @@ fn a_device_that_cannot_be_judged_is_told_as_the_config_says(
         (UnknownAs::Unhealthy, strictly),
     ] {
         let mut pools = pools(vec![shared(Method::TimeSlicing, 10, gpu())]);
-        pools.unknown = unknown;
+        pools.health.unknown = unknown;
         let plan = plan_of(&pools, vec![entry.clone()]);
         let units = &plan.offers[0].units;
         assert_eq!(units.len(), 10);

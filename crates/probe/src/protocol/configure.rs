@@ -39,7 +39,8 @@ pub struct Configure {
     /// Command for deep checks; without it there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepCheck>,
-    /// The vendor's own section: `backends.<name>` of `ostler.yaml` with its defaults filled in.
+    /// The vendor's own section: the keys of `backends.<name>` of `ostler.yaml` that its probe reads,
+    /// with their defaults filled in.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub backend: Value,
 }

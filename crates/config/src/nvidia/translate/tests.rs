@@ -78,10 +78,10 @@ sharing:
 
 #[rstest]
 // The flag wins over the variable, the variable over the file, the file over the default.
-#[case(&["--mig-strategy=none"], &[("MIG_STRATEGY", "mixed")], FILE, "mig", "none by flag --mig-strategy")]
-#[case(&[], &[("MIG_STRATEGY", "mixed")], FILE, "mig", "mixed by variable MIG_STRATEGY")]
-#[case(&[], &[], FILE, "mig", "single by config.yaml:3")]
-#[case(&[], &[], "", "mig", "none by default")]
+#[case(&["--mig-strategy=none"], &[("MIG_STRATEGY", "mixed")], FILE, "backends.nvidia.mig", "none by flag --mig-strategy")]
+#[case(&[], &[("MIG_STRATEGY", "mixed")], FILE, "backends.nvidia.mig", "mixed by variable MIG_STRATEGY")]
+#[case(&[], &[], FILE, "backends.nvidia.mig", "single by config.yaml:3")]
+#[case(&[], &[], "", "backends.nvidia.mig", "none by default")]
 #[case(&[], &[], FILE, "backends.nvidia.cdi.driverRoot", "/file by config.yaml:4")]
 // The dev root is the driver root where nobody says it, or says nothing with it.
 #[case(&[], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
@@ -93,7 +93,7 @@ sharing:
 #[case(&[], &[("MPS_ROOT", "")], FILE, "pools[0].handover.nvidia.mpsRoot", "- by variable MPS_ROOT")]
 #[case(&[], &[("GDS_ENABLED", "")], "flags: {gdsEnabled: true}", "pools[0].handover.nvidia.gds", "false by variable GDS_ENABLED")]
 #[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.nvidia.imex", "[0] by config.yaml:1")]
-#[case(&[], &[("IMEX_REQUIRED", "true")], "", "imexRequired", "true by variable IMEX_REQUIRED")]
+#[case(&[], &[("IMEX_REQUIRED", "true")], "", "backends.nvidia.imexRequired", "true by variable IMEX_REQUIRED")]
 // Only an explicit true exits, only an explicit false hands no device nodes over.
 #[case(&[], &[], "", "failOnInitError", "false by default")]
 #[case(&["--fail-on-init-error"], &[], "", "failOnInitError", "true by flag --fail-on-init-error")]
@@ -267,7 +267,7 @@ fn the_file_that_a_flag_names_is_read() {
         panic!("not a run");
     };
     let resolved = config(&flags, Overrides::default(), &Origin::flag).unwrap();
-    assert_eq!(resolved.config.pools.mig, Mig::Mixed);
+    assert_eq!(resolved.config.backends.nvidia.mig, Mig::Mixed);
     fs_err::write(path, "version: v2").unwrap();
     let error = config(&flags, Overrides::default(), &Origin::flag).unwrap_err();
     assert!(

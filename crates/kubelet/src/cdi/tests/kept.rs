@@ -37,7 +37,7 @@ async fn a_spec_goes_when_no_pool_asks_for_it_and_no_container_holds_it() {
     let mut stage = Stage::start(&[CdiCri], Supported, idle);
     stage.offer(&["a"]).await;
     assert!(stage.file().exists());
-    stage.pools.send_replace(pools(&[Envvar]));
+    stage.config.send_replace(config_of(&[Envvar]));
     let offer = stage.offer(&["a", "b"]).await;
     assert_eq!(offer.pool.handover.lists, [Envvar]);
     stage.until(|status| status.files.is_empty()).await;
@@ -56,7 +56,7 @@ async fn what_containers_were_started_with_stays_and_stays_right(
         record(folder, names, annotated);
     });
     stage.offer(&["a", "b"]).await;
-    stage.pools.send_replace(pools(&[Envvar]));
+    stage.config.send_replace(config_of(&[Envvar]));
     stage.offer(&["a", "b"]).await;
     // Longer than what is not in use stays.
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -75,7 +75,7 @@ async fn what_containers_were_started_with_stays_and_stays_right(
 async fn without_the_kubelets_record_every_name_stays() {
     let mut stage = Stage::start(&[CdiCri], Supported, nothing);
     stage.offer(&["a"]).await;
-    stage.pools.send_replace(pools(&[Envvar]));
+    stage.config.send_replace(config_of(&[Envvar]));
     stage.offer(&["a", "b"]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.has(&["=a", "=all", "=b"]).await;
@@ -103,12 +103,12 @@ async fn names_of_the_other_kind_stay_for_those_who_have_them() {
         offer.snapshot = Arc::new(snapshot);
         Arc::from([Arc::new(offer)])
     };
-    let mut new = pools(&[CdiCri]);
-    for pool in &mut new.pools {
+    let mut new = Arc::unwrap_or_clone(config_of(&[CdiCri]));
+    for pool in &mut new.pools.pools {
         pool.handover.ids = IdStrategy::Index;
     }
     stage.offer(&["a"]).await;
-    stage.pools.send_replace(new);
+    stage.config.send_replace(Arc::new(new));
     stage.drafts.send_replace(by_index(&["a", "b"]));
     stage.has(&["=0", "=1", "=a", "=all", "=b"]).await;
     idle(stage.folder.path());

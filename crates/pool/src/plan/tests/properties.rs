@@ -71,7 +71,7 @@ fn selector() -> impl Strategy<Value = Selector> {
     ]
 }
 
-fn some_pools() -> impl Strategy<Value = Pools> {
+fn some_pools() -> impl Strategy<Value = Config> {
     let template = select(vec![
         "nvidia.com/gpu",
         "nvidia.com/{profile}",
@@ -114,13 +114,13 @@ fn some_pools() -> impl Strategy<Value = Pools> {
         for (pool, n) in pools.iter_mut().zip(0..) {
             pool.name = format!("pool-{n}");
         }
-        Pools {
-            mig,
+        let mut config = with(Pools {
             include,
             exclude,
             pools,
-            ..Pools::default()
-        }
+        });
+        config.backends.nvidia.mig = mig;
+        config
     })
 }
 
@@ -226,8 +226,9 @@ proptest! {
         strategy in select(vec![Mig::None, Mig::Mixed]),
         part: bool,
     ) {
-        let mut pools = Pools { mig: strategy, ..pools };
-        for pool in &mut pools.pools {
+        let mut pools = pools;
+        pools.backends.nvidia.mig = strategy;
+        for pool in &mut pools.pools.pools {
             pool.limit = None;
         }
         let before = plan_of(&pools, devices.clone());
