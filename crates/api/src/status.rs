@@ -122,7 +122,7 @@ pub struct PoolNote {
     /// The resource, where the note is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceName>,
-    /// The subject, for programs, e.g. `mps-daemon`. New subjects may come.
+    /// The subject, for programs, e.g. `waiting`. New subjects may come.
     pub kind: String,
     /// The note, for a person.
     pub text: String,

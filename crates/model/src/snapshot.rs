@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, Device, Verdict};
+use crate::{Backend, CauseKind, Device, Verdict};
 
 /// The node at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +57,12 @@ impl Snapshot {
 // === impl Entry ===
 
 impl Entry {
+    /// Returns true for a device that the driver does not list any more.
+    pub fn is_gone(&self) -> bool {
+        let mut causes = self.verdict.causes.iter();
+        causes.any(|cause| cause.kind == CauseKind::Gone)
+    }
+
     /// The facts, to be changed. Copies them if somebody else has them too.
     pub fn device_mut(&mut self) -> &mut Device {
         Arc::make_mut(&mut self.device)

@@ -30,19 +30,19 @@ pub enum AsideKind {
     NoPool,
     /// Its pool makes no valid resource name for it.
     NoName,
-    /// The MIG strategy `single` has no place for it.
-    MigStrategy,
-    /// A card in MIG mode: its MIG devices stand for it.
+    /// The strategy for partitions has no place for it.
+    Strategy,
+    /// A partitioned card: its partitions stand for it.
     Partitioned,
-    /// A card in MIG mode without MIG devices.
-    MigEmpty,
-    /// A MIG device under the strategy `none`: its card stands for it.
+    /// A partitioned card without partitions.
+    NoPartitions,
+    /// A partition whose card stands for it.
     Whole,
     /// It cannot be shared as its pool asks.
     Sharing,
     /// It cannot be prepared as its pool asks.
     PreStart,
-    /// A MIG device that is gone and whose type the strategy `single` does not serve any more.
+    /// A partition that is gone, and no device of its kind is served any more.
     Gone,
     /// An earlier pool has the resource name, with other settings.
     Conflict,
@@ -72,10 +72,8 @@ pub enum NoteKind {
     Sharing,
     /// A pool that takes no device of this node.
     Empty,
-    /// A resource whose units wait for the MPS daemon.
-    MpsDaemon,
-    /// A resource whose units wait for an IMEX channel.
-    ImexChannel,
+    /// A resource whose units wait for something that its containers cannot do without.
+    Waiting,
 }
 
 /// What has been set aside so far.
@@ -92,8 +90,8 @@ impl AsideKind {
             Self::Excluded | Self::Reserved | Self::Partitioned | Self::Whole | Self::Gone => false,
             Self::NoPool
             | Self::NoName
-            | Self::MigStrategy
-            | Self::MigEmpty
+            | Self::Strategy
+            | Self::NoPartitions
             | Self::Sharing
             | Self::PreStart
             | Self::Conflict
@@ -109,7 +107,7 @@ impl NoteKind {
     pub fn is_problem(self) -> bool {
         match self {
             Self::Sharing | Self::Empty => false,
-            Self::MpsDaemon | Self::ImexChannel => true,
+            Self::Waiting => true,
         }
     }
 }

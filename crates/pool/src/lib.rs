@@ -5,7 +5,6 @@
 mod aside;
 mod assign;
 mod hold;
-mod mig;
 mod name;
 mod offer;
 mod plan;
@@ -16,10 +15,10 @@ mod share;
 
 pub use self::{
     aside::{Aside, AsideKind, Note, NoteKind},
-    hold::missing_channels,
+    hold::missing_requirement,
     name::{Error as NameError, name, slug},
     offer::{Offer, Offers, Unit, UnitId},
     plan::{Plan, offers, plan},
     select::matches,
-    share::{REPLICA_LIMIT, mps_clients},
+    share::REPLICA_LIMIT,
 };

@@ -1,6 +1,6 @@
 //! The way from the config and a snapshot to offers. Each device goes through the same gates in
-//! the same order, and the first that holds it back says why: its id, `include` and `exclude`, the
-//! MIG strategy, the pools, `reserved`, the name, `preStart`, the sharing, other pools of the same
+//! the same order, and the first that holds it back says why: its id, `include` and `exclude`, its
+//! vendor's strategy for partitions, the pools, `reserved`, the name, `preStart`, the sharing, other pools of the same
 //! name.
 
 use std::{
@@ -10,15 +10,13 @@ use std::{
 
 use config::{Config, Method, Pool, Pools, PreStartMode, Sharing};
 use model::{Device, DeviceId, Entry, ResourceName, Snapshot};
-use rules::Vendors;
+use rules::{Missing, Standing, Vendor, Vendors};
 
 use crate::{
     Aside, AsideKind, Note, NoteKind, Offer, Offers,
     aside::Asides,
     assign::{Taken, assign},
-    hold::Hold,
-    mig::{self, Division},
-    name, select, share,
+    hold, name, select, share,
 };
 
 /// What the node offers, and what it does not.
@@ -50,7 +48,8 @@ struct Draft<'a> {
     notes: Vec<Note>,
 }
 
-/// What a config makes of a snapshot: its pools, its rules for a vendor's devices, and `health.unknown`. Every device is in one offer or set aside, once.
+/// What a config makes of a snapshot: by its pools, its settings for each vendor, and `health.unknown`.
+/// Every device is in one offer or set aside, once.
 ///
 /// Depends on nothing else, not even on the order of the devices. Cost: devices × selectors.
 pub fn plan(config: &Config, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
@@ -62,23 +61,7 @@ pub fn plan(config: &Config, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan
         notes: Vec::new(),
     };
     let admitted = draft.admit();
-    let parents: BTreeSet<&DeviceId> = snapshot
-        .devices
-        .iter()
-        .filter(|entry| !mig::is_gone(entry))
-        .map(|entry| &entry.device)
-        .filter(|device| device.card() != &device.id)
-        .map(|device| device.card())
-        .collect();
-    let Division {
-        offered,
-        partitioned,
-    } = mig::divide(
-        config.backends.nvidia.mig,
-        admitted,
-        &parents,
-        &mut draft.asides,
-    );
+    let (offered, partitioned) = draft.divide(admitted);
     let taken = assign(&config.pools.pools, offered, &mut draft.asides);
     draft.notice(&taken);
     let groups = draft.group(taken);
@@ -99,6 +82,16 @@ pub fn offers(vendors: Vendors, snapshot: &Arc<Snapshot>) -> Offers {
     plan(&Config::default(), vendors, snapshot).offers
 }
 
+// === impl Group ===
+
+impl<'a> Group<'a> {
+    /// The vendors of its devices.
+    fn vendors(&self) -> BTreeSet<&'a str> {
+        let entries = self.entries.iter();
+        entries.map(|entry| &*entry.device.vendor).collect()
+    }
+}
+
 // === impl Draft ===
 
 impl<'a> Draft<'a> {
@@ -114,6 +107,60 @@ impl<'a> Draft<'a> {
             None => true,
         });
         entries
+    }
+
+    /// Divides devices by the rules of their vendors: those that the pools may take, and cards whose
+    /// partitions stand for them, where there are any. The rest is set aside.
+    fn divide(&mut self, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+        let parents = self.parents();
+        let mut by_vendor: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for entry in entries {
+            by_vendor
+                .entry(&entry.device.vendor)
+                .or_default()
+                .push(entry);
+        }
+        let (mut offered, mut partitioned) = (Vec::new(), Vec::new());
+        for (vendor, entries) in by_vendor {
+            let rules = self.vendors.of(vendor);
+            let standings = rules.divide(&entries, &self.config.backends);
+            for (entry, standing) in entries.into_iter().zip(standings) {
+                let (kind, reason) = match standing {
+                    Standing::Offered => {
+                        offered.push(entry);
+                        continue;
+                    }
+                    Standing::Partitioned if parents.contains(&entry.device.id) => {
+                        partitioned.push(entry);
+                        continue;
+                    }
+                    Standing::Partitioned => (AsideKind::NoPartitions, empty(rules.vendor())),
+                    Standing::Whole(reason) => (AsideKind::Whole, reason),
+                    Standing::Unfit(reason) => (AsideKind::Strategy, reason),
+                    Standing::Gone(reason) => (AsideKind::Gone, reason),
+                };
+                self.asides.put(&entry.device, kind, reason);
+            }
+        }
+        offered.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+        partitioned.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+        (offered, partitioned)
+    }
+
+    /// The cards of all partitions that are there, those that are excluded too.
+    fn parents(&self) -> BTreeSet<&'a DeviceId> {
+        let there = self
+            .snapshot
+            .devices
+            .iter()
+            .filter(|entry| !entry.is_gone());
+        let partitions = there.filter(|entry| entry.device.card() != &entry.device.id);
+        partitions.map(|entry| entry.device.card()).collect()
+    }
+
+    /// The words of a device's vendor.
+    fn words(&self, device: &Device) -> &'static Vendor {
+        self.vendors.of(&device.vendor).vendor()
     }
 
     fn refusal(&self, device: &Device) -> Option<(AsideKind, String)> {
@@ -156,7 +203,7 @@ impl<'a> Draft<'a> {
         let mut groups: BTreeMap<ResourceName, Group<'a>> = BTreeMap::new();
         for (pool, entries) in taken {
             for entry in entries {
-                let fit = Self::fit(pool, &entry.device).and_then(|resource| {
+                let fit = self.fit(pool, &entry.device).and_then(|resource| {
                     let group = groups.entry(resource.clone()).or_insert_with(|| Group {
                         pool,
                         entries: Vec::new(),
@@ -174,7 +221,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The name of a device in its pool, or why it has none there.
-    fn fit(pool: &Pool, device: &Device) -> Result<ResourceName, (AsideKind, String)> {
+    fn fit(&self, pool: &Pool, device: &Device) -> Result<ResourceName, (AsideKind, String)> {
         if let Some(reason) = select::first_reason(&pool.reserved, device) {
             return Err((AsideKind::Reserved, format!("reserved by {reason}")));
         }
@@ -184,28 +231,34 @@ impl<'a> Draft<'a> {
         })?;
         if pool.pre_start.mode == PreStartMode::Reset && device.card() != &device.id {
             let reason = format!(
-                "a MIG device cannot be reset alone, and its pool `{}` has `preStart: reset`: \
-                 give it a pool with another `preStart`",
+                "a {} cannot be reset alone, and its pool `{}` has `preStart: reset`: give it a pool \
+                 with another `preStart`",
+                self.words(device).partition,
                 pool.name
             );
             return Err((AsideKind::PreStart, reason));
         }
-        match share::obstacle(device, &pool.sharing) {
+        match share::obstacle(device, &pool.sharing, self.vendors) {
             Some(reason) => Err((AsideKind::Sharing, reason)),
             None => Ok(resource),
         }
     }
 
-    /// Says what stands for each card in MIG mode.
+    /// Says what stands for each partitioned card.
     fn account(&mut self, cards: &[&Entry], groups: &BTreeMap<ResourceName, Group<'_>>) {
         let offered = groups.values().flat_map(|group| &group.entries);
-        let there = offered.filter(|entry| !mig::is_gone(entry));
+        let there = offered.filter(|entry| !entry.is_gone());
         let parents: Vec<&DeviceId> = there.map(|entry| entry.device.card()).collect();
         for card in cards {
             let device = &card.device;
+            let Vendor {
+                partition,
+                partition_mode: mode,
+                ..
+            } = self.words(device);
             let reason = match parents.iter().filter(|id| **id == &device.id).count() {
-                0 => "it is in MIG mode, and none of its MIG devices is offered".to_owned(),
-                count => format!("it is in MIG mode and offered as its MIG devices: {count}"),
+                0 => format!("it is in {mode}, and none of its {partition}s is offered"),
+                count => format!("it is in {mode} and offered as its {partition}s: {count}"),
             };
             self.asides.put(device, AsideKind::Partitioned, reason);
         }
@@ -216,11 +269,11 @@ impl<'a> Draft<'a> {
             sharing: self.resolve(&resource, &group),
             ..group.pool.clone()
         };
-        let held = self.hold(&resource, &pool, &group);
+        let missing = self.missing(&resource, &pool, &group);
         let unknown = self.config.health.unknown;
         let units = group.entries.iter().flat_map(|entry| {
-            let keep = |unit| match &held {
-                Some(hold) => hold.keep(&entry.device, unit),
+            let keep = |unit| match missing.get(&*entry.device.vendor) {
+                Some(missing) => hold::keep(missing, unit),
                 None => unit,
             };
             let units = share::units(entry, &pool.sharing, unknown).into_iter();
@@ -237,24 +290,49 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// What the resource waits for; it is noted, too.
-    fn hold(&mut self, resource: &ResourceName, pool: &Pool, group: &Group<'_>) -> Option<Hold> {
-        let hold = Hold::of(resource, pool, &self.config.backends.nvidia, self.snapshot)?;
-        let concerned = |entry: &&Entry| hold.concerns(&entry.device);
-        if !group.entries.iter().any(concerned) {
-            return None;
+    /// What the resource waits for on the devices of each vendor; it is noted, too.
+    fn missing(
+        &mut self,
+        resource: &ResourceName,
+        pool: &Pool,
+        group: &Group<'a>,
+    ) -> BTreeMap<&'a str, Missing> {
+        let mut all = BTreeMap::new();
+        for vendor in group.vendors() {
+            let rules = self.vendors.of(vendor);
+            let missing = hold::missing(rules, Some(resource), pool, self.config, self.snapshot);
+            let Some(missing) = missing else { continue };
+            self.notes.push(Note {
+                pool: pool.name.clone(),
+                resource: Some(resource.clone()),
+                kind: NoteKind::Waiting,
+                text: format!("{resource} is not handed out: {}", missing.reason),
+            });
+            all.insert(vendor, missing);
         }
-        self.notes.push(Note {
-            pool: pool.name.clone(),
-            resource: Some(resource.clone()),
-            kind: hold.kind,
-            text: format!("{resource} is not handed out: {}", hold.reason),
-        });
-        Some(hold)
+        all
+    }
+
+    /// Why MPS is not what `auto` comes to for a resource.
+    fn auto_obstacle(&self, resource: &ResourceName, group: &Group<'a>) -> Option<String> {
+        let obstacle = share::auto_obstacle(&group.entries, &group.pool.sharing, self.vendors);
+        let daemon = || {
+            group.vendors().into_iter().find_map(|vendor| {
+                let rules = self.vendors.of(vendor);
+                hold::missing(
+                    rules,
+                    Some(resource),
+                    group.pool,
+                    self.config,
+                    self.snapshot,
+                )
+            })
+        };
+        obstacle.or_else(|| daemon().map(|missing| missing.reason))
     }
 
     /// The sharing with a method that is not `auto`.
-    fn resolve(&mut self, resource: &ResourceName, group: &Group<'_>) -> Sharing {
+    fn resolve(&mut self, resource: &ResourceName, group: &Group<'a>) -> Sharing {
         let sharing = group.pool.sharing.clone();
         match (sharing.method, sharing.replicas) {
             (Method::Auto, 0 | 1) => Sharing {
@@ -262,8 +340,8 @@ impl<'a> Draft<'a> {
                 ..sharing
             },
             (Method::Auto, _) => {
-                let (method, text) =
-                    share::choose(resource, &group.entries, &sharing, self.snapshot);
+                let obstacle = self.auto_obstacle(resource, group);
+                let (method, text) = share::choose(resource, obstacle);
                 self.notes.push(Note {
                     pool: group.pool.name.clone(),
                     resource: Some(resource.clone()),
@@ -277,7 +355,17 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether two pools treat the units of one resource alike.
+/// Why a partitioned card without partitions is not offered.
+fn empty(words: &Vendor) -> String {
+    let Vendor {
+        partition,
+        partition_mode: mode,
+        ..
+    } = words;
+    format!("it is in {mode} and has no {partition}s: create some, or switch {mode} off")
+}
+
+/// Checks that two pools treat the units of one resource alike.
 fn agree(first: &Pool, later: &Pool, resource: &ResourceName) -> Result<(), (AsideKind, String)> {
     let differ = [
         ("sharing", first.sharing != later.sharing),

@@ -1,9 +1,12 @@
 //! The trait that a vendor implements. Each method has a default that fits a plain device node.
 
-use config::Backends;
-use model::{Device, EventCode};
+use config::{Backends, Method, Sharing};
+use model::{Device, Entry, EventCode};
 
-use crate::{DeviceEdit, EditRequest, Edits, Meaning, SpecRequest, Specs, Table};
+use crate::{
+    DeviceEdit, EditRequest, Edits, Meaning, Missing, Need, SpecRequest, Specs, Standing, Table,
+    division,
+};
 
 /// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
 /// without code.
@@ -11,6 +14,10 @@ use crate::{DeviceEdit, EditRequest, Edits, Meaning, SpecRequest, Specs, Table};
 pub struct Vendor {
     /// The name that devices carry, in lower case.
     pub name: &'static str,
+    /// A partition of a card, for people.
+    pub partition: &'static str,
+    /// The mode of a card in which only its partitions can be used, for people.
+    pub partition_mode: &'static str,
     /// A direct link between two cards, for people.
     pub link: &'static str,
     /// The switch that joins all cards on it, for people.
@@ -31,6 +38,28 @@ pub struct Vendor {
 pub trait Rules: Sync {
     /// The vendor's name and words.
     fn vendor(&self) -> &'static Vendor;
+
+    /// The part that each device plays before the pools see it, in the order of `entries`, which are all
+    /// devices of this vendor that may be offered.
+    fn divide(&self, entries: &[&Entry], _settings: &Backends) -> Vec<Standing> {
+        entries.iter().map(|entry| division::mixed(entry)).collect()
+    }
+
+    /// The reason why a device cannot be shared by a method, and its remedy. For `auto`: why the best method
+    /// of the vendor is not chosen.
+    fn share_obstacle(&self, _device: &Device, sharing: &Sharing) -> Option<String> {
+        let why = match sharing.method {
+            Method::None | Method::TimeSlicing => return None,
+            Method::Mps => "its vendor has no MPS: share it by time-slicing, in a pool of its own",
+            Method::Auto => "its vendor has no MPS",
+        };
+        Some(why.to_owned())
+    }
+
+    /// The first thing that is missing on the node before a resource can be handed out.
+    fn missing(&self, _need: &Need<'_>) -> Option<Missing> {
+        None
+    }
 
     /// The edits for a container that is given devices of this vendor: by default their device nodes.
     fn edits(&self, request: &EditRequest<'_>) -> Edits {
@@ -69,6 +98,8 @@ pub(crate) struct Plain;
 /// The words for devices whose vendor the product does not know.
 pub const PLAIN: Vendor = Vendor {
     name: "",
+    partition: "partition",
+    partition_mode: "partition mode",
     link: "link",
     switch: "switch",
     link_mark: "L",

@@ -46,7 +46,6 @@ impl Stage {
         let cdi = config::Cdi {
             dir: folder.path().join("cdi"),
             runtime,
-            ..config::Config::default().cdi
         };
         let settings = Settings {
             check: Duration::from_millis(200),

@@ -6,7 +6,9 @@ use config::Config;
 use model::{Phase, Snapshot};
 use tokio::sync::watch;
 
-/// Waits until the driver is found not to start, or to lack an IMEX channel that is required,
+use crate::vendors::VENDORS;
+
+/// Waits until the driver is found not to start, or to lack something that the config requires,
 /// where that is to end the agent; why. Once it has started, nothing ends the agent.
 pub(super) fn failed(
     config: &Config,
@@ -37,10 +39,5 @@ async fn failed_start(
     if let Some(backend) = backends.find(|backend| failed(backend.phase)) {
         return Some(backend.message.clone());
     }
-    let missing = pool::missing_channels(config, &snapshot);
-    let channel = missing.first()?;
-    Some(format!(
-        "IMEX channel {channel} is required and /dev/nvidia-caps-imex-channels/channel{channel} is \
-         not visible to the agent"
-    ))
+    pool::missing_requirement(config, VENDORS, &snapshot)
 }

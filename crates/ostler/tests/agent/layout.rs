@@ -112,7 +112,7 @@ async fn mig_mode_switched_on_takes_the_card_out_with_a_reason_until_it_is_cut()
         .says("the card in MIG mode", |status| {
             let all = status["aside"].as_array().unwrap();
             all.iter()
-                .any(|aside| aside["device"] == *last && aside["kind"] == "mig-empty")
+                .any(|aside| aside["device"] == *last && aside["kind"] == "no-partitions")
         })
         .await;
     let all = status["aside"].as_array().unwrap();

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
-use config::{Handover, NvidiaHandover};
+use config::{Handover, Method, NvidiaBackend, NvidiaHandover};
 use model::{CauseKind, Entry, classes};
+use nvidia_rules::VENDORS;
 use rstest::rstest;
 
 use super::*;
 use crate::{
-    Plan,
+    NoteKind, Plan,
     sample::{card, entry, lines, plan, pools, shared, sick, snapshot},
 };
 
@@ -134,11 +135,14 @@ fn a_required_channel_that_is_missing_holds_units_back(
     match healthy {
         true => assert_eq!(kinds(&plan), []),
         false => {
-            assert_eq!(kinds(&plan), [NoteKind::ImexChannel]);
+            assert_eq!(kinds(&plan), [NoteKind::Waiting]);
             insta::assert_snapshot!(plan.offers[0].units[0].reason, @"IMEX channel 5 is required and /dev/nvidia-caps-imex-channels/channel5 is not visible to the agent; have the driver make it, or do not require it (`backends.nvidia.imexRequired`, in NVIDIA's config `imex.required`)");
         }
     }
-    assert_eq!(missing_channels(&pools, &snapshot).is_empty(), healthy);
+    assert_eq!(
+        missing_requirement(&pools, VENDORS, &snapshot).is_none(),
+        healthy
+    );
 }
 
 #[test]
@@ -150,8 +154,13 @@ fn channels_are_no_matter_of_other_vendors() {
 }
 
 #[test]
-fn missing_channels_are_told_once_even_without_a_device() {
+fn a_channel_that_is_missing_is_told_even_without_a_device() {
     let mut pools = pools(vec![channelled(&[3, 1]), channelled(&[1, 2])]);
     pools.backends.nvidia = imex(true);
-    assert_eq!(missing_channels(&pools, &seen(Vec::new(), &[2])), [1, 3]);
+    let missing = missing_requirement(&pools, VENDORS, &seen(Vec::new(), &[2]));
+    assert!(missing.unwrap().starts_with("IMEX channel 1 is required"));
+    assert_eq!(
+        missing_requirement(&pools, VENDORS, &seen(Vec::new(), &[1, 2, 3])),
+        None
+    );
 }

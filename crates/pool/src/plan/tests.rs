@@ -7,6 +7,7 @@ use crate::sample::{
 };
 
 mod properties;
+mod strategies;
 
 fn gpu() -> Pool {
     Pool::all("gpu", "nvidia.com/gpu")

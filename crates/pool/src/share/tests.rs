@@ -1,5 +1,5 @@
 use config::{Method, Pool};
-use model::{CauseKind, Version, names};
+use model::{CauseKind, Snapshot, Version, names};
 use rstest::rstest;
 
 use super::*;
@@ -31,20 +31,6 @@ fn of_capability(capability: Option<&str>) -> Entry {
         attributes.insert(names::COMPUTE_CAPABILITY, version.into());
     }
     entry
-}
-
-#[rstest]
-#[case(Some("3.0"), None)]
-#[case(Some("3.5"), Some(16))]
-#[case(Some("6.1"), Some(16))]
-#[case(Some("7.0"), Some(48))]
-#[case(Some("7.5"), Some(48))]
-#[case(Some("8.9"), Some(48))]
-#[case(Some("10.0"), Some(48))]
-#[case(None, Some(48))]
-fn mps_serves_so_many_clients(#[case] capability: Option<&str>, #[case] most: Option<u32>) {
-    let capability = capability.map(|text| text.parse::<Version>().unwrap());
-    assert_eq!(mps_clients(capability.as_ref()), most);
 }
 
 #[test]
@@ -151,7 +137,7 @@ fn mps_sets_aside_what_it_cannot_serve() {
     GPU-kepler: MPS needs compute capability 3.5, and the card has 3.0: share it by time-slicing, in a pool of its own
     GPU-pascal: 17 replicas are asked for and MPS serves at most 16 clients on the card: share it by time-slicing, in a pool of its own
     MIG-2-0: MPS does not serve MIG devices: share it by time-slicing, in a pool of its own
-    amd-0: MPS is for NVIDIA's cards: share it by time-slicing, in a pool of its own
+    amd-0: its vendor has no MPS: share it by time-slicing, in a pool of its own
     ");
     let plan = planned(Method::Mps, 16, devices);
     assert!(plan.offers[0].unit("GPU-pascal::15").is_some());
@@ -179,7 +165,7 @@ fn auto_is_mps_where_cards_and_daemon_can() {
 #[case::a_card_that_does_not_tell(4, vec![of_capability(None)], "GPU-0: MPS keeps clients to their share from compute capability 7.0 on, and that of the card is not known")]
 #[case::a_mig_device(4, vec![card(0), mig(1, 0, "1g.5gb")], "MIG-1-0: MPS does not serve MIG devices")]
 #[case::too_many(49, vec![card(0)], "GPU-0: 49 replicas are asked for and MPS serves at most 48 clients on the card")]
-#[case::another_vendor(2, vec![entry(model::Device::card_of("amd", "amd-0", "MI300X"))], "amd-0: MPS is for NVIDIA's cards")]
+#[case::another_vendor(2, vec![entry(model::Device::card_of("amd", "amd-0", "MI300X"))], "amd-0: its vendor has no MPS")]
 fn auto_is_time_slicing_elsewhere_and_says_why(
     #[case] replicas: u32,
     #[case] devices: Vec<Entry>,

@@ -66,7 +66,6 @@ fn the_folder_is_compared_as_the_runtime_names_it() {
     let cdi = Cdi {
         dir: root.path().join("var/run/cdi"),
         runtime: RuntimeSupport::Auto,
-        ..Config::default().cdi
     };
     let evidence = evidence(&cdi, root.path());
     assert!(evidence.supported, "{}", evidence.reason);

@@ -32,7 +32,7 @@ async fn a_channel_that_is_required_and_missing_holds_every_unit_back() {
     let all = |devices: &Devices| unhealthy(devices).len() == 8;
     running.kubelet.wait(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
-    assert_eq!(status["notes"][0]["kind"], "imex-channel", "{status}");
+    assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
     let log = running.agent.log();
     let line = log.lines().find(|line| line.contains("is not handed out"));
     let line = line.expect("a line in the log");

@@ -47,13 +47,13 @@ async fn single_offers_the_commonest_shape_as_cards_and_says_what_it_leaves_out(
     let running = Plugin::args(&["--mig-strategy=single"]).on(MIG).await;
     running.offers(&[(GPU, 10)]).await;
     assert_eq!(running.ids(GPU), cut(&running, "1g.5gb"));
-    let left = asides(&running, "mig-strategy").await;
+    let left = asides(&running, "strategy").await;
     assert_eq!(left.len(), 11, "ten of other shapes and a whole card");
     assert!(
         left.iter().all(|reason| reason.contains("mixed")),
         "{left:?}"
     );
-    assert_eq!(asides(&running, "mig-empty").await.len(), 1);
+    assert_eq!(asides(&running, "no-partitions").await.len(), 1);
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn mixed_offers_each_shape_under_its_own_name() {
         assert_eq!(ids.len(), *count);
     }
     assert_eq!(running.ids(GPU), BTreeSet::from([running.rig.uuid(7)]));
-    assert_eq!(asides(&running, "mig-empty").await.len(), 1);
+    assert_eq!(asides(&running, "no-partitions").await.len(), 1);
     let granted = running.admit("nvidia.com/mig-3g.20gb", 1).await.unwrap();
     let caps = granted
         .response

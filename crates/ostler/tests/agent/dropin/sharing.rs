@@ -152,7 +152,7 @@ sharing:
     let all = |devices: &Devices| unhealthy(devices).len() == 8;
     running.kubelet.wait(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
-    assert_eq!(status["notes"][0]["kind"], "mps-daemon", "{status}");
+    assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
     let log = running.agent.log();
     let line = log.lines().find(|line| line.contains("is not handed out"));
     assert!(line.is_some_and(|line| line.contains("WARN")), "{log}");

@@ -2,17 +2,23 @@
 
 pub mod companions;
 mod device_names;
+mod division;
 mod edits;
 mod kinds;
+mod missing;
 pub mod names;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+mod sharing;
 mod specs;
 pub mod xid;
 
-use config::Backends;
-use model::{Device, EventCode};
-use rules::{EditRequest, Edits, Meaning, Rules, SpecRequest, Specs, Table, Vendor, Vendors};
+use config::{Backends, Sharing};
+use model::{Device, Entry, EventCode};
+use rules::{
+    EditRequest, Edits, Meaning, Missing, Need, Rules, SpecRequest, Specs, Standing, Table, Vendor,
+    Vendors,
+};
 
 /// NVIDIA's rules.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +27,8 @@ pub struct Nvidia;
 /// NVIDIA's name and words.
 pub const NVIDIA: Vendor = Vendor {
     name: "nvidia",
+    partition: "MIG device",
+    partition_mode: "MIG mode",
     link: "NVLink",
     switch: "NVSwitch",
     link_mark: "NV",
@@ -50,6 +58,18 @@ const WORTH: Table = Table {
 impl Rules for Nvidia {
     fn vendor(&self) -> &'static Vendor {
         &NVIDIA
+    }
+
+    fn divide(&self, entries: &[&Entry], settings: &Backends) -> Vec<Standing> {
+        division::divide(settings.nvidia.mig, entries)
+    }
+
+    fn share_obstacle(&self, device: &Device, sharing: &Sharing) -> Option<String> {
+        sharing::obstacle(device, sharing)
+    }
+
+    fn missing(&self, need: &Need<'_>) -> Option<Missing> {
+        missing::missing(need)
     }
 
     fn edits(&self, request: &EditRequest<'_>) -> Edits {

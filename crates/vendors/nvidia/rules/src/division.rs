@@ -1,6 +1,5 @@
 //! The MIG strategies: which cards are offered whole, and which as their MIG devices. A node that
-//! does not fit its strategy is served as far as it does; the rest is set aside. The strategies
-//! are for NVIDIA's cards; partitions of others are offered beside whole cards.
+//! does not fit its strategy is served as far as it does; the rest is set aside.
 
 use std::{
     cmp::Reverse,
@@ -9,18 +8,8 @@ use std::{
 };
 
 use config::Mig;
-use model::{CauseKind, Device, DeviceId, Entry, Kind};
-
-use crate::{AsideKind, aside::Asides};
-
-/// What a strategy makes of the devices of a node.
-#[derive(Debug, Default)]
-pub(crate) struct Division<'a> {
-    /// What can go into pools.
-    pub(crate) offered: Vec<&'a Entry>,
-    /// Cards in MIG mode that have MIG devices. Whether those are offered is not known yet.
-    pub(crate) partitioned: Vec<&'a Entry>,
-}
+use model::{Device, DeviceId, Entry, Kind};
+use rules::Standing;
 
 /// What is served under [`Mig::Single`].
 #[derive(Debug)]
@@ -60,62 +49,39 @@ impl fmt::Display for PartType<'_> {
     }
 }
 
-/// Divides devices as the strategy says. `parents` are the cards of all partitions that are there,
-/// those that are excluded too.
-pub(crate) fn divide<'a>(
-    strategy: Mig,
-    entries: Vec<&'a Entry>,
-    parents: &BTreeSet<&DeviceId>,
-    asides: &mut Asides,
-) -> Division<'a> {
-    let served = serve(&entries);
-    let mut division = Division::default();
-    for entry in entries {
-        let device = &entry.device;
-        let strategy = if concerns(device) {
-            strategy
-        } else {
-            Mig::Mixed
-        };
+/// The part that each device plays by the strategy.
+pub(crate) fn divide(strategy: Mig, entries: &[&Entry]) -> Vec<Standing> {
+    let served = serve(entries);
+    let standing = |entry: &&Entry| {
         let unfit = match strategy {
-            Mig::None => none(device),
+            Mig::None => none(&entry.device),
             Mig::Single => single(entry, &served),
             Mig::Mixed => None,
         };
-        if let Some((kind, reason)) = unfit {
-            asides.put(device, kind, reason);
-        } else if strategy == Mig::None || !is_partitioned(device) {
-            division.offered.push(entry);
-        } else if parents.contains(&device.id) {
-            division.partitioned.push(entry);
+        let is_whole = strategy == Mig::None || !is_partitioned(&entry.device);
+        unfit.unwrap_or(if is_whole {
+            Standing::Offered
         } else {
-            let reason =
-                "it is in MIG mode and has no MIG devices: create some, or switch MIG mode off";
-            asides.put(device, AsideKind::MigEmpty, reason);
-        }
-    }
-    division
+            Standing::Partitioned
+        })
+    };
+    entries.iter().map(standing).collect()
 }
 
-/// Whether the strategies are about this device.
-pub(crate) fn concerns(device: &Device) -> bool {
-    device.vendor == "nvidia"
-}
-
-fn none(device: &Device) -> Option<(AsideKind, String)> {
+fn none(device: &Device) -> Option<Standing> {
     let reason = "the MIG strategy is none: cards are offered whole";
-    PartType::of(device).map(|_| (AsideKind::Whole, reason.to_owned()))
+    PartType::of(device).map(|_| Standing::Whole(reason.to_owned()))
 }
 
-fn single(entry: &Entry, served: &Served<'_>) -> Option<(AsideKind, String)> {
+fn single(entry: &Entry, served: &Served<'_>) -> Option<Standing> {
     let device = &entry.device;
     let reason = match (PartType::of(device), served) {
         (None, _) if is_partitioned(device) => return None,
         (None, Served::Cards) => return None,
         (Some(own), Served::Type(shape)) if own == *shape => return None,
-        (Some(own), _) if is_gone(entry) => {
+        (Some(own), _) if entry.is_gone() => {
             let reason = format!("it is gone, and no {own} is served any more");
-            return Some((AsideKind::Gone, reason));
+            return Some(Standing::Gone(reason));
         }
         (None, Served::Type(shape)) => format!(
             "the MIG strategy is single and migEnabled is not the same on all cards: the MIG \
@@ -128,24 +94,22 @@ fn single(entry: &Entry, served: &Served<'_>) -> Option<(AsideKind, String)> {
         // Only what is gone leaves the place to whole cards.
         (Some(_), Served::Cards) => return None,
     };
-    Some((AsideKind::MigStrategy, reason))
+    Some(Standing::Unfit(reason))
 }
 
 /// MIG devices before whole cards; of them the type with the most devices, then on the most cards,
 /// then the first by name. Devices that are gone, though still listed, have a say only where
 /// nothing else is left: the shapes of yesterday must not stand in the way of today's.
 fn serve<'a>(entries: &[&'a Entry]) -> Served<'a> {
-    let nvidia = || entries.iter().copied().filter(|e| concerns(&e.device));
-    let present = commonest(nvidia().filter(|entry| !is_gone(entry)));
+    let all = || entries.iter().copied();
+    let present = commonest(all().filter(|entry| !entry.is_gone()));
     if let Some(shape) = present {
         return Served::Type(shape);
     }
     let whole =
         |entry: &Entry| PartType::of(&entry.device).is_none() && !is_partitioned(&entry.device);
-    match commonest(nvidia()) {
-        Some(shape) if !nvidia().any(|entry| whole(entry) && !is_gone(entry)) => {
-            Served::Type(shape)
-        }
+    match commonest(all()) {
+        Some(shape) if !all().any(|entry| whole(entry) && !entry.is_gone()) => Served::Type(shape),
         _ => Served::Cards,
     }
 }
@@ -168,11 +132,3 @@ fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<PartType<'a
 fn is_partitioned(device: &Device) -> bool {
     matches!(device.kind, Kind::Card { partitioned: true })
 }
-
-pub(crate) fn is_gone(entry: &Entry) -> bool {
-    let mut causes = entry.verdict.causes.iter();
-    causes.any(|cause| cause.kind == CauseKind::Gone)
-}
-
-#[cfg(test)]
-mod tests;

@@ -42,7 +42,7 @@ fn mixed_offers_mig_devices_by_shape_and_whole_cards_beside_them() {
     nvidia.com/mig-1g.5gb: MIG-1-0 MIG-1-1
     nvidia.com/mig-3g.20gb: MIG-1-2
     GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 3
-    GPU-2 - MigEmpty: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
+    GPU-2 - NoPartitions: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
     ");
 }
 
@@ -50,10 +50,10 @@ fn mixed_offers_mig_devices_by_shape_and_whole_cards_beside_them() {
 fn single_serves_the_commonest_shape_and_says_what_does_not_fit() {
     insta::assert_snapshot!(told(Mig::Single, blend()), @r"
     nvidia.com/gpu: MIG-1-0 MIG-1-1
-    GPU-0 - MigStrategy: the MIG strategy is single and migEnabled is not the same on all cards: the MIG devices of the type 1g.5gb are served and whole cards are not; use the strategy mixed
+    GPU-0 - Strategy: the MIG strategy is single and migEnabled is not the same on all cards: the MIG devices of the type 1g.5gb are served and whole cards are not; use the strategy mixed
     GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 2
-    GPU-2 - MigEmpty: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
-    MIG-1-2 - MigStrategy: the MIG strategy is single and there is more than one type of MIG device: 1g.5gb is served and 3g.20gb is not; use the strategy mixed
+    GPU-2 - NoPartitions: it is in MIG mode and has no MIG devices: create some, or switch MIG mode off
+    MIG-1-2 - Strategy: the MIG strategy is single and there is more than one type of MIG device: 1g.5gb is served and 3g.20gb is not; use the strategy mixed
     ");
 }
 
@@ -89,7 +89,7 @@ fn an_emptied_mig_card_costs_only_itself() {
         let plan = plan_of(&under(strategy), vec![card(0), mig_card(1)]);
         assert_eq!(plan.offers[0].units.len(), 1, "{strategy:?}");
         assert_eq!(plan.aside[0].device.as_str(), "GPU-1");
-        assert_eq!(plan.aside[0].kind, AsideKind::MigEmpty);
+        assert_eq!(plan.aside[0].kind, AsideKind::NoPartitions);
         let plan = plan_of(&under(strategy), vec![mig_card(1)]);
         assert_eq!((plan.offers.len(), plan.aside.len()), (0, 1));
     }
@@ -100,7 +100,7 @@ fn a_mig_card_whose_devices_are_gone_is_empty() {
     let gone = sick(mig(0, 0, "1g.5gb"), CauseKind::Gone, "it is gone");
     let plan = plan_of(&under(Mig::Mixed), vec![mig_card(0), gone]);
     assert_eq!(plan.offers[0].healthy(), 0);
-    assert_eq!(plan.aside[0].kind, AsideKind::MigEmpty);
+    assert_eq!(plan.aside[0].kind, AsideKind::NoPartitions);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn the_shape_that_single_serves(#[case] made: &[(u32, &str)], #[case] expected: 
     }
     let served = made.iter().filter(|(_, profile)| *profile == expected);
     assert_eq!(offer.units.len(), served.count());
-    assert!(plan.aside.iter().all(|a| a.kind == AsideKind::MigStrategy));
+    assert!(plan.aside.iter().all(|a| a.kind == AsideKind::Strategy));
 }
 
 #[test]

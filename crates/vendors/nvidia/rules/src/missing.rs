@@ -1,0 +1,58 @@
+//! What a resource cannot do without: the control daemon of MPS, and IMEX channels.
+
+use config::Method;
+use rules::{Missing, Need};
+
+use crate::companions::{IMEX_CHANNEL, MPS};
+
+/// The first thing that is missing for a resource.
+pub(crate) fn missing(need: &Need<'_>) -> Option<Missing> {
+    daemon(need).or_else(|| channel(need))
+}
+
+/// The control daemon of MPS. A resource that is shared through MPS by name waits for it only where the
+/// config says in which folder to look.
+fn daemon(need: &Need<'_>) -> Option<Missing> {
+    let resource = need.resource?;
+    let is_up = |name: &String| name == resource.as_str();
+    if need.companions.of(MPS).iter().any(is_up) {
+        return None;
+    }
+    let reason = "no MPS control daemon is up for it";
+    let folder = need.settings.nvidia.probe.mps_path.as_ref();
+    let reason = match (need.pool.sharing.method, folder) {
+        (Method::Auto, _) => reason.to_owned(),
+        (Method::Mps, Some(path)) => format!(
+            "{reason}: {}/{resource}/.started is not there; start the daemon, or share by \
+             time-slicing",
+            path.display()
+        ),
+        (Method::Mps, None) | (Method::None | Method::TimeSlicing, _) => return None,
+    };
+    Some(Missing {
+        reason,
+        is_required: false,
+    })
+}
+
+/// The first channel of the pool that the config requires and the node does not have.
+fn channel(need: &Need<'_>) -> Option<Missing> {
+    let is_there = |channel: u32| {
+        let mut there = need.companions.numbers(IMEX_CHANNEL);
+        there.any(|number| number == channel)
+    };
+    let is_required = need.settings.nvidia.imex_required;
+    let wanted = need.pool.handover.nvidia.imex.iter().copied();
+    let first = wanted
+        .filter(|channel| is_required && !is_there(*channel))
+        .min()?;
+    let reason = format!(
+        "IMEX channel {first} is required and /dev/nvidia-caps-imex-channels/channel{first} is not \
+         visible to the agent; have the driver make it, or do not require it \
+         (`backends.nvidia.imexRequired`, in NVIDIA's config `imex.required`)"
+    );
+    Some(Missing {
+        reason,
+        is_required,
+    })
+}

@@ -1,0 +1,90 @@
+//! Sharing through the control daemon of MPS: the cards that it serves, and how many clients on each.
+
+use config::{Method, Sharing};
+use model::{Device, Kind, Version};
+
+use crate::names::compute_capability;
+
+/// The first compute capability with MPS.
+const MPS: [u64; 3] = [3, 5, 0];
+/// The first compute capability on which MPS keeps clients to their share: Volta.
+const VOLTA: [u64; 3] = [7, 0, 0];
+
+/// Why MPS cannot serve a device that is shared through it, or is not the choice of `auto`.
+pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
+    match sharing.method {
+        Method::None | Method::TimeSlicing => None,
+        Method::Mps => mps_obstacle(device, sharing.replicas)
+            .map(|why| format!("{why}: share it by time-slicing, in a pool of its own")),
+        Method::Auto => mps_obstacle(device, sharing.replicas).or_else(|| no_shares(device)),
+    }
+}
+
+/// The most clients that MPS serves on a card of this compute capability; `None` where there is no
+/// MPS.
+///
+/// A card that does not tell its capability is taken for a new one: a call that failed must not
+/// take its units away. (From CUDA 13.1 on there may be 60; no more than 48 are used.)
+fn mps_clients(capability: Option<&Version>) -> Option<u32> {
+    match capability.map_or(VOLTA, Version::numbers) {
+        old if old < MPS => None,
+        old if old < VOLTA => Some(16),
+        _ => Some(48),
+    }
+}
+
+/// Why MPS cannot serve a device.
+fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
+    match device.kind {
+        Kind::Partition { .. } => return Some("MPS does not serve MIG devices".to_owned()),
+        Kind::Card { partitioned: true } => {
+            return Some("MPS does not serve cards in MIG mode".to_owned());
+        }
+        Kind::Card { partitioned: false } => {}
+    }
+    let capability = compute_capability(device);
+    match mps_clients(capability) {
+        None => Some(format!(
+            "MPS needs compute capability 3.5, and the card has {}",
+            capability.map(Version::as_str).unwrap_or_default()
+        )),
+        Some(most) if replicas > most => Some(format!(
+            "{replicas} replicas are asked for and MPS serves at most {most} clients on the card"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// Why MPS would keep nobody to a share on a device.
+fn no_shares(device: &Device) -> Option<String> {
+    let capability = compute_capability(device);
+    match capability {
+        Some(capability) if capability.numbers() >= VOLTA => None,
+        _ => Some(format!(
+            "MPS keeps clients to their share from compute capability 7.0 on, and that of the card \
+             is {}",
+            capability.map_or("not known", Version::as_str)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(Some("3.0"), None)]
+    #[case(Some("3.5"), Some(16))]
+    #[case(Some("6.1"), Some(16))]
+    #[case(Some("7.0"), Some(48))]
+    #[case(Some("7.5"), Some(48))]
+    #[case(Some("8.9"), Some(48))]
+    #[case(Some("10.0"), Some(48))]
+    #[case(None, Some(48))]
+    fn mps_serves_so_many_clients(#[case] capability: Option<&str>, #[case] most: Option<u32>) {
+        let capability = capability.map(|text| text.parse::<Version>().unwrap());
+        assert_eq!(mps_clients(capability.as_ref()), most);
+    }
+}
