@@ -225,7 +225,10 @@ mod tests {
                 placements: vec![Span { start: 0, size: 8 }],
             }],
             ..Device::card_of("nvidia", "GPU-3", "A100")
-                .with(names::COMPUTE_CAPABILITY, Version::of_two(8, 0))
+                .with(
+                    nvidia_rules::names::COMPUTE_CAPABILITY,
+                    Version::of_two(8, 0),
+                )
                 .with(names::DISPLAY, true)
                 .with(names::COHERENT, false)
                 .with_memory(1 << 30)

@@ -61,8 +61,8 @@ pub type Attributes = BTreeMap<AttributeName, Value>;
 /// The capacities of a device: bytes of memory, numbers of engines.
 pub type Capacity = BTreeMap<CapacityName, u64>;
 
-/// The names that several parts of the product know. Where DRA or NVIDIA's DRA driver has a name,
-/// it is that one.
+/// The names that every vendor's devices may have. Where DRA or NVIDIA's DRA driver has a name, it is
+/// that one. A vendor's own names are in its folder.
 pub mod names {
     use super::AttributeName;
 
@@ -72,8 +72,6 @@ pub mod names {
     pub const ARCHITECTURE: AttributeName = AttributeName::known("architecture");
     /// The vendor's name of the product line, e.g. `Tesla`.
     pub const BRAND: AttributeName = AttributeName::known("brand");
-    /// The CUDA compute capability, a version.
-    pub const COMPUTE_CAPABILITY: AttributeName = AttributeName::known("cudaComputeCapability");
     /// A display is attached to the card.
     pub const DISPLAY: AttributeName = AttributeName::known("display");
     /// Processor and card see each other's memory under the same addresses in hardware (ATS).
@@ -82,10 +80,6 @@ pub mod names {
     pub const INTEGRATED: AttributeName = AttributeName::known("integrated");
     /// The device stands for all cards of the machine, which cannot be told apart.
     pub const COMBINED: AttributeName = AttributeName::known("combined");
-    /// The GPU instance of a MIG device.
-    pub const GPU_INSTANCE: AttributeName = AttributeName::known("gpuInstance");
-    /// The compute instance of a MIG device.
-    pub const COMPUTE_INSTANCE: AttributeName = AttributeName::known("computeInstance");
     /// A capacity: bytes of memory.
     pub const MEMORY: AttributeName = AttributeName::known("memory");
 }

@@ -11,20 +11,6 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Companions(BTreeMap<String, Vec<String>>);
 
-/// The classes that the product knows.
-pub mod classes {
-    /// Numbers of IMEX channels whose device node exists.
-    pub const IMEX_CHANNEL: &str = "imex-channel";
-    /// Device nodes of GPUDirect Storage.
-    pub const GDS: &str = "gds";
-    /// Device nodes of GDRCopy.
-    pub const GDRCOPY: &str = "gdrcopy";
-    /// Device nodes for RDMA.
-    pub const MOFED: &str = "mofed";
-    /// Names of the resources whose MPS control daemon is up.
-    pub const MPS: &str = "mps";
-}
-
 // === impl Companions ===
 
 impl Companions {
@@ -61,13 +47,13 @@ mod tests {
     #[test]
     fn is_a_map_of_lists_in_json() {
         let all = Companions::default()
-            .with(classes::IMEX_CHANNEL, [0, 10])
-            .with(classes::GDS, ["/dev/nvidia-fs0"])
-            .with(classes::MPS, Vec::<String>::new());
+            .with("imex-channel", [0, 10])
+            .with("gds", ["/dev/nvidia-fs0"])
+            .with("mps", Vec::<String>::new());
         let text = r#"{"gds":["/dev/nvidia-fs0"],"imex-channel":["0","10"]}"#;
         assert_eq!(serde_json::to_string(&all).unwrap(), text);
         assert_eq!(serde_json::from_str::<Companions>(text).unwrap(), all);
-        assert!(all.numbers(classes::IMEX_CHANNEL).eq([0, 10]));
-        assert!(all.of(classes::MPS).is_empty());
+        assert!(all.numbers("imex-channel").eq([0, 10]));
+        assert!(all.of("mps").is_empty());
     }
 }

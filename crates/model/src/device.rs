@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttributeName, Attributes, Capacity, CardRef, DeviceId, Index, Link, PciAddress, Shape, Value,
-    Version, known, names,
+    known, names,
 };
 
 /// One thing that can be handed to a pod: a whole card or a partition of one.
@@ -174,13 +174,6 @@ impl Device {
     /// The bytes of memory.
     pub fn memory(&self) -> Option<u64> {
         self.capacity.get(&names::MEMORY).copied()
-    }
-
-    /// The CUDA compute capability; other vendors' devices have none.
-    pub fn compute_capability(&self) -> Option<&Version> {
-        self.attributes
-            .get(&names::COMPUTE_CAPABILITY)?
-            .as_version()
     }
 
     /// An attribute that is yes or no; `None` where it is not known.

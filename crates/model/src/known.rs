@@ -131,7 +131,7 @@ mod tests {
         .unwrap();
         assert_eq!(device.index, Some(Index::of_card(3)));
         assert_eq!(device.flag(&names::DISPLAY), Some(false));
-        let capability = &device.attributes[&names::COMPUTE_CAPABILITY];
+        let capability = &device.attributes["cudaComputeCapability"];
         assert!(matches!(capability, Value::Version { .. }));
     }
 }

@@ -30,7 +30,7 @@ pub use self::{
     },
     backend::{Backend, Driver, Extras, Phase, StuckCall, Unreadable, Work},
     card::{CardRef, InvalidCardRef},
-    companion::{Companions, classes},
+    companion::Companions,
     condition::{Condition, ConditionName, ConditionState, InvalidConditionName},
     device::{CallFailure, Device, DeviceNode, Kind, NodeRole},
     driver_files::{DriverFile, DriverFiles, FileKind, FileLink, NodeStat, Platform, follow},

@@ -1,8 +1,8 @@
 //! Devices for tests, the same in every crate: what a test is about, it sets itself.
 
 use crate::{
-    Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Index, Kind, NodeRole,
-    Phase, Version, names,
+    AttributeName, Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Index, Kind,
+    NodeRole, Phase, Version,
 };
 
 /// The vendor of the samples.
@@ -22,7 +22,10 @@ pub fn card(n: u32) -> Device {
             .map(|(path, role)| DeviceNode { path, role })
             .collect(),
         ..Device::card_of(VENDOR, format!("GPU-{n}"), "NVIDIA A100-SXM4-40GB")
-            .with(names::COMPUTE_CAPABILITY, Version::of_two(8, 0))
+            .with(
+                AttributeName::known("cudaComputeCapability"),
+                Version::of_two(8, 0),
+            )
             .with_memory(42_505_273_344)
     }
 }
@@ -38,8 +41,8 @@ pub fn partition(n: u32, part: u32) -> Device {
             profile: Some("1g.5gb".to_owned()),
         },
         ..card
-            .with(names::GPU_INSTANCE, part + 7)
-            .with(names::COMPUTE_INSTANCE, 0_u32)
+            .with(AttributeName::known("gpuInstance"), part + 7)
+            .with(AttributeName::known("computeInstance"), 0_u32)
             .with_memory(4864 << 20)
     }
 }

@@ -6,7 +6,7 @@ use config::{Config, Method, Mig, Pool, Pools, Selector, Sharing};
 use jiff::Timestamp;
 use model::{
     Backend, Cause, CauseKind, Companions, Device, Entry, Extras, Kind, Snapshot, State, Verdict,
-    classes, sample,
+    sample,
 };
 
 use nvidia_rules::VENDORS;
@@ -65,7 +65,7 @@ pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     let backend = Backend {
         extras: Extras {
-            companions: Companions::default().with(classes::MPS, mps),
+            companions: Companions::default().with(nvidia_rules::companions::MPS, mps),
             ..Extras::default()
         },
         ..sample::backend()

@@ -14,19 +14,19 @@ pub(super) fn renew(mut facts: Value) -> Value {
     };
     let mut attributes = Map::new();
     for (old, name) in [
-        ("model", names::PRODUCT),
-        ("compute_capability", names::COMPUTE_CAPABILITY),
-        ("display", names::DISPLAY),
-        ("coherent", names::COHERENT),
-        ("gpu_instance", names::GPU_INSTANCE),
-        ("compute_instance", names::COMPUTE_INSTANCE),
+        ("model", names::PRODUCT.as_str()),
+        ("compute_capability", "cudaComputeCapability"),
+        ("display", names::DISPLAY.as_str()),
+        ("coherent", names::COHERENT.as_str()),
+        ("gpu_instance", "gpuInstance"),
+        ("compute_instance", "computeInstance"),
     ] {
         let value = device.remove(old).filter(|value| value != UNKNOWN);
         let value = value.map(|value| match old {
             "compute_capability" => json!({ "version": value }),
             _ => value,
         });
-        attributes.extend(value.map(|value| (name.to_string(), value)));
+        attributes.extend(value.map(|value| (name.to_owned(), value)));
     }
     if device
         .get("profile")
@@ -68,9 +68,13 @@ mod tests {
             (Some("NVIDIA A100"), Some(5))
         );
         assert_eq!(device.profile(), Some("1g.5gb"));
-        assert_eq!(device.compute_capability(), Some(&"8.0".parse().unwrap()));
+        let capability = nvidia_rules::names::compute_capability(&device);
+        assert_eq!(capability, Some(&"8.0".parse().unwrap()));
         assert_eq!(device.flag(&names::DISPLAY), Some(true));
-        assert_eq!(device.attributes[&names::GPU_INSTANCE].as_int(), Some(7));
+        assert_eq!(
+            device.attributes[&nvidia_rules::names::GPU_INSTANCE].as_int(),
+            Some(7)
+        );
         assert_eq!(device.index, None);
     }
 

@@ -6,7 +6,7 @@ mod ways_back;
 
 use model::{
     CallFailure, CardRef, CauseKind, Companions, Device, Kind, State, StuckCall, Transition,
-    Unreadable, classes, names,
+    Unreadable, names,
     sample::{self, card, lost, partition},
 };
 use probe::sample::sighting;
@@ -333,7 +333,8 @@ fn a_sample_is_no_new_snapshot() {
 fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     let mut inventory = inventory();
     let mut first = sighting(vec![card(0)]);
-    first.backend.extras.companions = Companions::default().with(classes::IMEX_CHANNEL, [0]);
+    first.backend.extras.companions =
+        Companions::default().with(nvidia_rules::companions::IMEX_CHANNEL, [0]);
     see(&mut inventory, first, at(1));
     for phase in [Phase::Failing, Phase::Starting] {
         let mut blind = sighting(Vec::new());
@@ -343,7 +344,9 @@ fn what_is_beside_the_devices_outlives_a_restart_of_the_probe() {
     }
     let extras = |inventory: &Inventory| -> Vec<u32> {
         let companions = &inventory.last.backends[0].extras.companions;
-        companions.numbers(classes::IMEX_CHANNEL).collect()
+        companions
+            .numbers(nvidia_rules::companions::IMEX_CHANNEL)
+            .collect()
     };
     assert_eq!(extras(&inventory), [0]);
     see(&mut inventory, sighting(vec![card(0)]), at(3));

@@ -51,13 +51,10 @@ fn the_known_names_are_names() {
         names::PRODUCT,
         names::ARCHITECTURE,
         names::BRAND,
-        names::COMPUTE_CAPABILITY,
         names::DISPLAY,
         names::COHERENT,
         names::INTEGRATED,
         names::COMBINED,
-        names::GPU_INSTANCE,
-        names::COMPUTE_INSTANCE,
         names::MEMORY,
     ] {
         assert_eq!(name.as_str().parse(), Ok(name));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use config::{Handover, Method, NvidiaBackend, NvidiaHandover};
-use model::{CauseKind, Entry, classes};
+use model::{CauseKind, Entry};
 use nvidia_rules::VENDORS;
 use rstest::rstest;
 
@@ -53,7 +53,7 @@ fn channelled(imex: &[u32]) -> Pool {
 fn seen(devices: Vec<Entry>, channels: &[u32]) -> Arc<Snapshot> {
     let mut seen = Arc::unwrap_or_clone(snapshot(devices, &[]));
     let companions = &mut seen.backends[0].extras.companions;
-    *companions = std::mem::take(companions).with(classes::IMEX_CHANNEL, channels);
+    *companions = std::mem::take(companions).with(nvidia_rules::companions::IMEX_CHANNEL, channels);
     Arc::new(seen)
 }
 

@@ -210,9 +210,12 @@ fn every_attribute_can_be_asked_for(
 ) {
     let device = Device::card_of("nvidia", "GPU-0", "H100")
         .with(names::ARCHITECTURE, "Hopper")
-        .with(names::COMPUTE_CAPABILITY, Version::of_two(9, 0))
+        .with(
+            nvidia_rules::names::COMPUTE_CAPABILITY,
+            Version::of_two(9, 0),
+        )
         .with(names::DISPLAY, false)
-        .with(names::GPU_INSTANCE, 3_u32);
+        .with(nvidia_rules::names::GPU_INSTANCE, 3_u32);
     assert_eq!(matches(&of_attribute(name, pattern), &device), expected);
 }
 

@@ -1,5 +1,5 @@
 use config::{Method, Pool};
-use model::{CauseKind, Snapshot, Version, names};
+use model::{CauseKind, Snapshot, Version};
 use rstest::rstest;
 
 use super::*;
@@ -25,10 +25,10 @@ fn method(plan: &Plan) -> Method {
 fn of_capability(capability: Option<&str>) -> Entry {
     let mut entry = card(0);
     let attributes = &mut entry.device_mut().attributes;
-    attributes.remove(&names::COMPUTE_CAPABILITY);
+    attributes.remove(&nvidia_rules::names::COMPUTE_CAPABILITY);
     if let Some(capability) = capability {
         let version: Version = capability.parse().unwrap();
-        attributes.insert(names::COMPUTE_CAPABILITY, version.into());
+        attributes.insert(nvidia_rules::names::COMPUTE_CAPABILITY, version.into());
     }
     entry
 }

@@ -31,7 +31,10 @@ fn devices() -> impl Strategy<Value = Vec<Entry>> {
                     .insert(names::PRODUCT, "Tesla T4".into());
                 whole.device_mut().capacity.clear();
                 let attributes = &mut whole.device_mut().attributes;
-                attributes.insert(names::COMPUTE_CAPABILITY, Version::of_two(7, 5).into());
+                attributes.insert(
+                    nvidia_rules::names::COMPUTE_CAPABILITY,
+                    Version::of_two(7, 5).into(),
+                );
             }
             if kind == 1 {
                 whole.device_mut().vendor = "amd".to_owned();

@@ -249,8 +249,8 @@ impl Reader {
             failures: interview.failures,
             ..parent
                 .clone()
-                .with(names::GPU_INSTANCE, gpu_instance)
-                .with(names::COMPUTE_INSTANCE, compute_instance)
+                .with(nvidia_rules::names::GPU_INSTANCE, gpu_instance)
+                .with(nvidia_rules::names::COMPUTE_INSTANCE, compute_instance)
         })
     }
 
@@ -342,7 +342,7 @@ fn describe(
     let coherent = interview.ask(|| Ok(card.is_coherent().ok())).flatten();
     let facts = [
         (names::PRODUCT, product.map(Value::from)),
-        (names::COMPUTE_CAPABILITY, capability),
+        (nvidia_rules::names::COMPUTE_CAPABILITY, capability),
         (names::DISPLAY, display.map(Value::from)),
         (names::COHERENT, coherent.map(Value::from)),
     ];

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Companions, Extras, classes};
+use model::{Companions, Extras};
+use nvidia_rules::companions as classes;
 use probe::sysfs::Files;
 
 use super::{driver_files, nodes::ANY_DRIVER};

@@ -1,6 +1,6 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier, names};
+use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier};
 use nvml::Session;
 use probe::{
     Calls,
@@ -96,8 +96,8 @@ pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
         u32::try_from(value).ok()
     };
     let part = |device: &Device| {
-        let gpu = number(device, names::GPU_INSTANCE)?;
-        let compute = number(device, names::COMPUTE_INSTANCE)?;
+        let gpu = number(device, nvidia_rules::names::GPU_INSTANCE)?;
+        let compute = number(device, nvidia_rules::names::COMPUTE_INSTANCE)?;
         Some((gpu, compute, device.id.clone()))
     };
     Watched {

@@ -66,8 +66,8 @@ pub(super) fn sort(entries: &mut [&ListedDevice]) {
         entry.device.attributes.get(&name).and_then(Value::as_int)
     };
     let key = |entry: &&ListedDevice| {
-        let gpu = number(entry, model::names::GPU_INSTANCE);
-        let compute = number(entry, model::names::COMPUTE_INSTANCE);
+        let gpu = number(entry, nvidia_rules::names::GPU_INSTANCE);
+        let compute = number(entry, nvidia_rules::names::COMPUTE_INSTANCE);
         (entry.device.pci, gpu, compute)
     };
     entries.sort_by_key(key);

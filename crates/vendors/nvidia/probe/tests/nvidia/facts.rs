@@ -24,7 +24,12 @@ fn reads_every_card_with_its_place_and_nodes() {
         assert_eq!(device.numa, gpu.numa);
         assert_eq!(device.memory(), Some(gpu.memory_bytes));
         assert_eq!(device.index, gpu.index.to_string().parse().ok());
-        assert_eq!(device.compute_capability().unwrap().as_str(), "8.0");
+        assert_eq!(
+            nvidia_rules::names::compute_capability(device)
+                .unwrap()
+                .as_str(),
+            "8.0"
+        );
         assert_eq!(device.nodes[0].path, format!("/dev/nvidia{}", gpu.minor));
         assert!(
             device
@@ -112,8 +117,8 @@ fn partitions_have_their_shape_and_capability_nodes(#[case] profile: &str) {
             }
         );
         for (name, number) in [
-            (names::GPU_INSTANCE, mig.gpu_instance),
-            (names::COMPUTE_INSTANCE, mig.compute_instance),
+            (nvidia_rules::names::GPU_INSTANCE, mig.gpu_instance),
+            (nvidia_rules::names::COMPUTE_INSTANCE, mig.compute_instance),
         ] {
             assert_eq!(device.attributes.get(&name), Some(&number.into()));
         }
