@@ -51,7 +51,9 @@ impl Resolved {
     fn write(&self, path: &str, value: &Value, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
         for (n, (key, value)) in children(path, value).into_iter().enumerate() {
-            let name = key.rsplit('.').next().unwrap_or(&key);
+            // A name can have dots.
+            let name = key.strip_prefix(path).unwrap_or(&key);
+            let name = key_text(name.strip_prefix('.').unwrap_or(name));
             let in_list = path.ends_with(']') && n == 0;
             let lead = match in_list {
                 true => format!("{}- ", "  ".repeat(depth.saturating_sub(1))),
@@ -113,6 +115,16 @@ fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
                 .collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// A key as YAML reads it.
+fn key_text(name: &str) -> String {
+    let is_number = name.bytes().all(|b| b.is_ascii_digit());
+    if is_number || is_plain(name) {
+        name.to_owned()
+    } else {
+        quote(name)
     }
 }
 

@@ -121,7 +121,11 @@ fn random_configs_say_every_option() {
 /// The key of a row without the number of its pool, and without names that are free.
 fn general(row: &Row) -> String {
     let key: String = row.key.split(['[', ']']).step_by(2).collect();
-    let free = ["backends.nvidia.xids.actions", "health.weights.causes"];
+    let free = [
+        "backends.nvidia.xids.actions",
+        "health.weights.causes",
+        "health.weights.conditions",
+    ];
     let free = free.into_iter().find(|free| key.starts_with(free));
     free.map_or(key.clone(), str::to_owned)
 }

@@ -61,7 +61,8 @@ health:
   deepCommand: [diagnose, -r, '1']
   deepLimit: 19s
   weights:
-    {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, Link: out}}
+    {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, Link: out},
+     conditions: {ras.umc: off}}
   thresholds:
     eccUncorrected: 1
     fabricJoin: 18s

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::CauseKind;
+use model::{CauseKind, ConditionName, InvalidConditionName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub struct TierWeights {
     /// Exceptions for single causes: a map from their names.
     #[schemars(schema_with = "causes")]
     pub causes: BTreeMap<CauseKind, Weight>,
+    /// Exceptions for single conditions: a map from the names that a vendor gives them.
+    pub conditions: BTreeMap<ConditionName, Weight>,
 }
 
 /// The effect of a finding.
@@ -46,6 +48,7 @@ impl Section for TierWeights {
         at.set("trend", &mut self.trend);
         at.set("deep", &mut self.deep);
         at.set_by("causes", &mut self.causes, map_by(cause));
+        at.set_by("conditions", &mut self.conditions, map_by(condition));
     }
 }
 
@@ -57,6 +60,7 @@ impl Default for TierWeights {
             trend: Weight::Warn,
             deep: Weight::Warn,
             causes: BTreeMap::new(),
+            conditions: BTreeMap::new(),
         }
     }
 }
@@ -90,6 +94,13 @@ fn cause(name: &str) -> Result<CauseKind, (String, String)> {
         let message = format!("`{name}` is not a cause that can have a weight");
         (message, among(name, "those that can have one are", &names))
     })
+}
+
+/// A condition by its name in `ostler health`.
+fn condition(name: &str) -> Result<ConditionName, (String, String)> {
+    let help = "write a name as `ostler health` shows it, e.g. `conditions: {ras.umc: warn}`";
+    let invalid = |error: InvalidConditionName| (error.to_string(), help.to_owned());
+    name.parse().map_err(invalid)
 }
 
 /// The schema of a map from causes to weights.

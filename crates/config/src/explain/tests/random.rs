@@ -101,6 +101,14 @@ impl<'s> Maker<'s> {
                 map.insert(name, self.value("", inner));
             }
         }
+        for inner in schema["patternProperties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+        {
+            let name = self.dice.pick(&["ras.umc", "-", "...", "1.5", "off", "94"]);
+            map.insert(name.to_owned(), self.value("", inner.1));
+        }
         Value::Object(map)
     }
 

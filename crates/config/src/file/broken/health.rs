@@ -103,6 +103,18 @@ use super::{load, the_problem};
     "write one of them"
 )]
 #[case(
+    "health: {weights: {conditions: {«RAS.umc: out}}}\n",
+    "health.weights.conditions.RAS.umc",
+    "not the name of a condition",
+    "ostler health"
+)]
+#[case(
+    "health: {weights: {conditions: {ras.umc: «heavy}}}\n",
+    "health.weights.conditions.ras.umc",
+    "not one of out, warn, off",
+    "write one of them"
+)]
+#[case(
     "health:\n  weights:\n    causes:\n      Ecc: out\n      «Ecc: off\n",
     "health.weights.causes.Ecc",
     "said twice",
