@@ -1,9 +1,11 @@
 //! The checks: each thing that can be found wrong with a device, and found to be right again.
 
-use model::{CauseKind, Tier};
+use std::borrow::Cow;
+
+use model::{CauseKind, ConditionName, Tier};
 
 /// One thing that is looked at. A check ends the trouble that it found, and no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     /// The driver lets it be read.
     Lost,
@@ -47,12 +49,25 @@ pub enum Check {
     Power,
     /// The user's command.
     Deep,
+    /// A condition that the vendor names, in the readings of this tier.
+    Condition(Tier, ConditionName),
 }
+
+/// The beginning of the name that a condition has in files that are kept.
+const CONDITION: &str = "condition";
+
+/// The tiers whose readings can have conditions, with their names in files that are kept.
+const TIERS: [(Tier, &str); 4] = [
+    (Tier::Working, "working"),
+    (Tier::Performing, "performing"),
+    (Tier::Trend, "trend"),
+    (Tier::Deep, "deep"),
+];
 
 // === impl Check ===
 
 impl Check {
-    /// Every check, in the order in which causes are listed.
+    /// Every check but for conditions, in the order in which causes are listed.
     pub const ALL: [Self; 21] = [
         Self::Lost,
         Self::Gone,
@@ -78,7 +93,7 @@ impl Check {
     ];
 
     /// The kind of the cause that it finds.
-    pub fn kind(self) -> CauseKind {
+    pub fn kind(&self) -> CauseKind {
         match self {
             Self::Lost => CauseKind::Lost,
             Self::Gone => CauseKind::Gone,
@@ -96,11 +111,12 @@ impl Check {
                 CauseKind::Trend
             }
             Self::Deep => CauseKind::Deep,
+            Self::Condition(..) => CauseKind::Condition,
         }
     }
 
     /// The tier that it belongs to.
-    pub fn tier(self) -> Tier {
+    pub fn tier(&self) -> Tier {
         match self {
             Self::Lost | Self::Gone | Self::NotAnswering | Self::MonitorDown => Tier::Present,
             Self::Ecc
@@ -119,12 +135,13 @@ impl Check {
                 Tier::Trend
             }
             Self::Deep => Tier::Deep,
+            Self::Condition(tier, _) => *tier,
         }
     }
 
     /// Its name in files that are kept.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
+    pub(crate) fn name(&self) -> Cow<'static, str> {
+        let name = match self {
             Self::Lost => "lost",
             Self::Gone => "gone",
             Self::NotAnswering => "not-answering",
@@ -146,7 +163,13 @@ impl Check {
             Self::ReplayRate => "replay-rate",
             Self::Power => "power",
             Self::Deep => "deep",
-        }
+            Self::Condition(tier, name) => {
+                let known = TIERS.iter().find(|(known, _)| known == tier);
+                let tier = known.map_or("present", |(_, name)| name);
+                return format!("{CONDITION}:{tier}:{name}").into();
+            }
+        };
+        name.into()
     }
 
     /// The check of that name, or of the name that agents before this one wrote for it.
@@ -157,13 +180,32 @@ impl Check {
             "nvlink-errors" => Some(Self::LinkErrors),
             "nvlinks-down" => Some(Self::LinksDown),
             "remap-rate" => Some(Self::RepairRate),
-            name => Self::ALL.into_iter().find(|check| check.name() == name),
+            name => Self::condition_named(name)
+                .or_else(|| Self::ALL.into_iter().find(|check| check.name() == name)),
+        }
+    }
+
+    fn condition_named(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(3, ':');
+        if parts.next() != Some(CONDITION) {
+            return None;
+        }
+        let tier = parts.next()?;
+        let (tier, _) = TIERS.into_iter().find(|(_, known)| *known == tier)?;
+        Some(Self::Condition(tier, parts.next()?.parse().ok()?))
+    }
+
+    /// The condition's name, where it is one.
+    pub(crate) fn condition(&self) -> Option<&ConditionName> {
+        match self {
+            Self::Condition(_, name) => Some(name),
+            _ => None,
         }
     }
 
     /// What ends the trouble that it found, for a person.
-    pub(crate) fn ends_when(self) -> &'static str {
-        match self {
+    pub(crate) fn ends_when(&self) -> Cow<'static, str> {
+        let ends = match self {
             Self::Lost => "the driver reads the device again",
             Self::Gone => "the driver lists the device again",
             Self::NotAnswering => "the driver answers again",
@@ -188,16 +230,21 @@ impl Check {
             }
             Self::Power => "the mean power is below its limit again",
             Self::Deep => "the command passes",
-        }
+            Self::Condition(_, name) => {
+                return format!("the driver reports {name} as ok again").into();
+            }
+        };
+        ends.into()
     }
 
     /// Whether it means that the device is not there.
-    pub(crate) fn is_absence(self) -> bool {
+    pub(crate) fn is_absence(&self) -> bool {
         matches!(self, Self::Lost | Self::Gone)
     }
 
-    /// Whether a reset of the device, or a new loading of its driver, ends what it found.
-    pub(crate) fn ends_with_reset(self) -> bool {
+    /// Whether a reset of the device, or a new loading of its driver, ends what it found. A condition
+    /// says so itself, each time that it is read.
+    pub(crate) fn ends_with_reset(&self) -> bool {
         matches!(
             self,
             Self::Ecc | Self::RepairPending | Self::Fabric | Self::FabricJoining | Self::Recovery

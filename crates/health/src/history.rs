@@ -101,12 +101,20 @@ fn told(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
     verdict.causes.iter().chain(warnings)
 }
 
-/// Trouble of a kind keeps its beginning for as long as it stands; of events there are several
-/// kinds in one, which their evidence tells apart.
+/// Trouble of a kind keeps its beginning for as long as it stands; of events and conditions there are
+/// several in one kind, which their evidence tells apart.
 fn is_same(one: &Cause, other: &Cause) -> bool {
-    one.kind == other.kind
-        && one.since == other.since
-        && (one.kind != CauseKind::Event || one.evidence == other.evidence)
+    one.kind == other.kind && one.since == other.since && subject(one) == subject(other)
+}
+
+/// The part of the evidence that stays the same while a cause stands: for an event all of it, for a
+/// condition its name.
+fn subject(cause: &Cause) -> &str {
+    match cause.kind {
+        CauseKind::Event => &cause.evidence,
+        CauseKind::Condition => cause.evidence.split(':').next().unwrap_or_default(),
+        _ => "",
+    }
 }
 
 #[cfg(test)]

@@ -39,8 +39,9 @@ impl Policy {
     }
 }
 
-/// Returns the effect of a finding of this check.
-pub(crate) fn weight(policy: &Policy, check: Check) -> Weight {
+/// Returns the effect of a finding of this check. The weight of a single condition beats that of its
+/// kind, which beats that of its tier.
+pub(crate) fn weight(policy: &Policy, check: &Check) -> Weight {
     let weights = &policy.health.weights;
     let tier = match check.tier() {
         Tier::Present => return Weight::Out,
@@ -49,7 +50,10 @@ pub(crate) fn weight(policy: &Policy, check: Check) -> Weight {
         Tier::Trend => weights.trend,
         Tier::Deep => weights.deep,
     };
-    let weight = weights.causes.get(&check.kind()).copied().unwrap_or(tier);
+    let of_condition = |name| weights.conditions.get(name);
+    let own = check.condition().and_then(of_condition);
+    let own = own.or_else(|| weights.causes.get(&check.kind()));
+    let weight = own.copied().unwrap_or(tier);
     match (check, weight) {
         // A fabric that is being joined may be all in order.
         (Check::FabricJoining, Weight::Out) => Weight::Warn,
@@ -88,10 +92,18 @@ mod tests {
 
     use super::*;
 
+    fn read(text: &str) -> Policy {
+        let resolved = config::parse("ostler.yaml", text).unwrap();
+        Policy::of(&resolved.config, Vendors::default())
+    }
+
     /// The config can weigh exactly the causes of the checks that have a weight.
     #[test]
     fn a_weight_can_be_had_for_every_cause_that_a_check_of_a_tier_with_a_weight_finds() {
-        let weighed = Check::ALL.iter().filter(|c| c.tier() != Tier::Present);
+        let name = "ras.umc".parse().unwrap();
+        let all = Check::ALL.into_iter();
+        let all = all.chain([Check::Condition(Tier::Working, name)]);
+        let weighed = all.filter(|c| c.tier() != Tier::Present);
         let found: BTreeSet<CauseKind> = weighed.map(|check| check.kind()).collect();
         assert_eq!(found, TierWeights::CAUSES.into());
     }
@@ -99,13 +111,23 @@ mod tests {
     #[test]
     fn the_weight_of_a_cause_beats_that_of_its_tier() {
         let text = "health: {weights: {causes: {Temperature: out, Link: off}}}";
-        let policy = Policy::of(
-            &config::parse("ostler.yaml", text).unwrap().config,
-            Vendors::default(),
-        );
-        assert_eq!(weight(&policy, Check::Temperature), Weight::Out);
-        assert_eq!(weight(&policy, Check::LinkErrors), Weight::Off);
-        assert_eq!(weight(&policy, Check::Throttled), Weight::Warn);
+        let policy = read(text);
+        assert_eq!(weight(&policy, &Check::Temperature), Weight::Out);
+        assert_eq!(weight(&policy, &Check::LinkErrors), Weight::Off);
+        assert_eq!(weight(&policy, &Check::Throttled), Weight::Warn);
+    }
+
+    #[test]
+    fn the_weight_of_a_single_condition_beats_that_of_all() {
+        let text = "health: {weights: {causes: {Condition: warn}, conditions: {ras.umc: off}}}";
+        let policy = read(text);
+        let weight_of = |name: &str, policy: &Policy| {
+            let name = name.parse().unwrap();
+            weight(policy, &Check::Condition(Tier::Working, name))
+        };
+        assert_eq!(weight_of("ras.umc", &policy), Weight::Off);
+        assert_eq!(weight_of("ras.gfx", &policy), Weight::Warn);
+        assert_eq!(weight_of("ras.gfx", &Policy::default()), Weight::Out);
     }
 
     #[test]

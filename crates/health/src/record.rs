@@ -58,7 +58,7 @@ pub struct Record {
 }
 
 /// What can begin again and again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flap {
     Check(Check),
     Residue,
@@ -235,7 +235,8 @@ impl Record {
     /// The driver was loaded anew, or the node was started anew: what a reset ends has ended.
     pub fn reloaded(&mut self, policy: &Policy) {
         self.reset(policy);
-        self.standing.retain(|check, _| !check.ends_with_reset());
+        self.standing
+            .retain(|check, standing| !check.ends_with_reset() && !standing.ends_with_reset);
         self.counters = Counters::default();
         self.since_reset = SinceReset::default();
         self.asked = false;
@@ -253,7 +254,7 @@ impl Record {
     pub fn wants_look(&self, policy: &Policy, now: Now) -> bool {
         let gains = |(check, standing): (&Check, &Standing)| {
             let run = standing.passing.filter(|passing| passing.count > 0);
-            let (passes, hold) = self.needs(*check, policy, now);
+            let (passes, hold) = self.needs(check, policy, now);
             let gains = |run: Passing| run.count < passes || run.first.ago(now) >= hold;
             check.tier() == Tier::Present && run.is_some_and(gains)
         };

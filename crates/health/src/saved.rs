@@ -118,6 +118,12 @@ pub(crate) struct SavedStanding {
     /// Since when its check passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) well: Option<Timestamp>,
+    /// A condition that is a warning at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) mild: bool,
+    /// A condition that ends when the driver is loaded anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ends_with_reset: bool,
 }
 
 /// How often trouble began.

@@ -95,6 +95,8 @@ pub enum CauseKind {
     Link,
     /// The temperature is close to its limit.
     Temperature,
+    /// A condition of the device, which its vendor names, is not ok.
+    Condition,
     /// A counter grows faster than it should.
     Trend,
     /// The command that the user named for deep checks failed.

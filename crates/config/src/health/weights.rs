@@ -67,7 +67,7 @@ impl Default for TierWeights {
 
 impl TierWeights {
     /// The causes that can have a weight of their own: those of the tiers that have one.
-    pub const CAUSES: [CauseKind; 10] = [
+    pub const CAUSES: [CauseKind; 11] = [
         CauseKind::Ecc,
         CauseKind::MemoryRepair,
         CauseKind::Fabric,
@@ -76,6 +76,7 @@ impl TierWeights {
         CauseKind::Pcie,
         CauseKind::Link,
         CauseKind::Temperature,
+        CauseKind::Condition,
         CauseKind::Trend,
         CauseKind::Deep,
     ];

@@ -79,6 +79,18 @@ fn two_events_at_one_moment_are_two() {
 }
 
 #[test]
+fn two_conditions_at_one_moment_are_two_whatever_their_reasons_say() {
+    let condition = |evidence| cause(CauseKind::Condition, evidence, 1);
+    let (one, two) = (condition("ras.gfx: 1 error"), condition("ras.umc: 1 error"));
+    let both = verdict(State::Unhealthy, &[one.clone(), two], &[]);
+    let more = condition("ras.umc: 2 errors");
+    let worse = verdict(State::Unhealthy, &[one.clone(), more.clone()], &[]);
+    assert_eq!(between(&both, &worse), None);
+    let rest = verdict(State::Unhealthy, &[more], &[]);
+    assert_eq!(between(&both, &rest).unwrap().ended, [one]);
+}
+
+#[test]
 fn two_findings_of_one_kind_at_one_moment_are_two() {
     let pending = cause(CauseKind::MemoryRepair, "pending", 1);
     let failed = cause(CauseKind::MemoryRepair, "failed", 1);

@@ -133,7 +133,7 @@ fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) ->
 /// The weight of an event: for a memory error that of its check, for any other by its action.
 fn weight(event: &EventCode, action: Action, policy: &Policy) -> Weight {
     if is_ecc(event) {
-        policy::weight(policy, Check::Ecc)
+        policy::weight(policy, &Check::Ecc)
     } else if action.takes_out() {
         Weight::Out
     } else {

@@ -1,6 +1,6 @@
 //! A record over a restart of the agent: it neither heals nor breaks a device.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use model::{EventCode, Tier};
 
@@ -36,7 +36,7 @@ impl Record {
         let standing = self.standing.iter();
         let standing = standing.filter(|(check, _)| **check != Check::MonitorDown);
         let begun = self.begun.iter().map(|(flap, begun)| SavedBegun {
-            what: flap.name().to_owned(),
+            what: flap.name().into_owned(),
             times: begun.times,
             last: begun.last,
         });
@@ -44,7 +44,7 @@ impl Record {
             backend: String::new(),
             seen: Some(now.wall),
             events: events.collect(),
-            standing: standing.map(|(c, s)| save_standing(*c, s, now)).collect(),
+            standing: standing.map(|(c, s)| save_standing(c, s, now)).collect(),
             begun: begun.collect(),
             away: self.away,
             asked: self.asked,
@@ -95,6 +95,7 @@ impl Record {
             }),
             ..Self::default()
         };
+        record.trim_conditions(policy);
         if !continuity.same_boot || !continuity.same_driver {
             record.reloaded(policy);
         }
@@ -121,6 +122,7 @@ impl Record {
         self.events = old.events;
         self.standing = old.standing;
         self.begun = old.begun;
+        self.trim_conditions(policy);
         self.counters.link_errors = self.counters.link_errors.or(old.counters.link_errors);
         self.since_reset = old.since_reset;
         self.cordon = self.cordon.take().or(old.cordon);
@@ -131,10 +133,10 @@ impl Record {
 // === impl Flap ===
 
 impl Flap {
-    fn name(self) -> &'static str {
+    fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Check(check) => check.name(),
-            Self::Residue => SavedBegun::RESIDUE,
+            Self::Residue => SavedBegun::RESIDUE.into(),
         }
     }
 
@@ -146,14 +148,16 @@ impl Flap {
     }
 }
 
-fn save_standing(check: Check, standing: &Standing, now: Now) -> SavedStanding {
+fn save_standing(check: &Check, standing: &Standing, now: Now) -> SavedStanding {
     SavedStanding {
-        check: check.name().to_owned(),
+        check: check.name().into_owned(),
         evidence: standing.evidence.clone(),
         since: standing.since,
         lasted_ms: u64::try_from(standing.began.ago(now).as_millis()).unwrap_or(u64::MAX),
         unread: standing.unread,
         well: standing.passing.map(|passing| passing.since),
+        mild: standing.mild,
+        ends_with_reset: standing.ends_with_reset,
     }
 }
 
@@ -199,6 +203,8 @@ fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)>
         began: Moment::earlier(lasted, now),
         passing: saved.well.map(passing),
         unread: saved.unread,
+        mild: saved.mild,
+        ends_with_reset: saved.ends_with_reset,
     };
     Some((Check::named(&saved.check)?, standing))
 }

@@ -1,5 +1,6 @@
 //! From what a check-up read to what its checks found.
 
+mod conditions;
 mod counters;
 mod performing;
 mod working;
@@ -65,17 +66,20 @@ impl Record {
         for (check, finding) in findings {
             self.find(check, finding, policy, now);
         }
+        self.examine_conditions(tier, &reading.conditions, policy, now);
     }
 
     fn find(&mut self, check: Check, finding: Finding, policy: &Policy, now: Now) {
         match finding {
             Finding::Bad(evidence) => self.fail(check, evidence, policy, now),
             Finding::Good => {
-                self.passed.insert(check);
                 let stood = self.standing.contains_key(&check);
-                self.pass(check, policy, now);
+                self.pass(&check, policy, now);
                 if check == Check::Ecc && stood && !self.standing.contains_key(&check) {
                     self.forget_ecc();
+                }
+                if check.condition().is_none() || self.has_room_for_passed() {
+                    self.passed.insert(check);
                 }
             }
             Finding::Open => {}

@@ -18,6 +18,10 @@ pub(super) struct Standing {
     pub(super) passing: Option<Passing>,
     /// Since when its check could not be made.
     pub(super) unread: Option<Timestamp>,
+    /// A condition that is a warning at most.
+    pub(super) mild: bool,
+    /// A condition that ends when the driver is loaded anew.
+    pub(super) ends_with_reset: bool,
 }
 
 /// Checks in a row that passed. Those that an agent before this one made are not counted again.
@@ -35,8 +39,8 @@ pub(super) struct Passing {
 impl Record {
     /// A check found trouble. What stands keeps its beginning.
     pub(super) fn fail(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
-        if self.begins(check) {
-            self.begin(flap(check), policy, now);
+        if self.begins(&check) {
+            self.begin(flap(&check), policy, now);
         }
         let standing = self.standing.entry(check).or_insert_with(|| Standing {
             evidence: String::new(),
@@ -44,6 +48,8 @@ impl Record {
             began: Moment::new(now),
             passing: None,
             unread: None,
+            mild: false,
+            ends_with_reset: false,
         });
         standing.evidence = evidence;
         standing.passing = None;
@@ -51,9 +57,9 @@ impl Record {
     }
 
     /// A check passed.
-    pub(super) fn pass(&mut self, check: Check, policy: &Policy, now: Now) {
+    pub(super) fn pass(&mut self, check: &Check, policy: &Policy, now: Now) {
         let (passes, hold) = self.needs(check, policy, now);
-        let Some(standing) = self.standing.get_mut(&check) else {
+        let Some(standing) = self.standing.get_mut(check) else {
             return;
         };
         standing.unread = None;
@@ -67,14 +73,14 @@ impl Record {
         passing.count = passing.count.saturating_add(1);
         standing.passing = Some(passing);
         if passing.count >= passes && passing.first.ago(now) >= hold {
-            self.standing.remove(&check);
+            self.standing.remove(check);
         }
     }
 
     /// The device is not there: that replaces every other trouble of its presence.
     pub(super) fn lose(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
         self.unsaved |= !std::mem::replace(&mut self.away, true);
-        self.fail(check, evidence, policy, now);
+        self.fail(check.clone(), evidence, policy, now);
         self.standing
             .retain(|other, _| *other == check || other.tier() != Tier::Present);
     }
@@ -95,7 +101,7 @@ impl Record {
         }
         for check in Check::ALL {
             if check.tier() == Tier::Present {
-                self.pass(check, policy, now);
+                self.pass(&check, policy, now);
             }
         }
     }
@@ -127,14 +133,14 @@ impl Record {
     }
 
     /// How often trouble began lately.
-    pub(super) fn times(&self, flap: Flap) -> u32 {
-        self.begun.get(&flap).map_or(0, |begun| begun.times)
+    pub(super) fn times(&self, flap: &Flap) -> u32 {
+        self.begun.get(flap).map_or(0, |begun| begun.times)
     }
 
     /// How many passes end what a check found, and over how much time.
-    pub(super) fn needs(&self, check: Check, policy: &Policy, now: Now) -> (u32, Duration) {
+    pub(super) fn needs(&self, check: &Check, policy: &Policy, now: Now) -> (u32, Duration) {
         let doubled = |times| policy::doubled(policy, policy.health.hold_down, times);
-        let times = self.times(flap(check));
+        let times = self.times(&flap(check));
         match check {
             // It is not the device that failed, or it was not out.
             Check::MonitorDown | Check::FabricJoining => (1, Duration::ZERO),
@@ -156,23 +162,23 @@ impl Record {
     }
 
     /// Whether trouble that is found now begins with it.
-    fn begins(&self, check: Check) -> bool {
-        let fails = |check: Check| {
-            let standing = self.standing.get(&check);
+    fn begins(&self, check: &Check) -> bool {
+        let fails = |check: &Check| {
+            let standing = self.standing.get(check);
             standing.is_some_and(|standing| standing.passing.is_none())
         };
         match check {
             Check::MonitorDown | Check::FabricJoining => false,
-            Check::Lost | Check::Gone => !fails(Check::Lost) && !fails(Check::Gone),
+            Check::Lost | Check::Gone => !fails(&Check::Lost) && !fails(&Check::Gone),
             _ => !fails(check),
         }
     }
 }
 
 /// What counts together: a card that is lost and one that is not listed are both away.
-fn flap(check: Check) -> Flap {
+fn flap(check: &Check) -> Flap {
     match check {
         Check::Gone => Flap::Check(Check::Lost),
-        other => Flap::Check(other),
+        other => Flap::Check(other.clone()),
     }
 }

@@ -1,3 +1,4 @@
+mod conditions;
 mod cures;
 mod hand;
 mod presence;

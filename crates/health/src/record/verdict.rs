@@ -28,8 +28,8 @@ impl Record {
             add((weight == Weight::Out).then_some(State::Unhealthy), cause);
         }
         for (check, standing) in &self.standing {
-            if let Some(state) = weigh(*check, standing, policy, now) {
-                add(state, self.cause(*check, standing, policy, now));
+            if let Some(state) = weigh(check, standing, policy, now) {
+                add(state, self.cause(check, standing, policy, now));
             }
         }
         if let Some(cause) = self.withheld(policy, now) {
@@ -46,7 +46,7 @@ impl Record {
     }
 
     fn residue_hold(&self, policy: &Policy) -> Duration {
-        let times = self.times(Flap::Residue);
+        let times = self.times(&Flap::Residue);
         policy::doubled(policy, policy.health.residue_hold, times)
     }
 
@@ -111,12 +111,15 @@ impl Record {
         })
     }
 
-    fn cause(&self, check: Check, standing: &Standing, policy: &Policy, now: Now) -> Cause {
+    fn cause(&self, check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Cause {
         let mut evidence = standing.evidence.clone();
         if let Some(unread) = standing.unread {
             evidence.push_str(&format!(" (not read any more since {unread:.0})"));
         }
-        let mut ends_when = check.ends_when().to_owned();
+        let mut ends_when = check.ends_when().into_owned();
+        if standing.ends_with_reset {
+            ends_when.push_str(", or is loaded anew");
+        }
         let (passes, hold) = self.needs(check, policy, now);
         match check.tier() {
             Tier::Present if passes > 1 || !hold.is_zero() => {
@@ -142,7 +145,7 @@ impl Record {
 }
 
 /// What trouble does now: nothing yet, a warning, or a state.
-fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
+fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
     let lasted = standing.began.ago(now);
     match check {
         Check::MonitorDown
@@ -158,8 +161,8 @@ fn weigh(check: Check, standing: &Standing, policy: &Policy, now: Now) -> Option
         Check::FabricJoining if lasted < policy.health.thresholds.fabric_join => None,
         _ if policy::is_off(policy, check.tier()) => None,
         _ => match policy::weight(policy, check) {
-            Weight::Out => Some(Some(State::Unhealthy)),
-            Weight::Warn => Some(None),
+            Weight::Out if !standing.mild => Some(Some(State::Unhealthy)),
+            Weight::Out | Weight::Warn => Some(None),
             Weight::Off => None,
         },
     }

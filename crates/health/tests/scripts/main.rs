@@ -50,7 +50,7 @@ fn the_scripts_meet_every_state_and_every_kind_of_cause() {
         }
     }
     let rare: Vec<_> = met.iter().filter(|(_, times)| **times < 50).collect();
-    assert_eq!(met.len(), 4 + 18, "{met:?}");
+    assert_eq!(met.len(), 4 + 19, "{met:?}");
     assert!(rare.is_empty(), "{rare:?}");
 }
 
@@ -245,6 +245,7 @@ fn laws(seed: u64) -> (Policy, Rules) {
         trend_out: false,
         deep_out: false,
         ecc_warns: false,
+        fan: None,
     };
     let mut dice = Dice::new(!seed);
     if dice.roll(2) == 0 {
@@ -269,6 +270,12 @@ fn laws(seed: u64) -> (Policy, Rules) {
         policy.health.weights.causes = [(CauseKind::Ecc, Weight::Warn)].into();
         policy.health.unanswered_grace = Duration::from_secs(5);
         (rules.ecc_warns, rules.unanswered) = (true, 5);
+    }
+    let weights = [Weight::Out, Weight::Warn, Weight::Off];
+    if let Some(weight) = weights.get(usize::try_from(dice.roll(6)).expect("less than six")) {
+        let fan = "fan".parse().expect("it is a name");
+        policy.health.weights.conditions = [(fan, *weight)].into();
+        rules.fan = Some(*weight);
     }
     (policy, rules)
 }

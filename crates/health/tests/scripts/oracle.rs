@@ -5,6 +5,7 @@
 mod events;
 mod trouble;
 
+use config::Weight;
 use model::{CauseKind, State};
 
 use self::trouble::{Mark, Trouble};
@@ -23,6 +24,8 @@ pub(crate) struct Rules {
     pub(crate) trend_out: bool,
     pub(crate) deep_out: bool,
     pub(crate) ecc_warns: bool,
+    /// The weight of the condition of that name, where the policy has one.
+    pub(crate) fan: Option<Weight>,
 }
 
 /// Something that happened, by the wall clock and by the time that agents ran.
@@ -120,7 +123,7 @@ impl Oracle {
         found.extend(events::found(&self.log, rules, run));
         for trouble in Trouble::ALL {
             if let Some(start) = trouble::stands(trouble, &self.log)
-                && let Some(state) = trouble.weigh(run - start, rules)
+                && let Some(state) = trouble.weigh(run - start, &self.log, rules)
             {
                 found.push((state, trouble.kind()));
             }

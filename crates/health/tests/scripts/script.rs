@@ -1,6 +1,6 @@
 //! Random scripts of faults: what happens to a card and its instances, step by step.
 
-use model::{FabricState, RecoveryAction};
+use model::{ConditionState, FabricState, RecoveryAction};
 
 /// How the card looks in one look. Its instances look the same unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,20 @@ pub(crate) enum Read {
     Temperature(Option<u32>),
     Corrected(Option<u64>),
     Deep(Option<bool>),
+    Condition(Named, ConditionState),
     /// A check-up whose call found the device lost.
     Fatal,
+}
+
+/// The conditions that the vendor names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Of the tier working; only `ok` ends it.
+    Block,
+    /// Of the tier working; a new driver ends it, too.
+    Cache,
+    /// Of the tier performing; some policies have a weight for it.
+    Fan,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +145,7 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
 }
 
 /// How many kinds of values there are to read.
-const KINDS_READ: u64 = 14;
+const KINDS_READ: u64 = 17;
 
 const VIEWS: [View; 9] = [
     View::Well,
@@ -202,6 +214,9 @@ fn read(what: u64, dice: &mut Dice) -> Read {
         10 => Read::LinksDown(told.then(|| dice.roll_u32(2))),
         11 => Read::Temperature(told.then_some(if bad { 88 } else { 40 })),
         12 => Read::Corrected(told.then(|| dice.roll(4) * 90)),
+        13 => Read::Condition(Named::Block, condition(bad, dice)),
+        14 => Read::Condition(Named::Cache, condition(bad, dice)),
+        15 => Read::Condition(Named::Fan, condition(bad, dice)),
         _ if dice.roll(6) == 0 => Read::Fatal,
         _ => Read::Deep(flag),
     }
@@ -217,6 +232,15 @@ fn counts(dice: &mut Dice) -> Counts {
         energy: counter(&[0, 50, 2000, 500_000]),
         replays: counter(&[0, 1, 7]),
         ecc: counter(&[0, 1, 7]),
+    }
+}
+
+fn condition(bad: bool, dice: &mut Dice) -> ConditionState {
+    match (dice.roll(6), bad) {
+        (0, _) => ConditionState::Unknown,
+        (_, false) => ConditionState::Ok,
+        (1 | 2, true) => ConditionState::Warning,
+        (_, true) => ConditionState::Critical,
     }
 }
 

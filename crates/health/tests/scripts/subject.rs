@@ -5,11 +5,11 @@ use std::time::Duration;
 use health::{Continuity, Now, Policy, Record, Sight};
 use jiff::Timestamp;
 use model::{
-    CallFailure, Deep, EventCode, Performing, Reading, SinceReset, StuckCall, Trend, Values,
-    Verdict, Work, Working,
+    CallFailure, Condition, ConditionState, Deep, EventCode, Performing, Reading, SinceReset,
+    StuckCall, Trend, Values, Verdict, Work, Working,
 };
 
-use crate::script::{Counts, Read, View};
+use crate::script::{Counts, Named, Read, View};
 
 /// The health of one device.
 pub(crate) trait Subject: Default {
@@ -104,9 +104,26 @@ fn reading(read: &Read) -> Reading {
     };
     Reading {
         values: values(read),
-        conditions: Vec::new(),
+        conditions: match read {
+            Read::Condition(named, state) => vec![condition(*named, *state)],
+            _ => Vec::new(),
+        },
         unsupported: Vec::new(),
         failures,
+    }
+}
+
+fn condition(named: Named, state: ConditionState) -> Condition {
+    let name = match named {
+        Named::Block => "ras.umc",
+        Named::Cache => "ras.gfx",
+        Named::Fan => "fan",
+    };
+    Condition {
+        name: name.parse().expect("it is a name"),
+        state,
+        reason: String::new(),
+        ends_with_reset: named == Named::Cache,
     }
 }
 
@@ -158,7 +175,8 @@ fn values(read: &Read) -> Values {
             performing.slowdown_celsius = Some(90);
             return Values::Performing(performing);
         }
-        Read::Fatal => return Values::Performing(performing),
+        Read::Condition(Named::Block | Named::Cache, _) => {}
+        Read::Condition(Named::Fan, _) | Read::Fatal => return Values::Performing(performing),
     }
     Values::Working(working)
 }

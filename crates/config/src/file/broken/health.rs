@@ -94,7 +94,7 @@ use super::{load, the_problem};
     "health.weights.causes.Lost",
     "not a cause that can have a weight",
     "Ecc, MemoryRepair, Fabric, RecoveryAction, Throttled, Pcie, Link, Temperature, \
-     Trend, Deep"
+     Condition, Trend, Deep"
 )]
 #[case(
     "health: {weights: {causes: {Pcie: «heavy}}}\n",

@@ -64,8 +64,8 @@ impl Counters {
         thresholds: &Thresholds,
         now: Now,
     ) -> Vec<(Check, Finding)> {
-        let mut rate = |check, value, limit, what: &str| {
-            let growth = self.growth(check, value, now);
+        let mut rate = |check: Check, value, limit, what: &str| {
+            let growth = self.growth(&check, value, now);
             (check, grown(value, growth, limit, what))
         };
         let limits = thresholds;
@@ -90,15 +90,15 @@ impl Counters {
             ),
         ];
         let energy = values.energy_millijoules;
-        let growth = self.growth(Check::Power, energy, now);
+        let growth = self.growth(&Check::Power, energy, now);
         findings.push((Check::Power, power(energy, growth, limits)));
         findings
     }
 
     /// How much a counter grew in the last hour, as far as it was read.
-    fn growth(&mut self, check: Check, value: Option<u64>, now: Now) -> Option<Growth> {
+    fn growth(&mut self, check: &Check, value: Option<u64>, now: Now) -> Option<Growth> {
         let value = value?;
-        let values = self.trends.entry(check).or_default();
+        let values = self.trends.entry(check.clone()).or_default();
         // A counter that fell was set back: what it said before does not count.
         if values.last().is_some_and(|(_, last)| value < *last) {
             values.clear();

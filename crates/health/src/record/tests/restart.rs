@@ -258,11 +258,11 @@ fn trouble_that_was_kept_under_an_older_name_is_still_read(
     let saved: Saved = serde_json::from_str(&text).unwrap();
     let record = Record::restore(saved, SAME, &Bench::new().policy, at(0));
     assert!(record.standing.keys().eq([&check]), "{record:?}");
-    assert_eq!(record.begun[&Flap::Check(check)].times, 3);
+    assert_eq!(record.begun[&Flap::Check(check.clone())].times, 3);
     assert_eq!(record.counters.link_errors, Some(7));
     let again = serde_json::to_value(record.save(at(0))).unwrap();
-    assert_eq!(again["standing"][0]["check"], check.name());
-    assert_eq!(again["begun"][0]["what"], check.name());
+    assert_eq!(again["standing"][0]["check"], *check.name());
+    assert_eq!(again["begun"][0]["what"], *check.name());
     assert_eq!(again["link_errors"], 7);
 }
 

@@ -1,10 +1,11 @@
 //! Trouble that checks find: which entry of the log is good or bad news for which of them, and
 //! whether it stands.
 
-use model::{CauseKind, FabricState, RecoveryAction, State};
+use config::Weight;
+use model::{CauseKind, ConditionState, FabricState, RecoveryAction, State};
 
 use super::{Entry, Rules, What, times};
-use crate::script::{Read, View};
+use crate::script::{Named, Read, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -26,6 +27,9 @@ pub(super) enum Trouble {
     Temperature,
     Corrected,
     Deep,
+    Block,
+    Cache,
+    Fan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub(super) enum Mark {
 }
 
 impl Trouble {
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::Lost,
         Self::Gone,
         Self::Silent,
@@ -72,6 +76,9 @@ impl Trouble {
         Self::Temperature,
         Self::Corrected,
         Self::Deep,
+        Self::Block,
+        Self::Cache,
+        Self::Fan,
     ];
 
     pub(super) fn kind(self) -> CauseKind {
@@ -90,6 +97,7 @@ impl Trouble {
             Self::Temperature => CauseKind::Temperature,
             Self::Corrected => CauseKind::Trend,
             Self::Deep => CauseKind::Deep,
+            Self::Block | Self::Cache | Self::Fan => CauseKind::Condition,
         }
     }
 
@@ -103,13 +111,14 @@ impl Trouble {
             | Self::Generation
             | Self::LinkErrors
             | Self::LinksDown
-            | Self::Temperature => Tier::Performing,
+            | Self::Temperature
+            | Self::Fan => Tier::Performing,
             _ => Tier::Working,
         }
     }
 
     /// What it does after so many seconds: nothing yet, a warning, or a state.
-    pub(super) fn weigh(self, lasted: u64, rules: &Rules) -> Option<Option<State>> {
+    pub(super) fn weigh(self, lasted: u64, log: &[Entry], rules: &Rules) -> Option<Option<State>> {
         let out = match (self, self.tier()) {
             (Self::Silent, _) if lasted < rules.unanswered => return Some(Some(State::Unknown)),
             (Self::Blind, _) if rules.drain_after.is_none_or(|after| lasted < after) => {
@@ -118,12 +127,33 @@ impl Trouble {
             (Self::Joining, _) if lasted < 600 => return None,
             (Self::Joining, _) => false,
             (Self::Ecc, _) => !rules.ecc_warns,
+            (Self::Fan, _) if rules.fan == Some(Weight::Off) => return None,
+            (Self::Block | Self::Cache | Self::Fan, _) if is_warning(self, log) => false,
+            (Self::Fan, _) if rules.fan.is_some() => rules.fan == Some(Weight::Out),
             (_, Tier::Present | Tier::Working) => true,
             (_, Tier::Performing) => rules.performing_out,
             (_, Tier::Trend) => rules.trend_out,
             (_, Tier::Deep) => rules.deep_out,
         };
         Some(out.then_some(State::Unhealthy))
+    }
+}
+
+/// Whether a condition was a warning when it was last read as not ok.
+fn is_warning(trouble: Trouble, log: &[Entry]) -> bool {
+    let last = log.iter().rev().find_map(|entry| match entry.what {
+        What::Read(Read::Condition(named, state)) if of_condition(named) == trouble => Some(state)
+            .filter(|state| [ConditionState::Warning, ConditionState::Critical].contains(state)),
+        _ => None,
+    });
+    last == Some(ConditionState::Warning)
+}
+
+fn of_condition(named: Named) -> Trouble {
+    match named {
+        Named::Block => Trouble::Block,
+        Named::Cache => Trouble::Cache,
+        Named::Fan => Trouble::Fan,
     }
 }
 
@@ -238,7 +268,8 @@ pub(super) fn mark(trouble: Trouble, before: &[Entry], entry: &Entry) -> Option<
 }
 
 fn is_ended_by_reset(trouble: Trouble) -> bool {
-    trouble.tier() == Tier::Working && trouble != Trouble::RepairFailed
+    let stays = [Trouble::RepairFailed, Trouble::Block];
+    trouble.tier() == Tier::Working && !stays.contains(&trouble)
 }
 
 fn look(trouble: Trouble, view: View) -> Option<Mark> {
@@ -289,6 +320,10 @@ fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Ma
         (Trouble::Corrected, Read::Corrected(Some(errors))) => {
             growth(*errors, before, run).map(|growth| bad(growth > 100))
         }
+        (_, Read::Condition(named, state)) if of_condition(*named) == trouble => {
+            let told = *state != ConditionState::Unknown;
+            known(told.then_some(*state != ConditionState::Ok))
+        }
         _ => (tier(read) == trouble.tier()).then_some(Mark::Unread),
     }
 }
@@ -303,7 +338,8 @@ fn tier(read: &Read) -> Tier {
         | Read::RepairPending(_)
         | Read::RepairFailed(_)
         | Read::Fabric(_)
-        | Read::Recovery(_) => Tier::Working,
+        | Read::Recovery(_)
+        | Read::Condition(Named::Block | Named::Cache, _) => Tier::Working,
         Read::Corrected(_) => Tier::Trend,
         Read::Deep(_) => Tier::Deep,
         _ => Tier::Performing,

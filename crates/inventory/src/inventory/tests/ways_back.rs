@@ -1,6 +1,8 @@
 //! How a device comes back, and what an operator does with it.
 
-use model::{Reading, RecoveryAction, SinceReset, Telemetry, Values, Working};
+use model::{
+    Condition, ConditionState, Reading, RecoveryAction, SinceReset, Telemetry, Values, Working,
+};
 use probe::Release;
 
 use super::*;
@@ -25,6 +27,38 @@ fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now)
         },
     };
     inventory.take(Update::Checkup(Box::new(checkup)), now);
+}
+
+/// A card that a condition takes out takes its partitions with it, and no other card.
+#[test]
+fn a_condition_takes_a_card_and_its_partitions_out_until_it_is_ok() {
+    let mut inventory = inventory();
+    let devices = vec![card(0), partition(0, 0), card(1)];
+    see(&mut inventory, sighting(devices), at(0));
+    let tell = |inventory: &mut Inventory, state, now| {
+        let condition = Condition {
+            name: "ras.umc".parse().unwrap(),
+            state,
+            reason: "3 errors".to_owned(),
+            ends_with_reset: false,
+        };
+        let checkup = Checkup {
+            device: card(0).id,
+            reading: Reading {
+                values: Values::Working(Working::default()),
+                conditions: vec![condition],
+                unsupported: Vec::new(),
+                failures: Vec::new(),
+            },
+        };
+        inventory.take(Update::Checkup(Box::new(checkup)), now);
+    };
+    tell(&mut inventory, ConditionState::Critical, at(1));
+    let out = ["GPU-0 Unhealthy", "GPU-1 Healthy", "MIG-0-0 Unhealthy"];
+    assert_eq!(states(&mut inventory, at(2)), out);
+    tell(&mut inventory, ConditionState::Ok, at(3));
+    let well = ["GPU-0 Healthy", "GPU-1 Healthy", "MIG-0-0 Healthy"];
+    assert_eq!(states(&mut inventory, at(4)), well);
 }
 
 fn event(inventory: &mut Inventory, device: &Device, code: EventCode, now: Now) {

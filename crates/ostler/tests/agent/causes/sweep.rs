@@ -41,9 +41,9 @@ async fn check_ups_of_volta_cards() {
 
 impl Sweep {
     async fn start(machine: &str) -> Self {
-        let on_it = |check: &Check| match trouble(*check) {
+        let on_it = |check: &Check| match trouble(check) {
             Trouble::Values(on, _) | Trouble::Growth(on, _) | Trouble::Link(on) => on == machine,
-            Trouble::Own(_) => false,
+            Trouble::Own(_) | Trouble::Nothing => false,
         };
         let mut checks: Vec<Check> = Check::ALL.into_iter().filter(on_it).collect();
         // Cards that are put in below have no links.
@@ -94,14 +94,14 @@ impl Sweep {
     fn shatter(&self) {
         let node = &self.running.rig.node;
         for (index, check) in self.checks.iter().enumerate() {
-            match trouble(*check) {
+            match trouble(check) {
                 Trouble::Values(_, values) => {
                     for (name, value) in values {
                         node.set(&card(index), name, *value).unwrap();
                     }
                 }
                 Trouble::Link(_) => node.set_link(&card(index), 0, false).unwrap(),
-                Trouble::Growth(..) | Trouble::Own(_) => {}
+                Trouble::Growth(..) | Trouble::Own(_) | Trouble::Nothing => {}
             }
         }
     }
@@ -110,7 +110,7 @@ impl Sweep {
     fn grow(&self, step: u32) {
         let node = &self.running.rig.node;
         for (index, check) in self.checks.iter().enumerate() {
-            if let Trouble::Growth(_, name) = trouble(*check) {
+            if let Trouble::Growth(_, name) = trouble(check) {
                 let value = MORE * u64::from(step);
                 node.set(&card(index), name, value).unwrap();
             }
@@ -121,15 +121,15 @@ impl Sweep {
     fn found(&self, seen: &Devices) -> Vec<Check> {
         let is_found = |(index, check): (usize, &Check)| {
             let told = |cause: &Cause| {
-                cause.kind == check.kind() && cause.evidence.contains(evidence(*check))
+                cause.kind == check.kind() && cause.evidence.contains(evidence(check))
             };
             let id = self.running.rig.uuid(index);
             let verdict = &seen.find(&id).unwrap().verdict;
-            let causes = match takes_out(*check) {
+            let causes = match takes_out(check) {
                 true => &verdict.causes,
                 false => &verdict.warnings,
             };
-            causes.iter().any(told).then_some(*check)
+            causes.iter().any(told).then(|| check.clone())
         };
         let all = self.checks.iter().enumerate();
         all.filter_map(is_found).collect()
@@ -138,7 +138,7 @@ impl Sweep {
     /// Waits until every card was told to the kubelet as unhealthy, but for what is only a warning.
     async fn was_out(&self) {
         let cards = self.checks.iter().enumerate();
-        let out = cards.filter(|(_, check)| takes_out(**check));
+        let out = cards.filter(|(_, check)| takes_out(check));
         let out: BTreeSet<String> = out.map(|(index, _)| self.running.rig.uuid(index)).collect();
         let told = |kubelet: &Kubelet| -> BTreeSet<String> {
             let devices = kubelet.lists(GPU).into_iter().flat_map(|list| list.devices);
@@ -159,17 +159,17 @@ impl Sweep {
                 let well = *self.well[index].field(name).unwrap();
                 node.set(&card(index), name, well).unwrap();
             };
-            match trouble(*check) {
+            match trouble(check) {
                 Trouble::Values(_, values) => values.iter().for_each(|(name, _)| cure(name)),
                 Trouble::Growth(_, name) => cure(name),
                 Trouble::Link(_) => node.set_link(&card(index), 0, true).unwrap(),
-                Trouble::Own(_) => {}
+                Trouble::Own(_) | Trouble::Nothing => {}
             }
         }
     }
 }
 
 /// A fabric that is being joined may be all in order, and takes no card out.
-fn takes_out(check: Check) -> bool {
-    check != Check::FabricJoining
+fn takes_out(check: &Check) -> bool {
+    *check != Check::FabricJoining
 }
