@@ -1,7 +1,7 @@
 //! Bugs planted on purpose: each must be caught by the scripts, or they prove nothing.
 
 use health::{Continuity, Now, Policy, Record, Saved};
-use model::{EventCode, Verdict};
+use model::{ConditionState, EventCode, Verdict};
 
 use crate::{
     SCRIPTS, run,
@@ -92,6 +92,18 @@ impl<P: Planted> Subject for P {
 fn without(mut saved: serde_json::Value, key: &str) -> serde_json::Value {
     let saved_object = saved.as_object_mut().expect("a record is an object");
     saved_object.remove(key);
+    saved
+}
+
+fn standing_without(mut saved: serde_json::Value, key: &str) -> serde_json::Value {
+    let standing = saved.get_mut("standing");
+    for one in standing
+        .and_then(|all| all.as_array_mut())
+        .into_iter()
+        .flatten()
+    {
+        *one = without(one.take(), key);
+    }
     saved
 }
 
@@ -193,6 +205,54 @@ planted! {
 }
 
 planted! {
+    /// A condition that is a warning takes the device out.
+    WarningIsCritical {
+        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+            let read = match read {
+                Read::Condition(named, ConditionState::Warning) => {
+                    Read::Condition(*named, ConditionState::Critical)
+                }
+                other => other.clone(),
+            };
+            Subject::read(&mut self.0, &read, policy, now);
+        }
+    }
+}
+
+planted! {
+    /// A condition that could not be read is taken for well.
+    UnknownIsOk {
+        fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
+            let read = match read {
+                Read::Condition(named, ConditionState::Unknown) => {
+                    Read::Condition(*named, ConditionState::Ok)
+                }
+                other => other.clone(),
+            };
+            Subject::read(&mut self.0, &read, policy, now);
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent forgets that a condition is a warning only.
+    RestartForgetsMild {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, standing_without(saved, "mild"))
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent forgets that a reset ends a condition.
+    RestartForgetsReset {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, standing_without(saved, "ends_with_reset"))
+        }
+    }
+}
+
+planted! {
     /// A reset between two looks is not seen.
     ResetUnseen {
         fn count(&mut self, _: Counts, _: &Policy) {}
@@ -266,6 +326,26 @@ fn a_monitor_that_is_down_and_heals_is_caught() {
 #[test]
 fn a_value_that_is_not_read_and_heals_is_caught() {
     assert!(is_caught::<UnreadIsWell>());
+}
+
+#[test]
+fn a_warning_that_takes_a_device_out_is_caught() {
+    assert!(is_caught::<WarningIsCritical>());
+}
+
+#[test]
+fn a_condition_that_is_unknown_and_heals_is_caught() {
+    assert!(is_caught::<UnknownIsOk>());
+}
+
+#[test]
+fn a_restart_that_takes_a_warning_for_critical_is_caught() {
+    assert!(is_caught::<RestartForgetsMild>());
+}
+
+#[test]
+fn a_restart_that_forgets_that_a_reset_ends_a_condition_is_caught() {
+    assert!(is_caught::<RestartForgetsReset>());
 }
 
 #[test]
