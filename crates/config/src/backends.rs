@@ -1,11 +1,15 @@
 //! The section `backends`: settings of each vendor's probe and rules for its devices, a file for each
 //! vendor.
 
+#[cfg(feature = "acme")]
+mod acme;
 mod nvidia;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+#[cfg(feature = "acme")]
+pub use self::acme::{AcmeBackend, AcmeHalves};
 pub use self::nvidia::{
     Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe,
     XidBase, XidSet, Xids,
@@ -22,6 +26,9 @@ use crate::{
 pub struct Backends {
     /// NVIDIA's cards.
     pub nvidia: NvidiaBackend,
+    /// The cards of a made-up vendor.
+    #[cfg(feature = "acme")]
+    pub acme: AcmeBackend,
 }
 
 // === impl Backends ===
@@ -29,6 +36,8 @@ pub struct Backends {
 impl Section for Backends {
     fn read(&mut self, at: &mut At<'_>) {
         at.section("nvidia", &mut self.nvidia);
+        #[cfg(feature = "acme")]
+        at.section("acme", &mut self.acme);
     }
 }
 

@@ -23,6 +23,8 @@ mod size;
 mod source;
 mod thresholds;
 
+#[cfg(feature = "acme")]
+pub use self::backends::{AcmeBackend, AcmeHalves};
 pub use self::{
     backends::{
         Backends, Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides,

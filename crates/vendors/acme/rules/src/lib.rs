@@ -1,0 +1,144 @@
+//! The rules of a made-up vendor, compiled for tests only: an example of all that a vendor can say, and the
+//! proof that it needs nothing but this folder, `config/src/backends/acme.rs` and a line in the list of
+//! vendors. Its cards can be cut in halves, are joined by rings, need a calibration node beside their own,
+//! and tell of traps.
+
+use config::{AcmeHalves, Backends, Sharing};
+use model::{Device, Entry, EventCode, Kind};
+use rules::{
+    DeviceEdit, EditRequest, Edits, Meaning, Missing, Need, Rules, SpecRequest, SpecScope, Specs,
+    Standing, Table, Vendor,
+    cdi::{self, ContainerEdits, Spec},
+};
+
+/// The rules of the vendor.
+#[derive(Clone, Copy, Debug)]
+pub struct Acme;
+
+/// The class of the companion that every container needs: nodes for calibration.
+pub const CALIBRATION: &str = "calibration";
+
+/// The CDI kind of its devices.
+const KIND: &str = "acme.example/npu";
+
+/// Its name and words.
+pub const ACME: Vendor = Vendor {
+    name: "acme",
+    partition: "slice",
+    partition_mode: "slice mode",
+    link: "ring",
+    switch: "hub",
+    link_mark: "RG",
+    // One ring is worth more than a PCIe switch, and a second one nothing.
+    worth: Table {
+        board: 9,
+        switch: 8,
+        switches: 7,
+        host_bridge: 6,
+        node: 5,
+        system: 1,
+        lane: 20,
+        most_lanes: 1,
+        same_numa: 1,
+    },
+    cdi_kinds: &[KIND],
+};
+
+// === impl Acme ===
+
+impl Rules for Acme {
+    fn vendor(&self) -> &'static Vendor {
+        &ACME
+    }
+
+    fn divide(&self, entries: &[&Entry], settings: &Backends) -> Vec<Standing> {
+        let is_hidden = settings.acme.halves == AcmeHalves::Hidden;
+        let standing = |entry: &&Entry| match entry.device.kind {
+            Kind::Card { partitioned: false } => Standing::Offered,
+            Kind::Card { partitioned: true } => Standing::Partitioned,
+            Kind::Partition { .. } if is_hidden => {
+                Standing::Unfit("`backends.acme.halves` is hidden".to_owned())
+            }
+            Kind::Partition { .. } => Standing::Offered,
+        };
+        entries.iter().map(standing).collect()
+    }
+
+    fn share_obstacle(&self, device: &Device, sharing: &Sharing) -> Option<String> {
+        let is_half = matches!(device.kind, Kind::Partition { .. });
+        (is_half && sharing.replicas > 2).then(|| "a half has two queues".to_owned())
+    }
+
+    fn missing(&self, need: &Need<'_>) -> Option<Missing> {
+        let is_there = !need.companions.of(CALIBRATION).is_empty();
+        (!is_there).then(|| Missing {
+            reason: "no calibration node is there; load the module acme-cal".to_owned(),
+            is_required: false,
+        })
+    }
+
+    fn edits(&self, request: &EditRequest<'_>) -> Edits {
+        let ids: Vec<&str> = request.devices.iter().map(|d| d.id.as_str()).collect();
+        let mut edits = Edits::default();
+        edits.set("ACME_DEVICES", ids.join(","));
+        if request.lists.has(config::ListStrategy::CdiCri) {
+            edits.cdi_devices = ids.iter().map(|id| format!("{KIND}={id}")).collect();
+        }
+        if !request.lists.only_cdi() {
+            let companions = request.extras.companions.of(CALIBRATION).iter().cloned();
+            for path in request.nodes().chain(companions) {
+                edits.devices.push(DeviceEdit::new("/".as_ref(), &path));
+            }
+        }
+        edits
+    }
+
+    fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
+        let devices = request.snapshot.devices.iter().map(|entry| &entry.device);
+        let devices = devices.filter(|device| device.vendor == ACME.name);
+        let devices = devices.map(|device| {
+            let nodes = device.nodes.iter().map(|node| cdi::DeviceNode {
+                path: node.path.clone(),
+                ..cdi::DeviceNode::default()
+            });
+            cdi::Device {
+                name: device.id.to_string(),
+                container_edits: ContainerEdits {
+                    device_nodes: nodes.collect(),
+                    ..ContainerEdits::default()
+                },
+                ..cdi::Device::default()
+            }
+        });
+        let spec = Spec {
+            kind: KIND.to_owned(),
+            devices: devices.collect(),
+            ..Spec::default()
+        };
+        let specs = match request.scope {
+            SpecScope::Management(_) => Vec::new(),
+            SpecScope::Asked { .. } | SpecScope::Everything(_) if spec.devices.is_empty() => {
+                Vec::new()
+            }
+            SpecScope::Asked { .. } | SpecScope::Everything(_) => vec![spec.tidy()],
+        };
+        Ok(Specs {
+            specs,
+            notes: Vec::new(),
+        })
+    }
+
+    fn event(&self, code: &EventCode, settings: &Backends) -> Option<Meaning> {
+        let number = code.number().filter(|_| code.class() == "trap")?;
+        Some(Meaning {
+            action: settings.acme.trap,
+            text: format!("trap {number}"),
+        })
+    }
+
+    fn reset_command(&self, devices: &[&Device]) -> Option<Vec<String>> {
+        let ids = devices.iter().map(|device| device.id.to_string());
+        let command = ["acmectl", "reset"].map(str::to_owned);
+        Some(command.into_iter().chain(ids).collect())
+    }
+}

@@ -1,0 +1,277 @@
+//! The whole way of a made-up vendor's cards beside NVIDIA's: config, pool, place, grant, health, CDI and
+//! reset. None of these crates knows the vendor.
+
+use std::{sync::Arc, time::Duration};
+
+use acme_rules::{ACME, Acme, CALIBRATION};
+use config::{AcmeHalves, Config};
+use health::{Now, Policy, Record};
+use jiff::Timestamp;
+use kubelet::cdi::{Settings, Wires};
+use model::{
+    Backend, CauseKind, Companions, Device, DeviceNode, Entry, Extras, Kind, Link, NodeRole, Phase,
+    Snapshot, State,
+};
+use pool::{AsideKind, NoteKind, Offer, Offers, Plan};
+use rules::Vendors;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The one line: the list of vendors.
+const VENDORS: Vendors = Vendors::new(&[&nvidia_rules::Nvidia, &Acme]);
+
+const CONFIG: &str = "
+backends: {acme: {trap: reset}}
+handover: {lists: [cdi-cri, envvar]}
+pools:
+  - {name: acme, select: {vendor: acme, kind: card}, resource: acme.example/npu}
+  - {name: halves, select: {vendor: acme, kind: partition}, resource: 'acme.example/{profile}'}
+  - {name: gpu, select: {vendor: nvidia}, resource: nvidia.com/gpu}
+";
+
+fn config(text: &str) -> Config {
+    config::parse("ostler.yaml", text).unwrap().config
+}
+
+/// Card `n` of the vendor, joined by a ring to the card that is two further on.
+fn card(n: u32) -> Device {
+    let peer = (n + 2) % 4;
+    Device {
+        index: n.to_string().parse().ok(),
+        nodes: vec![DeviceNode {
+            path: format!("/dev/acme{n}"),
+            role: NodeRole::Own,
+        }],
+        links: vec![Link {
+            peer: format!("acme-{peer}").into(),
+            ancestor: None,
+            lanes: 1,
+            fabric: false,
+        }],
+        ..Device::card_of("acme", format!("acme-{n}"), "Acme NPU 9")
+    }
+}
+
+/// Card `n`, cut in halves.
+fn cut(n: u32) -> Device {
+    Device {
+        kind: Kind::Card { partitioned: true },
+        ..card(n)
+    }
+}
+
+fn half(n: u32, part: u32) -> Device {
+    Device {
+        id: format!("acme-{n}-{part}").into(),
+        kind: Kind::Partition {
+            parent: format!("acme-{n}").into(),
+            profile: Some("half".to_owned()),
+        },
+        index: format!("{n}:{part}").parse().ok(),
+        ..card(n)
+    }
+}
+
+fn snapshot(devices: Vec<Device>, calibration: &[&str]) -> Arc<Snapshot> {
+    let backend = |name: &str, companions| Backend {
+        name: name.to_owned(),
+        phase: Phase::Running,
+        message: String::new(),
+        driver: None,
+        stuck: Vec::new(),
+        unreadable: Vec::new(),
+        extras: Extras {
+            companions,
+            ..Extras::default()
+        },
+    };
+    let calibration = Companions::default().with(CALIBRATION, calibration);
+    let mut devices: Vec<Entry> = devices.into_iter().map(Entry::from).collect();
+    devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
+    Arc::new(Snapshot {
+        devices,
+        backends: vec![
+            backend("nvidia", Companions::default()),
+            backend("acme", calibration),
+        ],
+        ..Snapshot::empty(Timestamp::UNIX_EPOCH)
+    })
+}
+
+/// Four cards of the vendor and one of NVIDIA's.
+fn node() -> Arc<Snapshot> {
+    let gpu = Device::card_of("nvidia", "GPU-0", "NVIDIA L4");
+    let devices = (0..4).map(card).chain([gpu]).collect();
+    snapshot(devices, &["/dev/acme-cal"])
+}
+
+fn plan(text: &str, snapshot: &Arc<Snapshot>) -> Plan {
+    pool::plan(&config(text), VENDORS, snapshot)
+}
+
+fn offer<'a>(plan: &'a Plan, resource: &str) -> &'a Arc<Offer> {
+    let mut offers = plan.offers.iter();
+    let offer = offers.find(|offer| offer.resource.as_str() == resource);
+    offer.unwrap_or_else(|| panic!("no {resource} in {:?}", plan.aside))
+}
+
+#[test]
+fn the_config_has_its_section_with_places_and_remedies() {
+    let halves = config("backends: {acme: {halves: hidden}}")
+        .backends
+        .acme
+        .halves;
+    assert_eq!(halves, AcmeHalves::Hidden);
+    let error = config::parse("ostler.yaml", "backends:\n  acme: {halves: lost, traps: 1}");
+    let error = error.unwrap_err().to_string();
+    for part in [
+        "ostler.yaml:2:18: backends.acme.halves: `lost` is not one of offered, hidden",
+        "ostler.yaml:2:24: backends.acme.traps: unknown key",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    let explained = config::parse("ostler.yaml", "backends: {acme: {trap: drain}}").unwrap();
+    let again = config(&explained.to_yaml());
+    assert_eq!(again, explained.config);
+}
+
+#[test]
+fn the_pool_divides_by_its_strategy_and_waits_for_its_companion() {
+    let devices = || vec![card(0), cut(1), half(1, 0), half(1, 1), cut(2)];
+    let all = plan(CONFIG, &snapshot(devices(), &["/dev/acme-cal"]));
+    assert_eq!(offer(&all, "acme.example/npu").healthy(), 1);
+    assert_eq!(offer(&all, "acme.example/half").healthy(), 2);
+    let kinds: Vec<AsideKind> = all.aside.iter().map(|aside| aside.kind).collect();
+    assert_eq!(kinds, [AsideKind::Partitioned, AsideKind::NoPartitions]);
+    let reasons: Vec<&str> = all.aside.iter().map(|aside| &*aside.reason).collect();
+    assert_eq!(
+        reasons,
+        [
+            "it is in slice mode and offered as its slices: 2",
+            "it is in slice mode and has no slices: create some, or switch slice mode off",
+        ]
+    );
+    let hidden = CONFIG.replace("trap: reset", "halves: hidden");
+    let hidden = plan(&hidden, &snapshot(devices(), &["/dev/acme-cal"]));
+    let unfit = |aside: &&pool::Aside| aside.kind == AsideKind::Strategy;
+    assert_eq!(hidden.aside.iter().filter(unfit).count(), 2);
+    let waiting = plan(CONFIG, &snapshot(vec![card(0)], &[]));
+    assert_eq!(offer(&waiting, "acme.example/npu").healthy(), 0);
+    let note = waiting
+        .notes
+        .iter()
+        .find(|note| note.kind == NoteKind::Waiting);
+    assert!(note.unwrap().text.contains("acme-cal"));
+}
+
+#[test]
+fn placement_follows_its_links_by_its_own_table() {
+    let plan = plan(CONFIG, &node());
+    let offer = offer(&plan, "acme.example/npu");
+    let ids: Vec<String> = (0..4).map(|n| format!("acme-{n}")).collect();
+    let chosen = place::prefer(offer, &ids, &ids[1..2], 2).unwrap();
+    let chosen: Vec<&str> = chosen.iter().map(|id| id.as_str()).collect();
+    assert_eq!(chosen, ["acme-1", "acme-3"]);
+    let topology = place::Topology::of(&offer.snapshot);
+    let at = |id: &str| {
+        let mut cards = topology.cards.iter();
+        cards
+            .position(|card| card.device.id.as_str() == id)
+            .unwrap()
+    };
+    let worth = topology.worth(at("acme-1"), at("acme-3"), VENDORS);
+    assert_eq!(worth, ACME.worth.lane);
+}
+
+#[test]
+fn a_container_gets_its_variables_nodes_and_names() {
+    let plan = plan(CONFIG, &node());
+    let ids = ["acme-2".to_owned(), "acme-0".to_owned()];
+    let edits = grant::grant(offer(&plan, "acme.example/npu"), &ids).unwrap();
+    assert_eq!(edits.envs["ACME_DEVICES"], "acme-2,acme-0");
+    let nodes: Vec<&str> = edits.devices.iter().map(|node| &*node.host_path).collect();
+    assert_eq!(nodes, ["/dev/acme-cal", "/dev/acme0", "/dev/acme2"]);
+    assert_eq!(
+        edits.cdi_devices,
+        ["acme.example/npu=acme-2", "acme.example/npu=acme-0"]
+    );
+    let gpu = grant::grant(offer(&plan, "nvidia.com/gpu"), &["GPU-0".to_owned()]).unwrap();
+    assert_eq!(gpu.envs["NVIDIA_VISIBLE_DEVICES"], "GPU-0");
+    assert!(!gpu.envs.contains_key("ACME_DEVICES"));
+}
+
+#[test]
+fn its_event_takes_a_card_out_until_a_reset_as_its_settings_say() {
+    let now = Now {
+        wall: Timestamp::UNIX_EPOCH,
+        uptime: Duration::ZERO,
+    };
+    let verdict = |text: &str, code: &str| {
+        let policy = Policy::of(&config(text), VENDORS);
+        let mut record = Record::default();
+        record.happen(code.parse().unwrap(), &policy, now);
+        record.verdict(&policy, now)
+    };
+    let out = verdict(CONFIG, "trap:7");
+    assert_eq!(out.state, State::Unhealthy);
+    assert_eq!(out.causes[0].kind, CauseKind::Event);
+    assert_eq!(out.causes[0].evidence, "trap 7");
+    assert!(out.causes[0].ends_when.contains("reset"));
+    let ignored = verdict("backends: {acme: {trap: ignore}}", "trap:7");
+    assert_eq!(ignored.state, State::Healthy);
+    assert_eq!(verdict(CONFIG, "xid:79").state, State::Unhealthy);
+    let command = VENDORS.of("acme").reset_command(&[&card(3)]);
+    assert_eq!(command.unwrap(), ["acmectl", "reset", "acme-3"]);
+}
+
+#[tokio::test]
+async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(CONFIG);
+    config.cdi.dir = folder.path().join("cdi");
+    let plan = pool::plan(&config, VENDORS, &node());
+    let settings = Settings::new(
+        config.cdi.clone(),
+        VENDORS,
+        config.backends.clone(),
+        folder.path().to_owned(),
+        folder.path().to_owned(),
+    );
+    let (offers, status) = (
+        watch::Sender::new(Offers::default()),
+        watch::Sender::default(),
+    );
+    let mut came = offers.subscribe();
+    let (snapshots, drafts) = (watch::Sender::new(node()), watch::Sender::new(plan.offers));
+    let (config, caller) = (
+        watch::Sender::new(Arc::new(config)),
+        watch::Sender::default(),
+    );
+    let wires = Wires {
+        snapshots: snapshots.subscribe(),
+        config: config.subscribe(),
+        drafts: drafts.subscribe(),
+        caller: caller.subscribe(),
+        offers,
+        status,
+    };
+    let cancel = CancellationToken::new();
+    let stage = kubelet::cdi::run(settings, wires, cancel.clone());
+    let look = async {
+        let passed = came
+            .wait_for(|offers| !offers.is_empty())
+            .await
+            .unwrap()
+            .clone();
+        cancel.cancel();
+        passed
+    };
+    let ((), passed) = tokio::join!(stage, look);
+    let npu = passed
+        .iter()
+        .find(|o| o.resource.as_str() == "acme.example/npu");
+    assert_eq!(npu.unwrap().healthy(), 4);
+    let file = folder.path().join("cdi/acme.example-npu.json");
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("\"/dev/acme3\""), "{text}");
+}
