@@ -65,7 +65,7 @@ pub fn slug(model: &str) -> String {
 
 fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Error> {
     let (fact, value) = match place {
-        "profile" => ("MIG profile", shape(device)),
+        "profile" => ("partition profile", shape(device)),
         "model" => ("product name", device.product().map(slug)),
         "memory" => ("memory size", device.memory().map(gigabytes)),
         "vendor" => ("vendor", Some(device.vendor.clone())),

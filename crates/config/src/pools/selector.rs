@@ -138,7 +138,7 @@ impl Selector {
             let part = |part: &str| !part.is_empty() && part.chars().all(digits);
             if index.split(':').count() > 2 || !index.split(':').all(part) {
                 let message = format!("`{index}` is not an index");
-                let help = "write `3` for a card, `3:0` for one of its MIG devices";
+                let help = "write `3` for a card, `3:0` for one of its partitions";
                 at.error_at_key("index", message, help);
             }
         }

@@ -212,7 +212,10 @@ fn rows(snapshot: &Devices) -> Table {
         let device = &entry.device;
         let model = match &device.kind {
             Kind::Card { partitioned: false } => or_dash(device.product()),
-            Kind::Card { partitioned: true } => format!("{} (MIG)", or_dash(device.product())),
+            Kind::Card { partitioned: true } => {
+                let mode = VENDORS.of(&device.vendor).vendor().partition_mode;
+                format!("{} ({mode})", or_dash(device.product()))
+            }
             Kind::Partition { profile, .. } => format!("  {}", or_dash(profile.as_deref())),
         };
         let celsius = entry.telemetry.as_ref().and_then(|t| t.temperature_celsius);

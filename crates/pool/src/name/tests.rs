@@ -77,8 +77,8 @@ fn a_partition_fills_in_its_own_facts() {
 fn what_makes_no_name_is_told_with_the_reason() {
     let why = |template: &str, device: &Device| of(template, device).unwrap_err();
     let whole = card(0).device;
-    insta::assert_snapshot!(why("nvidia.com/mig-{profile}", &whole), @"`nvidia.com/mig-{profile}` needs its MIG profile, which it does not have or does not tell");
-    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, None).device), @"`nvidia.com/{profile}` needs its MIG profile, which it does not have or does not tell");
+    insta::assert_snapshot!(why("nvidia.com/mig-{profile}", &whole), @"`nvidia.com/mig-{profile}` needs its partition profile, which it does not have or does not tell");
+    insta::assert_snapshot!(why("nvidia.com/{profile}", &mig(0, 0, None).device), @"`nvidia.com/{profile}` needs its partition profile, which it does not have or does not tell");
     insta::assert_snapshot!(why("nvidia.com/{product}", &whole), @"`nvidia.com/{product}` has the unknown place `{product}`; there are {profile}, {model}, {memory}, {vendor} and {index}");
     insta::assert_snapshot!(why("nvidia.com/{model", &whole), @"`nvidia.com/{model` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit");
     insta::assert_snapshot!(why("gpu", &whole), @"`gpu` is not an extended resource name: it needs a domain, as in `example.com/name`");

@@ -209,7 +209,7 @@ fn every_form_of_a_profile_is_served_or_set_aside_and_none_costs_another_device(
     nvidia.com/mig-2g.24gb.me.all: MIG-1-3
     nvidia.com/mig-unknown-17: MIG-1-5
     GPU-1 - Partitioned: it is in MIG mode and offered as its MIG devices: 6
-    MIG-1-6 of mig - NoName: `nvidia.com/mig-{profile}` needs its MIG profile, which it does not have or does not tell; change `resource` of pool `mig`
+    MIG-1-6 of mig - NoName: `nvidia.com/mig-{profile}` needs its partition profile, which it does not have or does not tell; change `resource` of pool `mig`
     MIG-1-7 of mig - NoName: `nvidia.com/mig-?!` is not an extended resource name: the part after the slash may hold letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit; change `resource` of pool `mig`
     ");
 }

@@ -1,0 +1,221 @@
+//! Nothing but a vendor's own rooms speaks its language. What remains elsewhere is listed here, file by
+//! file with its reason: a line more fails, and so does a line less, so that the list stays true.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The words of NVIDIA. `fabric` is here too, although a switched fabric is no vendor's own word.
+const WORDS: [&str; 19] = [
+    "compute_capability",
+    "compute_instance",
+    "cuda",
+    "fabric",
+    "gdrcopy",
+    "gds",
+    "gpu_instance",
+    "imex",
+    "mig",
+    "mofed",
+    "mps",
+    "nvidia",
+    "nvlink",
+    "nvml",
+    "nvswitch",
+    "remap",
+    "tegra",
+    "wsl",
+    "xid",
+];
+
+/// The rooms of a vendor, and of the simulator, which stands for one vendor's hardware.
+const ROOMS: [&str; 11] = [
+    "config/src/backends/acme",
+    "config/src/backends/nvidia",
+    "config/src/nvidia",
+    "nvml/",
+    "ostler/src/cli/demo",
+    "ostler/src/cli/nvidia",
+    "ostler/src/cli/sim",
+    "sim-driver/",
+    "sim-node/",
+    "sim/",
+    "vendors/",
+];
+
+/// Files that are compiled for tests only.
+const TEST_FILES: [&str; 3] = ["brute.rs", "machines.rs", "sample.rs"];
+
+const DROP_IN: &str = "the drop-in speaks NVIDIA's flags and file";
+const EXAMPLE: &str = "an example in a message";
+const FABRIC: &str = "a switched fabric is no vendor's own word";
+const OLD_FILE: &str = "reads what an older agent wrote";
+const PROTOCOL: &str =
+    "a field of the probe protocol, which has its next version with the backends of others";
+const SECTION: &str = "the line, or the few, that each vendor has here";
+const FLAGS: &str = "flags of commands that set NVIDIA's settings, as they always did";
+const FABRIC_AND_OLD: &str = "a switched fabric, and names that an older agent wrote";
+const DEEP: &str = "deep checks set CUDA's variable until user commands have one place";
+const METHOD: &str = "`mps` is the config's word for a way of sharing";
+
+/// The lines that remain, by file.
+const REMAIN: [(&str, usize, &str); 47] = [
+    ("config/src/backends.rs", 9, SECTION),
+    ("config/src/error.rs", 2, DROP_IN),
+    ("config/src/health/weights.rs", 1, FABRIC),
+    ("config/src/lib.rs", 3, SECTION),
+    ("config/src/pools.rs", 1, EXAMPLE),
+    ("config/src/pools/check.rs", 5, EXAMPLE),
+    ("config/src/pools/handover.rs", 4, SECTION),
+    ("config/src/pools/selector.rs", 1, EXAMPLE),
+    ("config/src/pools/sharing.rs", 1, METHOD),
+    ("config/src/resolve.rs", 3, FLAGS),
+    ("config/src/thresholds.rs", 3, FABRIC),
+    ("grant/src/check.rs", 1, DROP_IN),
+    ("health/src/check.rs", 16, FABRIC_AND_OLD),
+    ("health/src/policy.rs", 1, FABRIC),
+    ("health/src/record/persist.rs", 3, OLD_FILE),
+    ("health/src/record/readings/working.rs", 13, FABRIC),
+    ("health/src/record/standing.rs", 2, FABRIC),
+    ("health/src/record/verdict.rs", 1, FABRIC),
+    ("health/src/saved.rs", 2, OLD_FILE),
+    ("inventory/src/inventory/old_facts.rs", 4, OLD_FILE),
+    ("model/src/backend.rs", 1, PROTOCOL),
+    ("model/src/driver_files.rs", 3, PROTOCOL),
+    ("model/src/event.rs", 1, EXAMPLE),
+    ("model/src/lib.rs", 1, FABRIC),
+    ("model/src/link.rs", 1, FABRIC),
+    ("model/src/reading.rs", 2, FABRIC),
+    ("model/src/verdict.rs", 3, FABRIC_AND_OLD),
+    ("ostler/src/cli.rs", 6, DROP_IN),
+    ("ostler/src/cli/cdi/generate.rs", 5, FLAGS),
+    ("ostler/src/cli/config/check.rs", 8, DROP_IN),
+    ("ostler/src/cli/config/explain.rs", 4, DROP_IN),
+    ("ostler/src/cli/devices.rs", 2, PROTOCOL),
+    ("ostler/src/cli/place.rs", 6, FLAGS),
+    ("ostler/src/cli/probe.rs", 10, FLAGS),
+    ("ostler/src/cli/run.rs", 6, FLAGS),
+    ("ostler/src/cli/topology.rs", 1, FABRIC),
+    ("ostler/src/cli/topology/dot.rs", 3, FABRIC),
+    ("ostler/src/cli/topology/matrix.rs", 1, FABRIC),
+    ("ostler/src/cli/topology/svg.rs", 3, FABRIC),
+    ("ostler/src/run.rs", 5, DROP_IN),
+    ("ostler/src/run/probe.rs", 3, SECTION),
+    ("ostler/src/vendors.rs", 1, SECTION),
+    ("place/src/way.rs", 4, FABRIC),
+    ("pool/src/plan.rs", 1, METHOD),
+    ("pool/src/share.rs", 3, METHOD),
+    ("probe/src/child/deep/run.rs", 1, DEEP),
+    ("rules/src/vendor.rs", 2, METHOD),
+];
+
+#[test]
+fn no_vendor_is_named_outside_its_rooms() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = BTreeMap::new();
+    for file in sources(&crates) {
+        let path = file.strip_prefix(&crates).unwrap().to_str().unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = product_lines(&text).filter(|line| speaks(line)).collect();
+        if !lines.is_empty() && !ROOMS.iter().any(|room| path.starts_with(room)) {
+            found.insert(path.to_owned(), lines.len());
+        }
+    }
+    let remain = REMAIN
+        .iter()
+        .map(|(path, count, _)| ((*path).to_owned(), *count));
+    let remain: BTreeMap<String, usize> = remain.collect();
+    assert_eq!(found, remain, "lines that name a vendor, by file");
+    assert!(REMAIN.iter().all(|(_, _, reason)| !reason.is_empty()));
+}
+
+#[test]
+fn words_are_whole_words_in_any_spelling() {
+    for line in [
+        "let mig = 1;",
+        "MigStrategy::None",
+        "xids: Xids,",
+        "// not this; nvml_library",
+        "has_nvlinks",
+        "NVLink",
+        "gpuInstance",
+        "\"CUDA_VISIBLE_DEVICES\"",
+    ] {
+        assert!(speaks(line), "{line}");
+    }
+    for line in [
+        "migrate()",
+        "let stamps = maps;",
+        "attempts",
+        "remapped",
+        "fabricate",
+    ] {
+        assert!(!speaks(line), "{line}");
+    }
+    let text = "/// mig\nlet a = 1; // mig\n#[cfg(test)]\nmod tests {\n    mig\n}\n";
+    assert!(!product_lines(text).any(speaks));
+}
+
+/// The source files of the product, without those of tests.
+fn sources(crates: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![crates.to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let is_test = matches!(name, "tests" | "tests.rs" | "broken" | "broken.rs");
+            let is_other = matches!(name, "examples" | "oracle" | "target");
+            if path.is_dir() && !is_test && !is_other {
+                folders.push(path);
+            } else if name.ends_with(".rs") && !is_test && !TEST_FILES.contains(&name) {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// The lines before the tests of a file, without comments.
+fn product_lines(text: &str) -> impl Iterator<Item = &str> {
+    let product = text.split("\n#[cfg(test)]\nmod tests {").next();
+    let lines = product.unwrap_or_default().lines();
+    lines.map(|line| line.split("//").next().unwrap_or_default())
+}
+
+fn speaks(line: &str) -> bool {
+    // The spellings `NVLink` and `NvLink` are one word.
+    let line = line.replace("NVLink", "Nvlink").replace("NvLink", "Nvlink");
+    let line = line.replace("NVSwitch", "Nvswitch");
+    let parts = split(&line);
+    WORDS.iter().any(|word| {
+        let word: Vec<&str> = word.split('_').collect();
+        parts.windows(word.len()).any(|window| {
+            let same = |(part, word): (&String, &&str)| {
+                part == word || part.strip_suffix('s').is_some_and(|part| part == *word)
+            };
+            window.iter().zip(&word).all(same)
+        })
+    })
+}
+
+/// The words of a line in lower case; `MigStrategy` and `mig_strategy` have two.
+fn split(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut was_lower = false;
+    for c in line.chars() {
+        if !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && was_lower) {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        }
+        was_lower = c.is_ascii_lowercase();
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
