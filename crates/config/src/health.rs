@@ -61,6 +61,9 @@ pub struct Health {
     /// The longest time that this command may take for a card.
     #[serde(with = "Period")]
     pub deep_limit: Duration,
+    /// The time for which an event that is a program's fault is shown as a warning.
+    #[serde(with = "Period")]
+    pub event_warning: Duration,
     /// The effect of a finding, by its tier.
     pub weights: TierWeights,
     /// Limits from which on a value is a finding.
@@ -132,6 +135,7 @@ impl Section for Health {
         self.periods.read(at);
         at.set_by("deepCommand", &mut self.deep_command, command);
         at.set("deepLimit", &mut self.deep_limit);
+        at.set("eventWarning", &mut self.event_warning);
         at.section("weights", &mut self.weights);
         at.section("thresholds", &mut self.thresholds);
         at.set_by("stateFile", &mut self.state_file, PathOrOff::read);
@@ -184,6 +188,7 @@ impl Default for Health {
             periods: Periods::default(),
             deep_command: Vec::new(),
             deep_limit: seconds(600),
+            event_warning: seconds(300),
             weights: TierWeights::default(),
             thresholds: Thresholds::default(),
             state_file: Some(PathBuf::from(crate::Config::KUBELET_DIR).join(Self::STATE_FILE)),

@@ -60,6 +60,7 @@ health:
   deep: 17s
   deepCommand: [diagnose, -r, '1']
   deepLimit: 19s
+  eventWarning: 20s
   weights:
     {working: warn, performing: out, trend: off, deep: out, causes: {Ecc: off, Link: out},
      conditions: {ras.umc: off}}

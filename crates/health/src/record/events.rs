@@ -1,7 +1,5 @@
 //! What the driver told of a device by itself, and what ends it.
 
-use std::time::Duration;
-
 use config::{EventAction as Action, Weight};
 use jiff::Timestamp;
 use model::{Cause, CauseKind, EventCode};
@@ -9,8 +7,6 @@ use model::{Cause, CauseKind, EventCode};
 use super::{Moment, Record};
 use crate::{Check, Now, Policy, policy};
 
-/// The time for which an event that is a program's fault is shown as a warning.
-pub(super) const WARN_FOR: Duration = Duration::from_secs(5 * 60);
 /// At most this many different events are kept.
 const MOST: usize = 64;
 
@@ -103,7 +99,7 @@ impl Record {
                 kind: kind(event),
                 evidence: evidence(event, policy),
                 since: happened.since,
-                ends_when: ends_when(action),
+                ends_when: ends_when(action, policy),
             };
             told.push((weight, cause));
         }
@@ -127,7 +123,8 @@ pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
 }
 
 fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) -> bool {
-    action(event, policy) == Action::Application && happened.last.ago(now) >= WARN_FOR
+    action(event, policy) == Action::Application
+        && happened.last.ago(now) >= policy.health.event_warning
 }
 
 /// The weight of an event: for a memory error that of its check, for any other by its action.
@@ -164,10 +161,10 @@ fn is_ecc(event: &EventCode) -> bool {
     [EventCode::ECC_CORRECTED, EventCode::ECC_UNCORRECTED].contains(event)
 }
 
-fn ends_when(action: Action) -> String {
+fn ends_when(action: Action, policy: &Policy) -> String {
     let ends = match action {
         Action::Ignore | Action::Application => {
-            let seconds = WARN_FOR.as_secs();
+            let seconds = policy.health.event_warning.as_secs();
             return format!("it is not told again for {seconds} s");
         }
         Action::Reset => {

@@ -6,6 +6,12 @@ use super::{load, the_problem};
 
 #[rstest]
 #[case(
+    "health: {eventWarning: «soon}\n",
+    "health.eventWarning",
+    "`soon` is not a length of time",
+    "e.g. 500ms"
+)]
+#[case(
     "health: {working: «never}\n",
     "health.working",
     "`never` is not a length of time",
