@@ -19,7 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use config::{Config, Overrides, Resolved, nvidia::Flags};
+use config::{Config, Overrides, Resolved, nvidia as drop_in};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::timeout,
@@ -48,7 +48,7 @@ pub(crate) enum Origin {
     /// In ours: the file, if there is one.
     Native(Option<PathBuf>),
     /// In those of NVIDIA's device plugin: its flags, which may name a file.
-    Nvidia(Box<Flags>),
+    DropIn(Box<drop_in::Flags>),
 }
 
 /// The signals the agent listens to.
@@ -69,7 +69,7 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         kubelet = %config.kubelet.dir.display(),
-        drop_in = matches!(source.origin, Origin::Nvidia(_)),
+        drop_in = matches!(source.origin, Origin::DropIn(_)),
         "ostler starts"
     );
     let mut parts = Parts::new(config, &source);
@@ -105,7 +105,7 @@ impl Source {
     fn file(&self) -> Option<&Path> {
         match &self.origin {
             Origin::Native(file) => file.as_deref(),
-            Origin::Nvidia(flags) => flags.config_file().map(Path::new),
+            Origin::DropIn(flags) => flags.config_file().map(Path::new),
         }
     }
 
@@ -124,7 +124,7 @@ impl Source {
         let (overrides, from) = (self.overrides.clone(), &config::Origin::flag);
         match &self.origin {
             Origin::Native(file) => config::native(file.as_deref(), overrides, from),
-            Origin::Nvidia(flags) => config::nvidia::config(flags, overrides, from),
+            Origin::DropIn(flags) => drop_in::config(flags, overrides, from),
         }
     }
 }

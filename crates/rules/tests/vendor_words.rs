@@ -31,13 +31,14 @@ const WORDS: [&str; 19] = [
 ];
 
 /// The rooms of a vendor, and of the simulator, which stands for one vendor's hardware.
-const ROOMS: [&str; 11] = [
+const ROOMS: [&str; 12] = [
     "config/src/backends/acme",
     "config/src/backends/nvidia",
     "config/src/nvidia",
     "nvml/",
     "ostler/src/cli/demo",
     "ostler/src/cli/nvidia",
+    "ostler/src/cli/probe/nvidia",
     "ostler/src/cli/sim",
     "sim-driver/",
     "sim-node/",
@@ -91,17 +92,17 @@ const REMAIN: [(&str, usize, &str); 47] = [
     ("model/src/verdict.rs", 3, FABRIC_AND_OLD),
     ("ostler/src/cli.rs", 6, DROP_IN),
     ("ostler/src/cli/cdi/generate.rs", 5, FLAGS),
-    ("ostler/src/cli/config/check.rs", 8, DROP_IN),
-    ("ostler/src/cli/config/explain.rs", 4, DROP_IN),
+    ("ostler/src/cli/config/check.rs", 4, DROP_IN),
+    ("ostler/src/cli/config/explain.rs", 3, DROP_IN),
     ("ostler/src/cli/devices.rs", 2, PROTOCOL),
     ("ostler/src/cli/place.rs", 6, FLAGS),
-    ("ostler/src/cli/probe.rs", 10, FLAGS),
+    ("ostler/src/cli/probe.rs", 3, SECTION),
     ("ostler/src/cli/run.rs", 6, FLAGS),
     ("ostler/src/cli/topology.rs", 1, FABRIC),
     ("ostler/src/cli/topology/dot.rs", 3, FABRIC),
     ("ostler/src/cli/topology/matrix.rs", 1, FABRIC),
     ("ostler/src/cli/topology/svg.rs", 3, FABRIC),
-    ("ostler/src/run.rs", 5, DROP_IN),
+    ("ostler/src/run.rs", 1, DROP_IN),
     ("ostler/src/run/probe.rs", 3, SECTION),
     ("ostler/src/vendors.rs", 1, SECTION),
     ("place/src/way.rs", 4, FABRIC),

@@ -53,7 +53,7 @@ impl Args {
             Call::Version => write!(io::stdout(), "{}", version())?,
             Call::Run(flags) => {
                 let source = Source {
-                    origin: Origin::Nvidia(Box::new(flags)),
+                    origin: Origin::DropIn(Box::new(flags)),
                     overrides: overrides(),
                     log,
                 };

@@ -8,7 +8,7 @@ use std::{
 
 use config::{
     Error, Origin, Overrides, Problem,
-    nvidia::{self, Call, Flags},
+    nvidia::{self as drop_in, Call, Flags},
 };
 use serde::Serialize;
 
@@ -80,11 +80,11 @@ impl Args {
     }
 
     fn judge(&self, path: &Path, flags: &Flags) -> Verdict {
-        let nvidia = self.nvidia || is_v1(path);
-        let result = match nvidia {
-            true => nvidia::load(path).and_then(|file| {
+        let is_drop_in = self.nvidia || is_v1(path);
+        let result = match is_drop_in {
+            true => drop_in::load(path).and_then(|file| {
                 let from = &Origin::flag;
-                nvidia::resolve(flags, &file, Overrides::default(), from)
+                drop_in::resolve(flags, &file, Overrides::default(), from)
             }),
             false => config::native(Some(path), Overrides::default(), &Origin::flag),
         };
@@ -95,7 +95,7 @@ impl Args {
         };
         Verdict {
             file: path.to_owned(),
-            kind: if nvidia { "nvidia" } else { "ostler" },
+            kind: if is_drop_in { "nvidia" } else { "ostler" },
             unreadable,
             problems,
         }
@@ -116,7 +116,7 @@ impl Verdict {
 
 /// Whether a file is one of NVIDIA's; one that cannot be read is not.
 pub(super) fn is_v1(path: &Path) -> bool {
-    path.is_file() && fs_err::read_to_string(path).is_ok_and(|text| nvidia::is_v1(&text))
+    path.is_file() && fs_err::read_to_string(path).is_ok_and(|text| drop_in::is_v1(&text))
 }
 
 /// The verdicts for a person.

@@ -4,7 +4,7 @@ use std::{io::Write, process::ExitCode};
 
 use config::{
     Error, Origin, Resolved,
-    nvidia::{self, Call, Flags},
+    nvidia::{self as drop_in, Call, Flags},
 };
 
 use crate::cli::{
@@ -68,7 +68,7 @@ impl Args {
             Call::Run(flags) => flags,
             Call::Help | Call::Version => Flags::default(),
         };
-        nvidia::config(&flags, overrides, &said_by)
+        drop_in::config(&flags, overrides, &said_by)
     }
 }
 
