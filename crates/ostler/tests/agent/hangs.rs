@@ -122,7 +122,7 @@ async fn with_the_usual_limits_a_stuck_call_is_named_after_10_s() {
     assert_eq!(stuck.call, call);
     let address = rig.node.gpus().unwrap()[3].pci.to_string();
     assert_eq!(stuck.device, address.parse().ok());
-    assert!(agent.log().contains("a driver call does not return"));
+    agent.logged("a driver call does not return").await;
 }
 
 /// Nothing can be said of any card then, so after a while none is handed out.

@@ -30,7 +30,7 @@ async fn xid_79_takes_a_card_out_with_its_cause_until_it_was_away() {
     assert_eq!(verdict.state, State::Unhealthy);
     assert_eq!(verdict.causes[0].kind, CauseKind::Event);
     assert_eq!(verdict.reason(), "XID 79 (GPU has fallen off the bus)");
-    assert!(agent.log().contains("XID 79 (GPU has fallen off the bus)"));
+    agent.logged("XID 79 (GPU has fallen off the bus)").await;
 
     rig.node.lose(&card(2)).unwrap();
     running.lost(&id).await;
@@ -52,8 +52,7 @@ async fn a_lost_card_that_comes_back_is_healthy_again() {
     assert!(reason.contains("GPU_IS_LOST"), "{reason}");
     rig.node.restore(&card(5)).unwrap();
     running.complete(LONG).await;
-    let log = agent.log();
-    assert!(log.contains("the device is healthy again"), "{log}");
+    agent.logged("the device is healthy again").await;
 }
 
 #[tokio::test]
@@ -82,10 +81,8 @@ async fn an_xid_of_a_faulty_program_changes_nothing() {
     let seen = agent.devices().await.unwrap();
     let verdict = &seen.find(&rig.uuid(2)).unwrap().verdict;
     assert_eq!(verdict.state, State::Healthy);
-    assert!(
-        agent.log().contains("code=xid:13"),
-        "it is logged all the same"
-    );
+    // It is logged all the same.
+    agent.logged("code=xid:13").await;
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ async fn garbage_is_reported_and_hinders_nothing() {
     fs_err::write(rig.path(FILE), [0xff; 5000]).unwrap();
     let agent = rig.agent(QUICK);
     kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
-    assert!(agent.log().contains("the state file is of no use"));
+    agent.logged("the state file is of no use").await;
     assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
 }
 

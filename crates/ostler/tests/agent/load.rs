@@ -147,8 +147,7 @@ async fn no_call_fails_while_the_config_is_rewritten_all_the_time() {
         assert_eq!(running.kubelet.lists(resource).len(), 1, "{resource}");
     }
     assert!(second > 0, "the second config was at work");
-    let log = running.agent.log();
-    assert!(log.contains("the new config is not used"), "{log}");
+    running.agent.logged("the new config is not used").await;
 
     running.rewrite(CONFIGS[0]);
     running.offers(&all).await;

@@ -44,8 +44,7 @@ async fn a_reset_between_two_looks_is_seen_by_counters_that_began_anew() {
     // An XID that means nothing makes the probe look.
     rig.node.xid(&card(5), 43).unwrap();
     running.complete(LONG).await;
-    let log = agent.log();
-    assert!(log.contains("its counters began anew"), "{log}");
+    let log = agent.logged("its counters began anew").await;
     assert!(!log.contains("GPU_IS_LOST"), "{log}");
 }
 

@@ -280,7 +280,7 @@ async fn health_tells_the_verdict_its_cause_and_how_it_came_about() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["devices"][0]["verdict"]["causes"][0]["kind"], "Event");
     assert_eq!(json["history"][0]["to"], "Unhealthy");
-    let log = running.agent.log();
+    let log = running.agent.logged("a device is not healthy").await;
     let line = log.lines().find(|l| l.contains("a device is not healthy"));
     let line = line.unwrap();
     for part in [

@@ -79,7 +79,7 @@ async fn a_killed_probe_comes_back_and_the_kubelet_sees_nothing_of_it() {
         assert_eq!(healthy.count(), 8);
     }
     assert_eq!(kubelet.registrations().len(), 1);
-    assert!(agent.log().contains("the probe is started again"));
+    agent.logged("the probe is started again").await;
 }
 
 #[tokio::test]

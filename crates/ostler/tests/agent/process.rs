@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use web::client;
 
-use crate::rig::{LONG, Rig};
+use crate::rig::{LONG, Rig, eventually};
 
 /// The pages of the control socket.
 const DEVICES: &str = "/v1/devices";
@@ -90,6 +90,15 @@ impl Agent {
     /// What it logged so far.
     pub(crate) fn log(&self) -> String {
         fs_err::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it logged a text, which a thread of its own writes, and returns the log.
+    pub(crate) async fn logged(&self, text: &str) -> String {
+        eventually(&format!("the log has `{text}`"), || {
+            self.log().contains(text)
+        })
+        .await;
+        self.log()
     }
 
     /// Its devices, if it answers.

@@ -33,7 +33,7 @@ async fn a_channel_that_is_required_and_missing_holds_every_unit_back() {
     running.kubelet.wait(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
     assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
-    let log = running.agent.log();
+    let log = running.agent.logged("is not handed out").await;
     let line = log.lines().find(|line| line.contains("is not handed out"));
     let line = line.expect("a line in the log");
     assert!(line.contains("WARN") && line.contains(CHANNEL), "{line}");
@@ -69,9 +69,10 @@ async fn a_channel_that_is_not_required_is_left_out_and_missed() {
     running.offers(&[(GPU, 8)]).await;
     let granted = running.admit(GPU, 1).await.unwrap();
     assert!(!granted.response.envs.contains_key("NVIDIA_IMEX_CHANNELS"));
-    let log = running.agent.log();
+    let text = "IMEX channel 0 is not handed over";
+    let log = running.agent.logged(text).await;
     let mut lines = log.lines();
-    let line = lines.find(|line| line.contains("IMEX channel 0 is not handed over"));
+    let line = lines.find(|line| line.contains(text));
     assert!(line.is_some_and(|line| line.contains("WARN")), "{log}");
 }
 

@@ -153,7 +153,7 @@ sharing:
     running.kubelet.wait(GPU, all, LONG).await.unwrap();
     let status = running.agent.status().await.unwrap();
     assert_eq!(status["notes"][0]["kind"], "waiting", "{status}");
-    let log = running.agent.log();
+    let log = running.agent.logged("is not handed out").await;
     let line = log.lines().find(|line| line.contains("is not handed out"));
     assert!(line.is_some_and(|line| line.contains("WARN")), "{log}");
 
