@@ -17,7 +17,7 @@ mod status;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use config::{Backends, Config};
+use config::Config;
 use host::watch::{Events, Folder};
 use model::Snapshot;
 use pool::Offers;
@@ -53,8 +53,6 @@ pub struct Settings {
     pub limit: Duration,
     /// The vendors whose kinds have specs.
     pub vendors: Vendors,
-    /// The settings of each vendor.
-    pub backends: Backends,
 }
 
 /// The wires in and out.
@@ -96,6 +94,7 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
                 .map_or_else(newest, |o| Arc::clone(&o.snapshot)),
             draft,
             caller,
+            config,
         };
         let (offers, status) = memory.round(&settings, &round, again).await;
         wires.offers.send_replace(offers);
@@ -137,7 +136,6 @@ impl Settings {
     pub fn new(
         cdi: config::Cdi,
         vendors: Vendors,
-        backends: Backends,
         host_root: PathBuf,
         kubelet_dir: PathBuf,
     ) -> Self {
@@ -148,7 +146,6 @@ impl Settings {
             check: Duration::from_secs(10),
             limit: Duration::from_secs(5),
             vendors,
-            backends,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use config::Handover;
+use config::{Config, Handover};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
 use pool::Offers;
@@ -26,6 +26,8 @@ pub(super) struct Round {
     pub(super) snapshot: Arc<Snapshot>,
     /// What the kubelet's calls say of it.
     pub(super) caller: Option<String>,
+    /// The config that the pools and the vendors' settings are of.
+    pub(super) config: Arc<Config>,
 }
 
 /// The files as they were left, and what else was last known.
@@ -79,7 +81,7 @@ impl Memory {
         if again {
             self.look(settings).await;
         }
-        let (wanted, mut notes) = self.wanted(settings, &round.snapshot);
+        let (wanted, mut notes) = self.wanted(settings.vendors, round);
         let outcome = self.settle(settings, wanted, again).await;
         let around = self.around.as_ref();
         let known = Known {
@@ -139,24 +141,17 @@ impl Memory {
         }
     }
 
-    /// What is to become of the file of each kind.
-    fn wanted(&mut self, settings: &Settings, snapshot: &Snapshot) -> (Files, Vec<String>) {
+    /// The fate of the file of each kind.
+    fn wanted(&mut self, vendors: Vendors, round: &Round) -> (Files, Vec<String>) {
         let (mut files, mut notes) = (Files::new(), Vec::new());
-        for rules in settings.vendors.iter() {
-            let wanted = self.wanted_of(rules, settings, snapshot, &mut notes);
-            files.extend(wanted);
+        for rules in vendors.iter() {
+            files.extend(self.wanted_of(rules, round, &mut notes));
         }
         (files, notes)
     }
 
-    /// What is to become of the files of a vendor.
-    fn wanted_of(
-        &mut self,
-        rules: &dyn Rules,
-        settings: &Settings,
-        snapshot: &Snapshot,
-        notes: &mut Vec<String>,
-    ) -> Files {
+    /// The fate of the files of a vendor.
+    fn wanted_of(&mut self, rules: &dyn Rules, round: &Round, notes: &mut Vec<String>) -> Files {
         let kinds = rules.vendor().cdi_kinds;
         let all = |wanted: Wanted| kinds.iter().map(|kind| (*kind, wanted.clone())).collect();
         let Some(around) = &self.around else {
@@ -170,7 +165,7 @@ impl Memory {
         if !is_wanted && held.is_empty() {
             return all(Wanted::Nothing);
         }
-        let mut backends = snapshot.backends.iter();
+        let mut backends = round.snapshot.backends.iter();
         let is_running = |backend: &model::Backend| {
             backend.name == rules.vendor().name && backend.phase == Phase::Running
         };
@@ -179,8 +174,8 @@ impl Memory {
             return all(Wanted::AsItIs);
         }
         let made = rules.specs(&SpecRequest {
-            snapshot,
-            settings: &settings.backends,
+            snapshot: &round.snapshot,
+            settings: &round.config.backends,
             scope: SpecScope::Asked {
                 now: &self.asked,
                 lately: &lately,

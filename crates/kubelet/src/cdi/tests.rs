@@ -52,7 +52,6 @@ impl Stage {
             ..Settings::new(
                 cdi,
                 VENDORS,
-                Backends::default(),
                 folder.path().to_owned(),
                 folder.path().to_owned(),
             )
@@ -346,13 +345,12 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
     let settings = Settings::new(
         cdi,
         VENDORS,
-        Backends::default(),
         folder.path().to_owned(),
         folder.path().to_owned(),
     );
     let request = SpecRequest {
         snapshot: &offer(&[CdiCri], &["a"]).snapshot,
-        settings: &settings.backends,
+        settings: &Backends::default(),
         scope: SpecScope::Everything(&Handover::default()),
         previous: &[],
     };

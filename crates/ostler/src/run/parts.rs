@@ -143,7 +143,6 @@ impl Parts {
             changed.push(Part::Probe);
         }
         if old.cdi != self.config.cdi
-            || old.backends != self.config.backends
             || old.host_root != self.config.host_root
             || old.kubelet.dir != self.config.kubelet.dir
         {

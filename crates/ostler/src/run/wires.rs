@@ -115,9 +115,8 @@ impl Wires {
             }),
             Part::Cdi => {
                 let root = config.host_root;
-                let (backends, dir) = (config.backends, config.kubelet.dir);
-                let settings =
-                    kubelet::cdi::Settings::new(config.cdi, VENDORS, backends, root, dir);
+                let dir = config.kubelet.dir;
+                let settings = kubelet::cdi::Settings::new(config.cdi, VENDORS, root, dir);
                 let wires = kubelet::cdi::Wires {
                     snapshots: wires.readers.snapshots,
                     config: wires.config.subscribe(),

@@ -123,6 +123,7 @@ async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()
         draft: Offers::default(),
         snapshot: Arc::clone(&offer(&[Envvar], &["a"]).snapshot),
         caller: None,
+        config: Arc::default(),
     };
     let end = hang_lane(&mut memory.settling, Outcome::default).await;
     let (_, status) = memory.round(settings, &round, true).await;
@@ -143,7 +144,6 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
     let settings = Settings::new(
         cdi,
         VENDORS,
-        Backends::default(),
         folder.path().to_owned(),
         folder.path().to_owned(),
     );
@@ -152,6 +152,7 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
         snapshot: Arc::clone(&made.snapshot),
         draft: Arc::from([Arc::clone(&made)]),
         caller: None,
+        config: Arc::default(),
     };
     idle(folder.path());
     let mut memory = Memory::default();

@@ -165,6 +165,34 @@ fn the_pool_divides_by_its_strategy_and_waits_for_its_companion() {
 }
 
 #[test]
+fn it_takes_no_part_in_what_is_nvidias() {
+    let shared = |method: &str| {
+        let sharing = format!("sharing: {{method: {method}, replicas: 2}}, ");
+        let root = "handover: {nvidia: {mpsRoot: /mps}}, ";
+        CONFIG.replace("{name: acme, ", &format!("{{name: acme, {root}{sharing}"))
+    };
+    let by_name = plan(&shared("mps"), &node());
+    let refused = |aside: &&pool::Aside| aside.kind == AsideKind::Sharing;
+    assert_eq!(by_name.aside.iter().filter(refused).count(), 4);
+    let auto = plan(&shared("auto"), &node());
+    assert_eq!(offer(&auto, "acme.example/npu").units.len(), 8);
+    let method = offer(&auto, "acme.example/npu").pool.sharing.method;
+    assert_eq!(method, config::Method::TimeSlicing);
+}
+
+#[test]
+fn its_wait_does_not_hide_what_the_config_requires_of_another_vendor() {
+    const ACME_FIRST: Vendors = Vendors::new(&[&Acme, &nvidia_rules::Nvidia]);
+    let text = CONFIG.replace("{acme:", "{nvidia: {imexRequired: true}, acme:");
+    let text = text.replace("handover: {", "handover: {nvidia: {imex: 0}, ");
+    let bare = snapshot(vec![card(0)], &[]);
+    for vendors in [VENDORS, ACME_FIRST] {
+        let missing = pool::missing_requirement(&config(&text), vendors, &bare);
+        assert!(missing.unwrap().starts_with("IMEX channel 0 is required"));
+    }
+}
+
+#[test]
 fn placement_follows_its_links_by_its_own_table() {
     let plan = plan(CONFIG, &node());
     let offer = offer(&plan, "acme.example/npu");
@@ -233,7 +261,6 @@ async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
     let settings = Settings::new(
         config.cdi.clone(),
         VENDORS,
-        config.backends.clone(),
         folder.path().to_owned(),
         folder.path().to_owned(),
     );
