@@ -173,13 +173,14 @@ impl<T> Answer<T> {
 }
 
 impl Answer<bool> {
-    /// True if either is. It is unsupported only if both are, and failed if nothing better is known.
+    /// True if either is. A question that failed might have been answered with yes, so that the other's no
+    /// does not stand for both. Unsupported only if both are.
     fn or(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Given(one), Self::Given(other)) => Self::Given(one || other),
-            (Self::Given(given), _) | (_, Self::Given(given)) => Self::Given(given),
+            (Self::Given(true), _) | (_, Self::Given(true)) => Self::Given(true),
+            (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
+            (Self::Given(false), _) | (_, Self::Given(false)) => Self::Given(false),
             (Self::Unsupported, Self::Unsupported) => Self::Unsupported,
-            _ => Self::Failed,
         }
     }
 }
@@ -235,10 +236,11 @@ mod tests {
 
     #[test]
     fn repairs_wait_if_rows_or_pages_do() {
-        let cases: [(Answer<bool>, Answer<bool>, Answer<bool>); 6] = [
+        let cases: [(Answer<bool>, Answer<bool>, Answer<bool>); 7] = [
             (Given(false), Given(true), Given(true)),
             (Given(false), Given(false), Given(false)),
             (Given(true), Failed, Given(true)),
+            (Given(false), Failed, Failed),
             (Given(false), Unsupported, Given(false)),
             (Unsupported, Failed, Failed),
             (Unsupported, Unsupported, Unsupported),
