@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallFailure, Condition, known::known_items};
+use crate::{CallFailure, Condition, known};
 
 /// One check-up of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ pub struct Reading {
     /// left out.
     #[serde(
         default,
-        deserialize_with = "known_items",
+        deserialize_with = "known::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,

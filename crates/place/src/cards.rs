@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::Entry;
+use model::{Device, Entry};
 use pool::{Offer, Unit};
-use rules::Vendors;
+use rules::{Table, Vendors};
 
 use crate::{
-    Matrix,
-    topology::{position, worth},
+    Matrix, Way,
+    topology::{position, table},
 };
 
 /// One card of a request.
@@ -44,6 +44,11 @@ impl<'a> Card<'a> {
             poor: Vec::new(),
             required: Vec::new(),
         }
+    }
+
+    /// The card's facts, where the offer knows it.
+    fn device(&self) -> Option<&'a Device> {
+        self.entry.map(|entry| &*entry.device)
     }
 
     /// How many of its units are in use, or cannot be used.
@@ -89,13 +94,14 @@ impl<'a> Cards<'a> {
 
     /// The pair scores of some of the cards, by their positions.
     pub(crate) fn matrix(&self, some: &[usize], vendors: Vendors) -> Matrix {
-        Matrix::new(some.len(), |a, b| self.score(some[a], some[b], vendors))
+        let table = table(self.0.iter().filter_map(Card::device), vendors);
+        Matrix::new(some.len(), |a, b| self.score(some[a], some[b], table))
     }
 
     /// The pair score of two cards.
-    pub(crate) fn score(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
-        match (self.0[a].entry, self.0[b].entry) {
-            (Some(a), Some(b)) => worth(&a.device, &b.device, vendors),
+    fn score(&self, a: usize, b: usize, table: &Table) -> u32 {
+        match (self.0[a].device(), self.0[b].device()) {
+            (Some(a), Some(b)) => Way::between(a, b).worth(table),
             _ => 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use model::{Device, Entry, Kind, Snapshot};
 
-use rules::Vendors;
+use rules::{PLAIN, Table, Vendors};
 
 use crate::{Matrix, Way};
 
@@ -31,7 +31,8 @@ impl<'a> Topology<'a> {
 
     /// The score of a pair, by their positions.
     pub fn worth(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
-        worth(&self.cards[a].device, &self.cards[b].device, vendors)
+        let pair = [a, b].map(|at| &*self.cards[at].device);
+        self.way(a, b).worth(table(pair, vendors))
     }
 
     /// The score of every pair.
@@ -40,11 +41,19 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// The worth of the way between two cards: by their vendor's table, or by the plain one where they are of
-/// two vendors.
-pub(crate) fn worth(a: &Device, b: &Device, vendors: Vendors) -> u32 {
-    let vendor = if a.vendor == b.vendor { &a.vendor } else { "" };
-    Way::between(a, b).worth(&vendors.of(vendor).vendor().worth)
+/// The table by which cards are compared: their vendor's, or the plain one where they are of several
+/// vendors, whose numbers are of different scales.
+pub(crate) fn table<'d>(
+    devices: impl IntoIterator<Item = &'d Device>,
+    vendors: Vendors,
+) -> &'static Table {
+    let mut names = devices.into_iter().map(|device| device.vendor.as_str());
+    let first = names.next().unwrap_or_default();
+    if names.all(|name| name == first) {
+        &vendors.of(first).vendor().worth
+    } else {
+        &PLAIN.worth
+    }
 }
 
 /// Where a device stands among the others: by index, then address, then id. What has no index

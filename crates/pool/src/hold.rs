@@ -14,12 +14,11 @@ pub fn missing_requirement(
     snapshot: &Snapshot,
 ) -> Option<String> {
     let pools = config.pools.pools.iter();
-    let missing = |pool| {
-        let mut vendors = vendors.iter();
-        vendors.find_map(|rules| missing(rules, None, pool, config, snapshot))
-    };
-    let mut missing = pools.filter_map(missing);
-    let required = missing.find(|missing| missing.is_required)?;
+    let mut all = pools.flat_map(|pool| {
+        let vendors = vendors.iter();
+        vendors.filter_map(move |rules| missing(rules, None, pool, config, snapshot))
+    });
+    let required = all.find(|missing| missing.is_required)?;
     Some(required.reason)
 }
 

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter::repeat,
     sync::Arc,
 };
 
@@ -124,6 +125,8 @@ impl<'a> Draft<'a> {
         for (vendor, entries) in by_vendor {
             let rules = self.vendors.of(vendor);
             let standings = rules.divide(&entries, &self.config.backends);
+            // A vendor that forgets one does not take it away.
+            let standings = standings.into_iter().chain(repeat(Standing::Offered));
             for (entry, standing) in entries.into_iter().zip(standings) {
                 let (kind, reason) = match standing {
                     Standing::Offered => {
@@ -290,7 +293,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// What the resource waits for on the devices of each vendor; it is noted, too.
+    /// The things that the resource waits for on the devices of each vendor; they are noted, too.
     fn missing(
         &mut self,
         resource: &ResourceName,

@@ -41,7 +41,7 @@ pub(crate) fn auto_obstacle(
     })
 }
 
-/// What `auto` comes to for a resource, and why, given what speaks against MPS.
+/// The method that `auto` comes to for a resource, and why, given what speaks against MPS.
 pub(crate) fn choose(resource: &ResourceName, obstacle: Option<String>) -> (Method, String) {
     match obstacle {
         Some(why) => {

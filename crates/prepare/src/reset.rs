@@ -131,14 +131,18 @@ impl Preparer {
         for device in devices {
             by_vendor.entry(&device.vendor).or_default().push(device);
         }
-        for (vendor, devices) in by_vendor {
+        let commands = by_vendor.into_iter().map(|(vendor, devices)| {
             let command = offer.vendors.of(vendor).reset_command(&devices);
-            let command = command.ok_or_else(|| {
+            command.ok_or_else(|| {
                 format!(
                     "no command is known that resets devices of the vendor `{vendor}`; name one with \
                      `preStartCommand`"
                 )
-            })?;
+            })
+        });
+        // All of them before the first one runs.
+        let commands: Vec<Vec<String>> = commands.collect::<Result<_, _>>()?;
+        for command in commands {
             let call = Call {
                 command: &command,
                 about: Vec::new(),

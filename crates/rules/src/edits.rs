@@ -94,9 +94,16 @@ impl Edits {
         self.envs.insert(variable.to_owned(), value.into());
     }
 
-    /// Adds the edits of another vendor's devices.
+    /// Adds the edits of another vendor's devices. A variable that is set already stays, and a note says so.
     pub fn add(&mut self, other: Self) {
-        self.envs.extend(other.envs);
+        for (name, value) in other.envs {
+            if self.envs.contains_key(&name) {
+                let text = format!("{name} is set by two vendors; `{value}` is left out");
+                self.notes.push(Note::missing(text));
+            } else {
+                self.envs.insert(name, value);
+            }
+        }
         self.mounts.extend(other.mounts);
         self.devices.extend(other.devices);
         self.annotations.extend(other.annotations);

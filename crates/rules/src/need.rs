@@ -1,4 +1,4 @@
-//! What a resource cannot do without on its node.
+//! Things that a resource cannot do without on its node.
 
 use config::{Backends, Pool};
 use model::{Companions, ResourceName};
@@ -8,7 +8,8 @@ use model::{Companions, ResourceName};
 pub struct Need<'a> {
     /// The resource; absent where the question is only what the config requires of every resource of the pool.
     pub resource: Option<&'a ResourceName>,
-    /// Its pool. The method `auto` asks if the vendor's best method would do; any other is decided.
+    /// Its pool. The method `auto` asks only for what the vendor's best method needs; any
+    /// other is decided.
     pub pool: &'a Pool,
     /// The things that the vendor's driver has beside the devices.
     pub companions: &'a Companions,

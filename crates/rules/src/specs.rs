@@ -1,4 +1,4 @@
-//! What CDI specs are asked for, and what a vendor made of it.
+//! CDI specs that a vendor is asked for, and those that it made.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct SpecRequest<'a> {
 /// The devices and classes that specs are to have.
 #[derive(Clone, Copy, Debug)]
 pub enum SpecScope<'a> {
-    /// What pools and containers need.
+    /// The needs of pools and containers.
     Asked {
         /// The handovers of all pools.
         now: &'a [Handover],

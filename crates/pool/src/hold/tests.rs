@@ -164,3 +164,12 @@ fn a_channel_that_is_missing_is_told_even_without_a_device() {
         None
     );
 }
+
+#[test]
+fn a_channel_that_is_missing_has_no_say_in_what_auto_comes_to() {
+    let pool = shared(Method::Auto, 2, channelled(&[3]));
+    let plan = plan(&with(imex(true), pool), &snapshot(vec![card(0)], &[GPU]));
+    assert_eq!(plan.offers[0].pool.sharing.method, Method::Mps);
+    assert_eq!(kinds(&plan), [NoteKind::Sharing, NoteKind::Waiting]);
+    assert_eq!(plan.offers[0].healthy(), 0);
+}

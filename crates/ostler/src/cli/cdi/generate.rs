@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use config::{Config, Handover, NvidiaCdi};
-use model::Snapshot;
+use model::{Phase, Snapshot};
 use probe::protocol::FileSearch;
-use rules::{SpecRequest, SpecScope, Specs, cdi::Spec};
+use rules::{Rules, SpecRequest, SpecScope, Specs, cdi::Spec};
 
 use crate::{
     cli::{block_on, devices::look, place::Place, table},
@@ -102,16 +102,17 @@ impl Args {
         }
         let pools = config.pools.pools.iter();
         let mut asked: Vec<Handover> = pools.map(|pool| pool.handover.clone()).collect();
+        let first = asked.iter().find(|handover| handover.may_use_cdi());
+        let is_asked = first.is_some();
+        let mut usual = first.cloned().unwrap_or_default();
         if let Some(root) = &self.dev_root {
-            for handover in &mut asked {
+            for handover in asked.iter_mut().chain([&mut usual]) {
                 handover.nvidia.dev_root.clone_from(root);
             }
         }
-        let first = asked.iter().find(|handover| handover.may_use_cdi());
-        let usual = first.or(asked.first()).cloned().unwrap_or_default();
         let scope = if self.management {
             SpecScope::Management(&usual)
-        } else if first.is_some() {
+        } else if is_asked {
             SpecScope::Asked {
                 now: &asked,
                 lately: &[],
@@ -133,7 +134,7 @@ impl Args {
                     all.specs.extend(made.specs);
                     all.notes.extend(made.notes);
                 }
-                Err(why) => all.notes.push(why),
+                Err(why) => all.notes.extend(is_running(rules, snapshot).then_some(why)),
             }
         }
         all
@@ -180,6 +181,12 @@ fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
         Form::Yaml => "yaml",
     };
     dir.join(format!("{}.{ending}", kind.replace('/', "-")))
+}
+
+/// Returns true if the vendor's probe reports devices.
+fn is_running(rules: &dyn Rules, snapshot: &Snapshot) -> bool {
+    let mut backends = snapshot.backends.iter();
+    backends.any(|backend| backend.name == rules.vendor().name && backend.phase == Phase::Running)
 }
 
 fn why_none(snapshot: &Snapshot) -> String {

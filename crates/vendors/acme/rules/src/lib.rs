@@ -3,7 +3,7 @@
 //! vendors. Its cards can be cut in halves, are joined by rings, need a calibration node beside their own,
 //! and tell of traps.
 
-use config::{AcmeHalves, Backends, Sharing};
+use config::{AcmeHalves, Backends, Method, Sharing};
 use model::{Device, Entry, EventCode, Kind};
 use rules::{
     DeviceEdit, EditRequest, Edits, Meaning, Missing, Need, Rules, SpecRequest, SpecScope, Specs,
@@ -66,7 +66,13 @@ impl Rules for Acme {
 
     fn share_obstacle(&self, device: &Device, sharing: &Sharing) -> Option<String> {
         let is_half = matches!(device.kind, Kind::Partition { .. });
-        (is_half && sharing.replicas > 2).then(|| "a half has two queues".to_owned())
+        match sharing.method {
+            Method::None => None,
+            Method::Mps | Method::Auto => Some("it has no MPS".to_owned()),
+            Method::TimeSlicing => {
+                (is_half && sharing.replicas > 2).then(|| "a half has two queues".to_owned())
+            }
+        }
     }
 
     fn missing(&self, need: &Need<'_>) -> Option<Missing> {

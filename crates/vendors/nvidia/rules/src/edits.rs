@@ -187,7 +187,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What containers do not get, and what is named otherwise than asked for.
+    /// Notes what containers do not get, and what is named otherwise than asked for.
     fn notes(&mut self) {
         let channels = self.missing.iter().map(|channel| {
             Note::missing(format!(

@@ -1,4 +1,5 @@
-//! The rules of NVIDIA's devices: its words, the worth of its links, and how cards are reset.
+//! The rules of NVIDIA's devices: its words and the worth of its links, MIG strategies, sharing through MPS,
+//! IMEX channels, container edits and CDI specs, XIDs, and the command for a reset.
 
 pub mod companions;
 mod device_names;

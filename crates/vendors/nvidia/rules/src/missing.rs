@@ -1,4 +1,4 @@
-//! What a resource cannot do without: the control daemon of MPS, and IMEX channels.
+//! Things that a resource cannot do without: the control daemon of MPS, and IMEX channels.
 
 use config::Method;
 use rules::{Missing, Need};
@@ -7,7 +7,12 @@ use crate::companions::{IMEX_CHANNEL, MPS};
 
 /// The first thing that is missing for a resource.
 pub(crate) fn missing(need: &Need<'_>) -> Option<Missing> {
-    daemon(need).or_else(|| channel(need))
+    let daemon = daemon(need);
+    if need.pool.sharing.method == Method::Auto {
+        // A channel is no matter of how a card is shared.
+        return daemon;
+    }
+    daemon.or_else(|| channel(need))
 }
 
 /// The control daemon of MPS. A resource that is shared through MPS by name waits for it only where the

@@ -28,7 +28,7 @@ use crate::{
     NVIDIA,
     companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED},
     device_names::device_name,
-    kinds::{ALL, GPU, VENDOR},
+    kinds::{ALL, GPU, KINDS, VENDOR},
 };
 
 /// The variable of NVIDIA's runtime, with the word that keeps it from doing what CDI does.
@@ -173,7 +173,7 @@ impl<'a> Maker<'a> {
 
     /// Cards, MIG devices and all of them; nothing where there is no device.
     fn gpus(&mut self, previous: &[Spec]) -> Option<Spec> {
-        let before = previous.iter().find(|spec| spec.class() == GPU);
+        let before = previous.iter().find(|spec| spec.kind == KINDS[0]);
         let mut devices: Vec<Device> = Vec::new();
         let mut all = ContainerEdits::default();
         for card in self.cards() {
