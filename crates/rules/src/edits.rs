@@ -1,6 +1,9 @@
 //! The edits to a container: environment, mounts, device nodes, annotations and CDI names.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+};
 
 use config::{Handover, Sharing};
 use model::{Device, Extras, ResourceName};
@@ -97,11 +100,15 @@ impl Edits {
     /// Adds the edits of another vendor's devices. A variable that is set already stays, and a note says so.
     pub fn add(&mut self, other: Self) {
         for (name, value) in other.envs {
-            if self.envs.contains_key(&name) {
-                let text = format!("{name} is set by two vendors; `{value}` is left out");
-                self.notes.push(Note::missing(text));
-            } else {
-                self.envs.insert(name, value);
+            match self.envs.entry(name) {
+                Entry::Vacant(free) => {
+                    free.insert(value);
+                }
+                Entry::Occupied(taken) => {
+                    let name = taken.key();
+                    let text = format!("{name} is set by two vendors; `{value}` is left out");
+                    self.notes.push(Note::missing(text));
+                }
             }
         }
         self.mounts.extend(other.mounts);

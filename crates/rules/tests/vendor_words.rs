@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -118,7 +117,7 @@ fn no_vendor_is_named_outside_its_rooms() {
     let mut found = BTreeMap::new();
     for file in sources(&crates) {
         let path = file.strip_prefix(&crates).unwrap().to_str().unwrap();
-        let text = fs::read_to_string(&file).unwrap();
+        let text = fs_err::read_to_string(&file).unwrap();
         let lines: Vec<&str> = product_lines(&text).filter(|line| speaks(line)).collect();
         if !lines.is_empty() && !ROOMS.iter().any(|room| path.starts_with(room)) {
             found.insert(path.to_owned(), lines.len());
@@ -164,9 +163,12 @@ fn sources(crates: &Path) -> Vec<PathBuf> {
     let mut folders = vec![crates.to_owned()];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
+        for entry in fs_err::read_dir(folder).expect("the sources can be read") {
+            let path = entry.expect("the sources can be read").path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
             let is_test = matches!(name, "tests" | "tests.rs" | "broken" | "broken.rs");
             let is_other = matches!(name, "examples" | "oracle" | "target");
             if path.is_dir() && !is_test && !is_other {
