@@ -203,7 +203,7 @@ impl Check {
         }
     }
 
-    /// What ends the trouble that it found, for a person.
+    /// The end of the trouble that it found, for a person.
     pub(crate) fn ends_when(&self) -> Cow<'static, str> {
         let ends = match self {
             Self::Lost => "the driver reads the device again",
@@ -242,7 +242,7 @@ impl Check {
         matches!(self, Self::Lost | Self::Gone)
     }
 
-    /// Whether a reset of the device, or a new loading of its driver, ends what it found. A condition
+    /// True if a reset of the device, or a new loading of its driver, ends what it found. A condition
     /// says so itself, each time that it is read.
     pub(crate) fn ends_with_reset(&self) -> bool {
         matches!(

@@ -49,7 +49,7 @@ struct Draft<'a> {
     notes: Vec<Note>,
 }
 
-/// What a config makes of a snapshot: by its pools, its settings for each vendor, and `health.unknown`.
+/// Plans what a node offers: by the config's pools, its settings for each vendor, and `health.unknown`.
 /// Every device is in one offer or set aside, once.
 ///
 /// Depends on nothing else, not even on the order of the devices. Cost: devices × selectors.
@@ -316,7 +316,7 @@ impl<'a> Draft<'a> {
         all
     }
 
-    /// Why MPS is not what `auto` comes to for a resource.
+    /// The reason why MPS is not what `auto` comes to for a resource.
     fn auto_obstacle(&self, resource: &ResourceName, group: &Group<'a>) -> Option<String> {
         let obstacle = share::auto_obstacle(&group.entries, &group.pool.sharing, self.vendors);
         let daemon = || {
@@ -358,7 +358,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Why a partitioned card without partitions is not offered.
+/// The reason why a partitioned card without partitions is not offered.
 fn empty(words: &Vendor) -> String {
     let Vendor {
         partition,

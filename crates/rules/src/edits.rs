@@ -28,7 +28,7 @@ pub struct EditRequest<'a> {
     pub extras: &'a Extras,
 }
 
-/// What a container is given.
+/// The parts that a container is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Edits {
     /// Environment variables.

@@ -18,7 +18,7 @@ pub struct Table {
     pub system: u32,
     /// Each direct lane, up to `most_lanes`.
     pub lane: u32,
-    /// How many lanes count; cards on one fabric have so many.
+    /// The number of lanes that count; cards on one fabric have so many.
     pub most_lanes: u32,
     /// The same NUMA node, beside all that.
     pub same_numa: u32,

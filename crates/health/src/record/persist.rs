@@ -174,7 +174,7 @@ fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Sta
     standings
 }
 
-/// How often trouble began. Of two that have one check by now, the one that began more often counts.
+/// Number of times that trouble began. Of two that have one check by now, the one that began more often counts.
 fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
     let mut all = BTreeMap::<Flap, Begun>::new();
     for SavedBegun { what, times, last } in saved {

@@ -19,7 +19,7 @@ const MODE: u32 = 0o644;
 /// Each kind with what is to become of its file, in the order of the vendors and their kinds.
 pub(super) type Files = Vec<(&'static str, Wanted)>;
 
-/// What is to become of the file of a kind.
+/// The fate of the file of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// It has this.
@@ -127,7 +127,7 @@ impl Outcome {
         self
     }
 
-    /// Why the file of a kind is not as it should be.
+    /// The reason why the file of a kind is not as it should be.
     pub(super) fn problem(&self, kind: &str) -> Option<&str> {
         let mut files = self.files.iter();
         let file = files.find(|file| file.kind == kind || self.late)?;

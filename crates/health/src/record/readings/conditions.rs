@@ -49,7 +49,7 @@ impl Record {
         }
     }
 
-    /// Whether one more condition that passed can be kept.
+    /// True if one more condition that passed can be kept.
     pub(super) fn has_room_for_passed(&self) -> bool {
         count_conditions(self.passed.iter()) < MOST
     }

@@ -139,7 +139,7 @@ impl Trouble {
     }
 }
 
-/// Whether a condition was a warning when it was last read as not ok.
+/// True if a condition was a warning when it was last read as not ok.
 fn is_warning(trouble: Trouble, log: &[Entry]) -> bool {
     let last = log.iter().rev().find_map(|entry| match entry.what {
         What::Read(Read::Condition(named, state)) if of_condition(named) == trouble => Some(state)

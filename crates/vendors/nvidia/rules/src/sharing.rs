@@ -10,7 +10,7 @@ const MPS: [u64; 3] = [3, 5, 0];
 /// The first compute capability on which MPS keeps clients to their share: Volta.
 const VOLTA: [u64; 3] = [7, 0, 0];
 
-/// Why MPS cannot serve a device that is shared through it, or is not the choice of `auto`.
+/// The reason why MPS cannot serve a device that is shared through it, or is not the choice of `auto`.
 pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
     match sharing.method {
         Method::None | Method::TimeSlicing => None,
@@ -33,7 +33,7 @@ fn mps_clients(capability: Option<&Version>) -> Option<u32> {
     }
 }
 
-/// Why MPS cannot serve a device.
+/// The reason why MPS cannot serve a device.
 fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
     match device.kind {
         Kind::Partition { .. } => return Some("MPS does not serve MIG devices".to_owned()),
@@ -55,7 +55,7 @@ fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
     }
 }
 
-/// Why MPS would keep nobody to a share on a device.
+/// The reason why MPS would keep nobody to a share on a device.
 fn no_shares(device: &Device) -> Option<String> {
     let capability = compute_capability(device);
     match capability {

@@ -1,4 +1,4 @@
-//! What the pools of a node ask of CDI specs, all together: one spec serves them all.
+//! The wish of all pools of a node for CDI specs: one spec serves them all.
 
 use std::{
     collections::BTreeSet,
@@ -12,29 +12,29 @@ use rules::SpecScope;
 use super::held::handovers;
 use crate::companions::IMEX_CHANNEL;
 
-/// What specs are to have.
+/// The contents that specs are to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     /// By which ids devices are named.
     pub(super) ids: Vec<IdStrategy>,
     /// The folder on the host under which device nodes are.
     pub(super) dev_root: PathBuf,
-    /// Whether GPUDirect Storage is handed over.
+    /// Hands GPUDirect Storage over.
     pub(super) gds: bool,
-    /// Whether GDRCopy is.
+    /// Hands GDRCopy over.
     pub(super) gdrcopy: bool,
-    /// Whether RDMA devices are.
+    /// Hands RDMA devices over.
     pub(super) mofed: bool,
     /// The IMEX channels.
     pub(super) imex: BTreeSet<u32>,
-    /// What the pools do not agree on, for a person.
+    /// Sentences on what the pools do not agree on.
     pub(super) conflicts: Vec<String>,
 }
 
 // === impl Wish ===
 
 impl Wish {
-    /// What specs of this scope are to have.
+    /// The contents that specs of this scope are to have.
     pub(super) fn in_scope(scope: &SpecScope<'_>, snapshot: &Snapshot) -> Option<Self> {
         match *scope {
             SpecScope::Asked { now, lately, held } => {
@@ -69,7 +69,7 @@ impl Wish {
         }
     }
 
-    /// What these pools ask for; nothing where none of them may use CDI.
+    /// The wish of these pools; nothing where none of them may use CDI.
     pub(super) fn of<'a>(handovers: impl IntoIterator<Item = &'a Handover>) -> Option<Self> {
         let mut handovers = handovers.into_iter().filter(|h| h.may_use_cdi());
         let first = handovers.next()?;
