@@ -40,8 +40,7 @@ pub(crate) fn edits(offer: &Offer, devices: &[&Device], lists: &Lists) -> Edits 
     let nothing = Extras::default();
     let mut edits = Edits::default();
     for (vendor, devices) in by_vendor {
-        let mut backends = offer.snapshot.backends.iter();
-        let backend = backends.find(|backend| backend.name == vendor);
+        let backend = offer.snapshot.backend(vendor);
         edits.add(offer.vendors.of(vendor).edits(&EditRequest {
             resource: &offer.resource,
             devices: &devices,

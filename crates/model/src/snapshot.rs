@@ -35,6 +35,11 @@ pub struct Entry {
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// The backend of that name.
+    pub fn backend(&self, name: &str) -> Option<&Backend> {
+        self.backends.iter().find(|backend| backend.name == name)
+    }
+
     /// A snapshot in which nothing is known yet.
     pub fn empty(taken: Timestamp) -> Self {
         Self {

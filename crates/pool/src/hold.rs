@@ -30,8 +30,7 @@ pub(crate) fn missing(
     config: &Config,
     snapshot: &Snapshot,
 ) -> Option<Missing> {
-    let mut backends = snapshot.backends.iter();
-    let backend = backends.find(|backend| backend.name == rules.vendor().name);
+    let backend = snapshot.backend(rules.vendor().name);
     let nothing = Companions::default();
     rules.missing(&Need {
         resource,

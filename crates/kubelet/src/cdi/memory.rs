@@ -165,11 +165,8 @@ impl Memory {
         if !is_wanted && held.is_empty() {
             return all(Wanted::Nothing);
         }
-        let mut backends = round.snapshot.backends.iter();
-        let is_running = |backend: &model::Backend| {
-            backend.name == rules.vendor().name && backend.phase == Phase::Running
-        };
-        if !backends.any(is_running) {
+        let backend = round.snapshot.backend(rules.vendor().name);
+        if backend.is_none_or(|backend| backend.phase != Phase::Running) {
             // What is there may be right, and containers restart meanwhile.
             return all(Wanted::AsItIs);
         }

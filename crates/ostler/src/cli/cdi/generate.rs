@@ -185,8 +185,8 @@ fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
 
 /// Returns true if the vendor's probe reports devices.
 fn is_running(rules: &dyn Rules, snapshot: &Snapshot) -> bool {
-    let mut backends = snapshot.backends.iter();
-    backends.any(|backend| backend.name == rules.vendor().name && backend.phase == Phase::Running)
+    let backend = snapshot.backend(rules.vendor().name);
+    backend.is_some_and(|backend| backend.phase == Phase::Running)
 }
 
 fn why_none(snapshot: &Snapshot) -> String {

@@ -295,8 +295,7 @@ impl<'a> Maker<'a> {
 
 /// The backend of NVIDIA's probe.
 fn backend(snapshot: &Snapshot) -> Option<&Backend> {
-    let mut backends = snapshot.backends.iter();
-    backends.find(|backend| backend.name == NVIDIA.name)
+    snapshot.backend(NVIDIA.name)
 }
 
 fn device(name: &str, edits: ContainerEdits) -> Device {
