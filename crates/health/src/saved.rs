@@ -11,15 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::prune::prune;
 
-/// The version that this build writes.
-const VERSION: u32 = 1;
-
-/// The whole file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Verdicts and their history, as they are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedFile {
-    /// The version of its format.
-    pub version: u32,
     /// When it was written.
     pub written: Option<Timestamp>,
     /// The kernel's id of the boot in which it was written.
@@ -157,19 +152,6 @@ pub(crate) struct SavedResidue {
 }
 
 // === impl SavedFile ===
-
-impl Default for SavedFile {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            written: None,
-            boot_id: String::new(),
-            drivers: BTreeMap::new(),
-            devices: BTreeMap::new(),
-            history: Vec::new(),
-        }
-    }
-}
 
 impl SavedFile {
     /// What is the same now for a backend's devices. A driver whose loading is not known, then or

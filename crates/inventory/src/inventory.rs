@@ -41,8 +41,8 @@ pub(super) struct Inventory {
     waiting: Waiting,
     /// What an operator gave back since this agent runs: what is read late says nothing of it.
     vouched: BTreeSet<DeviceId>,
-    /// What he had since, by its name in the file.
-    released: BTreeSet<String>,
+    /// What an operator had since, by backend and by its name in the file.
+    released: BTreeSet<(String, String)>,
     history: History,
     /// What happened to devices that are not known yet.
     early: Vec<(DeviceId, EventCode)>,
@@ -182,10 +182,11 @@ impl Inventory {
         self.dirty |= changed;
     }
 
-    /// Whether another look now would bring a device nearer to its way back.
-    pub(super) fn wants_look(&self, now: Now) -> bool {
-        let mut known = self.known.values();
-        known.any(|known| known.record.wants_look(&self.policy, now))
+    /// The backends with a device that another look now would bring nearer to its way back.
+    pub(super) fn wanting_look(&self, now: Now) -> BTreeSet<&str> {
+        let known = self.known.values();
+        let wanting = known.filter(|known| known.record.wants_look(&self.policy, now));
+        wanting.map(|known| known.backend.as_str()).collect()
     }
 
     /// What a person may ask for beyond the snapshot.
@@ -225,7 +226,8 @@ impl Inventory {
             sighting.backend.extras.clone_from(&before.extras);
         }
         let released = restore::releases(&sighting).filter(|(_, release)| !release.own);
-        self.released.extend(released.map(|(which, _)| which));
+        let released = released.map(|(which, _)| (name.clone(), which));
+        self.released.extend(released);
         self.meet(&sighting, now);
         self.notice_reload(&sighting, now);
         self.dissolve(&sighting, now);

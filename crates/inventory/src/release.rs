@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use model::Snapshot;
-use probe::{Released, supervisor::Which};
+use probe::{
+    Released,
+    supervisor::{GivenUp, Which},
+};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Readers;
@@ -12,20 +14,16 @@ use crate::Readers;
 /// How long handles may take to be closed before somebody is told what hinders.
 pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
 
-/// Waits until every driver handle is closed to what was given up until those times; if that took
-/// too long, the calls that hinder it, for a person.
-pub async fn closed(
-    readers: &Readers,
-    given: &[(Which, Timestamp)],
-    limit: Instant,
-) -> Result<(), String> {
+/// Waits until every driver handle is closed to what was given up; if that took too long, the calls
+/// that hinder it, for a person.
+pub async fn closed(readers: &Readers, given: &[GivenUp], limit: Instant) -> Result<(), String> {
     let mut released = readers.released.clone();
     let closed = released.wait_for(|released| {
-        let one = |(which, until): &(Which, Timestamp)| {
-            let mut backends = released.values();
-            backends.any(|released| is_closed(released, *which, *until))
+        let is_closed = |given: &GivenUp| {
+            let backend = released.get(&given.backend);
+            backend.is_some_and(|released| is_closed(released, given))
         };
-        given.iter().all(one)
+        given.iter().all(is_closed)
     });
     match timeout_at(limit, closed).await {
         Ok(_) => Ok(()),
@@ -33,12 +31,12 @@ pub async fn closed(
     }
 }
 
-fn is_closed(released: &Released, which: Which, until: Timestamp) -> bool {
-    let release = match which {
+fn is_closed(released: &Released, given: &GivenUp) -> bool {
+    let release = match given.which {
         Which::All => released.all.as_ref(),
         Which::Card(card) => released.cards.get(&card),
     };
-    release.is_some_and(|release| release.closed && release.until >= until)
+    release.is_some_and(|release| release.closed && release.until >= given.until)
 }
 
 /// Calls that do not return, as ` (call since …)`.

@@ -17,20 +17,34 @@ pub use self::write::keep;
 
 /// The longest file that is read and written; ours are some kilobytes.
 const MOST: usize = 4 << 20;
+/// The version that this build writes. A reader of version 1 takes over everything but the releases.
+const VERSION: u32 = 2;
+/// The one backend of version 1.
+const FIRST_BACKEND: &str = "nvidia";
 
 /// What outlives the agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
+    /// The version of the format in which it was written.
+    #[serde(default = "first_version")]
+    pub version: u32,
     /// Verdicts and their history.
     pub health: SavedFile,
-    /// What nobody may look at, and until when: `all`, or a card.
+    /// What nobody may look at, and until when: of each backend `all`, or cards.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub released: BTreeMap<String, Timestamp>,
+    pub releases: BTreeMap<String, BTreeMap<String, Timestamp>>,
     /// The facts of devices that were not healthy: one that cannot be read stays listed. As JSON,
     /// so that what another version wrote costs no more than itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<DeviceId, Value>,
+}
+
+/// What version 1 wrote in another way, when there was one backend.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct FirstState {
+    released: BTreeMap<String, Timestamp>,
 }
 
 /// What is to be written.
@@ -55,10 +69,21 @@ pub struct Keeping {
 
 // === impl State ===
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            health: SavedFile::default(),
+            releases: BTreeMap::new(),
+            facts: BTreeMap::new(),
+        }
+    }
+}
+
 impl State {
     /// Whether a start without it would be the same.
     pub(super) fn is_empty(&self) -> bool {
-        self.released.is_empty()
+        self.releases.is_empty()
             && self.health.history.is_empty()
             && self.health.devices.values().all(health::Saved::is_blank)
     }
@@ -79,7 +104,26 @@ impl State {
         if text.len() > MOST {
             return Err(invalid(format!("it has more than {MOST} bytes")));
         }
-        serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))
+        let state: Self =
+            serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))?;
+        if state.version >= VERSION {
+            return Ok(state);
+        }
+        let first: FirstState = serde_json::from_slice(text).unwrap_or_default();
+        Ok(state.upgrade(first))
+    }
+
+    /// Takes over what version 1 wrote in another way.
+    fn upgrade(self, first: FirstState) -> Self {
+        let mut releases = self.releases;
+        if !first.released.is_empty() {
+            releases.insert(FIRST_BACKEND.to_owned(), first.released);
+        }
+        Self {
+            version: VERSION,
+            releases,
+            ..self
+        }
     }
 
     /// The text of the file: always one that [`State::parse`] reads. What is least worth is left
@@ -162,6 +206,11 @@ impl Keeping {
         let tried = self.tried.map_or(self.problem.is_some(), |n| n >= draft);
         tried || self.file.is_none()
     }
+}
+
+/// The version of a file that does not say it.
+fn first_version() -> u32 {
+    1
 }
 
 #[cfg(test)]

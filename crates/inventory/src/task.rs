@@ -6,7 +6,7 @@ use health::{Now, Policy};
 use jiff::Timestamp;
 use probe::{
     Update,
-    supervisor::{Orders, Which},
+    supervisor::{OrdersByBackend, Which},
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -31,8 +31,8 @@ pub struct Inputs<'a> {
     pub updates: &'a mut mpsc::Receiver<Update>,
     /// Changes that others ask for.
     pub requests: &'a mut mpsc::Receiver<Request>,
-    /// Orders to the supervisor of the probes.
-    pub orders: Orders,
+    /// Orders to the supervisors of the probes.
+    pub orders: OrdersByBackend,
     /// The kernel's id of this boot.
     pub boot_id: String,
 }
@@ -80,9 +80,12 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
             }
             _ = tick.tick() => {
                 let spacing = spacing(&policy.borrow());
-                if inventory.wants_look(now()) && looked.elapsed() >= spacing {
+                let wanting = inventory.wanting_look(now());
+                if !wanting.is_empty() && looked.elapsed() >= spacing {
                     looked = Instant::now();
-                    orders.refresh();
+                    for backend in wanting {
+                        orders.of(backend).refresh();
+                    }
                 }
             }
         }
@@ -123,7 +126,13 @@ impl Published {
     }
 
     /// Takes over what an earlier agent kept, once it is known.
-    fn take_over(&self, inventory: &mut Inventory, loaded: Loaded, orders: &Orders, now: Now) {
+    fn take_over(
+        &self,
+        inventory: &mut Inventory,
+        loaded: Loaded,
+        orders: &OrdersByBackend,
+        now: Now,
+    ) {
         let problem = match loaded {
             Loaded::State(state) => {
                 // A start of the node ends what an operator had.
@@ -200,17 +209,21 @@ fn spacing(policy: &Policy) -> Duration {
 }
 
 /// Releases again what an operator had released when the last agent ended.
-fn hold(orders: &Orders, inventory: &Inventory, state: &State) {
-    let mine = |name: &str| inventory.has_released(name);
-    for (name, until) in state.released.iter().filter(|(name, _)| !mine(name)) {
+fn hold(orders: &OrdersByBackend, inventory: &Inventory, state: &State) {
+    let releases = state.releases.iter().flat_map(|(backend, releases)| {
+        let releases = releases.iter();
+        releases.map(move |(name, until)| (backend, name, until))
+    });
+    let mine = |backend: &str, name: &str| inventory.has_released(backend, name);
+    for (backend, name, until) in releases.filter(|(backend, name, _)| !mine(backend, name)) {
         let which = match name.as_str() {
             ALL => Some(Which::All),
             card => card.parse().ok().map(Which::Card),
         };
         let left = Duration::try_from(until.duration_since(Timestamp::now())).ok();
         if let (Some(which), Some(left)) = (which, left.filter(|left| !left.is_zero())) {
-            tracing::info!(released = name, %until, "released before the agent started");
-            orders.release(which, left);
+            tracing::info!(backend, released = name, %until, "released before the agent started");
+            orders.release(backend, which, left);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What is done with exclusive devices before a container starts on them: nobody else may be at
 //! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use config::PreStartMode;
 use inventory::{Change, Readers, Requests};
 use kubelet::front::{Prepare, Preparing};
 use model::{CauseKind, Device, DeviceId, Samples, State, Telemetry, Verdict};
 use pool::Offer;
-use probe::supervisor::{Children, Orders};
+use probe::supervisor::{Children, OrdersByBackend};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::command::{self, Call};
@@ -25,7 +25,7 @@ const STEP: Duration = Duration::from_secs(1);
 pub struct Preparer {
     pub(super) readers: Readers,
     pub(super) requests: Requests,
-    pub(super) orders: Orders,
+    pub(super) orders: OrdersByBackend,
     pub(super) children: Children,
 }
 
@@ -52,7 +52,12 @@ impl Taken {
 impl Preparer {
     /// A preparer that reads what the inventory publishes, asks it for changes, gives orders to the
     /// supervisor, and notes the processes that it starts.
-    pub fn new(readers: Readers, requests: Requests, orders: Orders, children: Children) -> Self {
+    pub fn new(
+        readers: Readers,
+        requests: Requests,
+        orders: OrdersByBackend,
+        children: Children,
+    ) -> Self {
         Self {
             readers,
             requests,
@@ -137,9 +142,18 @@ impl Preparer {
     pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
         let mut samples = self.readers.samples.clone();
         let asked = samples.borrow().count();
-        self.orders.refresh();
+        for backend in self.backends(ids) {
+            self.orders.of(&backend).refresh();
+        }
         let is_fresh = |samples: &Samples| ids.iter().all(|id| samples.is_newer(id, asked));
         timeout_at(until, samples.wait_for(is_fresh)).await.is_ok()
+    }
+
+    /// The backends of the devices.
+    fn backends(&self, ids: &[DeviceId]) -> BTreeSet<String> {
+        let snapshot = self.readers.snapshots.borrow();
+        let entries = ids.iter().filter_map(|id| snapshot.find(id.as_str()));
+        entries.map(|entry| entry.device.vendor.clone()).collect()
     }
 
     /// Who is on the devices according to the last look.

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use inventory::{Change, release};
-use jiff::Timestamp;
 use model::{CauseKind, Device, DeviceId};
 use pool::Offer;
-use probe::supervisor::{Orders, Which};
+use probe::supervisor::{GivenUp, OrdersByBackend, Which};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -22,8 +21,8 @@ const IN_HAND: &str = "an operator has it; `ostler resume` takes it back";
 /// operator has released meanwhile.
 #[derive(Debug)]
 struct Lent {
-    orders: Orders,
-    cards: Vec<(Which, Timestamp)>,
+    orders: OrdersByBackend,
+    cards: Vec<GivenUp>,
 }
 
 // === impl Preparer ===
@@ -96,7 +95,7 @@ impl Preparer {
                 let why = "it cannot be reset: it has neither a PCI address nor an index";
                 Taken::new(device, why)
             })?;
-            match self.orders.holds(card) {
+            match self.orders.of(&device.vendor).holds(card) {
                 true => Err(Taken::new(device, IN_HAND)),
                 false => Ok((*device, card)),
             }
@@ -113,9 +112,9 @@ impl Preparer {
             cards: Vec::new(),
         };
         for (device, which) in cards {
-            let until = lent.orders.lend(*which, left);
-            let until = until.ok_or_else(|| Taken::new(device, IN_HAND))?;
-            lent.cards.push((*which, until));
+            let given = lent.orders.lend(&device.vendor, *which, left);
+            let given = given.ok_or_else(|| Taken::new(device, IN_HAND))?;
+            lent.cards.push(given);
         }
         Ok(lent)
     }
@@ -206,8 +205,8 @@ impl Preparer {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        for (which, until) in &self.cards {
-            self.orders.take_back(*which, *until);
+        for given in &self.cards {
+            self.orders.take_back(given);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! growing pauses, so that one bad card stays one bad card. Nothing here waits for a probe.
 
 mod aside;
+mod backends;
 mod children;
 mod hear;
 mod obey;
@@ -26,6 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    backends::{GivenUp, OrdersByBackend},
     children::Children,
     orders::{Orders, Which},
     process::Program,

@@ -8,7 +8,7 @@ use inventory::{
     release::{self, CLOSED_WITHIN},
 };
 use model::{Device, DeviceId, Snapshot};
-use probe::supervisor::{Orders, Which};
+use probe::supervisor::{GivenUp, OrdersByBackend, Which};
 use tokio::time::{Instant, timeout};
 
 use crate::control::Pages;
@@ -27,7 +27,18 @@ const REASON: usize = 1000;
 pub struct Operator {
     readers: Readers,
     requests: Requests,
-    orders: Orders,
+    orders: OrdersByBackend,
+}
+
+/// Cards that an order concerns.
+#[derive(Debug)]
+struct Target {
+    /// The cards of each backend.
+    cards: Vec<(String, Which)>,
+    /// The devices on them.
+    devices: Vec<DeviceId>,
+    /// The words for them in an answer.
+    name: String,
 }
 
 type Answer = Result<String, Refusal>;
@@ -35,8 +46,8 @@ type Answer = Result<String, Refusal>;
 // === impl Operator ===
 
 impl Operator {
-    /// Reads what the inventory publishes, asks it for changes, and gives orders to the supervisor.
-    pub fn new(readers: Readers, requests: Requests, orders: Orders) -> Self {
+    /// Reads what the inventory publishes, asks it for changes, and gives orders to the supervisors.
+    pub fn new(readers: Readers, requests: Requests, orders: OrdersByBackend) -> Self {
         Self {
             readers,
             requests,
@@ -131,20 +142,27 @@ impl Operator {
     }
 
     async fn release(self, order: Release) -> Answer {
-        let (which, devices, name) = self.which(&order)?;
+        let Target {
+            cards,
+            devices,
+            name,
+        } = self.target(&order)?;
         let time = order.seconds.map_or(USUAL, Duration::from_secs);
         if time.is_zero() || time > MOST {
             let error = "a release lasts from one second to 24 hours";
             return Err(Refusal::wrong(error, "say for how long, e.g. 10m"));
         }
-        if self.orders.lends(which) {
+        let is_lent = |(backend, which): &(String, Which)| self.orders.of(backend).lends(*which);
+        if cards.iter().any(is_lent) {
             let name = if order.all { "a card" } else { &name };
             let error = format!("{name} is being reset before a container starts on it");
             return Err(Refusal::hindered(error, "ask again in some seconds"));
         }
-        let until = self.orders.release(which, time);
+        let release =
+            |(backend, which): &(String, Which)| self.orders.release(backend, *which, time);
+        let given_up: Vec<GivenUp> = cards.iter().map(release).collect();
+        let until = given_up.iter().map(|given| given.until).max();
         let limit = Instant::now() + CLOSED_WITHIN;
-        let given_up = [(which, until)];
         let closed = release::closed(&self.readers, &given_up, limit);
         if let Err(calls) = closed.await {
             let error = format!(
@@ -155,19 +173,33 @@ impl Operator {
                           `ostler devices` for the call";
             return Err(Refusal::hindered(error, remedy));
         }
-        let message = format!("{name} is released until {until:.0}: every driver handle is closed");
+        let message = match until {
+            Some(until) => {
+                format!("{name} is released until {until:.0}: every driver handle is closed")
+            }
+            None => "there is no backend whose cards could be released".to_owned(),
+        };
         let done = Done {
-            until: Some(until),
+            until,
             ..Done::new(devices, message)
         };
         answer(done.kept(self.not_kept().await))
     }
 
     async fn resume(self, order: Release) -> Answer {
-        let (which, devices, name) = self.which(&order)?;
+        let Target {
+            cards,
+            devices,
+            name,
+        } = self.target(&order)?;
         // A card that was released alone, too, would still not be looked at.
-        let all = which != Which::All && self.orders.holds(Which::All);
-        if all || !self.orders.resume(which) {
+        let is_covered = |(backend, which): &(String, Which)| {
+            *which != Which::All && self.orders.of(backend).holds(Which::All)
+        };
+        let all = cards.iter().any(is_covered);
+        let resume = |(backend, which): &(String, Which)| self.orders.of(backend).resume(*which);
+        // Each of them, also after one that was not released.
+        if all || cards.iter().filter(|one| resume(one)).count() == 0 {
             return Err(match all {
                 true => Refusal::hindered("every card is released", "`ostler resume --all`"),
                 false => {
@@ -191,18 +223,27 @@ impl Operator {
         }
     }
 
-    /// What an order concerns, and how to call it.
-    fn which(&self, order: &Release) -> Result<(Which, Vec<DeviceId>, String), Refusal> {
+    /// The cards that an order concerns.
+    fn target(&self, order: &Release) -> Result<Target, Refusal> {
         let snapshot = self.snapshot();
         match (&order.device, order.all) {
             (None, true) => {
                 let ids = snapshot.devices.iter().map(|entry| entry.device.id.clone());
-                Ok((Which::All, ids.collect(), "every card".to_owned()))
+                let backends = self.orders.names().into_iter();
+                Ok(Target {
+                    cards: backends.map(|name| (name, Which::All)).collect(),
+                    devices: ids.collect(),
+                    name: "every card".to_owned(),
+                })
             }
             (Some(text), false) => {
                 let device = find(&snapshot, text)?;
                 let devices = api::family(&snapshot, device.card());
-                Ok((card(device)?, devices, device.card().to_string()))
+                Ok(Target {
+                    cards: vec![(device.vendor.clone(), card(device)?)],
+                    devices,
+                    name: device.card().to_string(),
+                })
             }
             _ => {
                 let error = "say one device, or all";

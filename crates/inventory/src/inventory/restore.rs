@@ -108,9 +108,13 @@ impl Inventory {
         file.boot_id == self.boot_id
     }
 
-    /// Whether an operator had this since the agent runs: a card, or all of them.
-    pub(crate) fn has_released(&self, name: &str) -> bool {
-        self.released.contains(name) || self.released.contains(ALL)
+    /// True if an operator had this of a backend since the agent runs: a card, or all of them.
+    pub(crate) fn has_released(&self, backend: &str, name: &str) -> bool {
+        let mut names = [name, ALL].into_iter();
+        names.any(|name| {
+            let name = (backend.to_owned(), name.to_owned());
+            self.released.contains(&name)
+        })
     }
 
     /// What is kept is for another file from now on.
@@ -183,8 +187,11 @@ impl Inventory {
         prune(&mut devices, &self.policy, now);
         let mut drivers = self.waiting.file.drivers.clone();
         drivers.extend(self.drivers.clone());
-        let released = self.pictures.values().flat_map(releases);
-        let released = released.map(|(name, release)| (name, release.until));
+        let releases = self.pictures.iter().map(|(backend, picture)| {
+            let releases = releases(picture).map(|(name, release)| (name, release.until));
+            let lasting = releases.filter(|(_, until)| now.wall < *until);
+            (backend.clone(), lasting.collect::<BTreeMap<_, _>>())
+        });
         let sick = |known: &&Known| {
             let told = known.told.as_ref();
             told.is_some_and(|told| told.state != model::State::Healthy)
@@ -197,15 +204,15 @@ impl Inventory {
         });
         let mut state = State {
             facts: facts.collect(),
-            released: released.filter(|(_, until)| now.wall < *until).collect(),
+            releases: releases.filter(|(_, all)| !all.is_empty()).collect(),
             health: SavedFile {
                 written: Some(now.wall),
                 boot_id: self.boot_id.clone(),
                 drivers,
                 devices,
                 history: self.history.iter().cloned().collect(),
-                ..SavedFile::default()
             },
+            ..State::default()
         };
         state.tidy();
         // Without a file, nothing is gained by one that says nothing.

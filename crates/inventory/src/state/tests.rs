@@ -111,11 +111,34 @@ async fn what_was_kept_is_read_again() {
     let (_folder, path) = place();
     assert_eq!(load(&path).await, Loaded::Nothing);
     let mut state = state("a");
-    state
-        .released
-        .insert("all".to_owned(), Timestamp::UNIX_EPOCH);
+    let all = BTreeMap::from([("all".to_owned(), Timestamp::UNIX_EPOCH)]);
+    state.releases.insert("acme".to_owned(), all);
     save(&path, &state).await;
     assert_eq!(load(&path).await, Loaded::State(Box::new(state)));
+}
+
+/// An agent that knew one backend wrote neither a version of the whole file nor a backend's name.
+#[test]
+fn a_file_of_version_1_keeps_cordons_and_releases() {
+    let text = br#"{
+        "health": {
+            "version": 1, "boot_id": "b", "drivers": {"nvidia": "81234"},
+            "devices": {"GPU-0": {"backend": "nvidia",
+                                  "cordon": {"reason": "fan", "since": "2026-01-01T00:00:00Z"}}}
+        },
+        "released": {"0000:3b:00.0": "2026-01-02T00:00:00Z"}
+    }"#;
+    let state = State::parse(text).unwrap();
+    assert_eq!(state.version, 2);
+    assert!(!state.health.devices[&DeviceId::new("GPU-0")].is_blank());
+    let until: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+    let cards = BTreeMap::from([("0000:3b:00.0".to_owned(), until)]);
+    assert_eq!(
+        state.releases,
+        BTreeMap::from([("nvidia".to_owned(), cards)])
+    );
+    let again = State::parse(&state.text().unwrap()).unwrap();
+    assert_eq!(again, state);
 }
 
 #[tokio::test]
@@ -136,14 +159,14 @@ async fn garbage_is_left_out_of_account() {
 #[tokio::test]
 async fn a_newer_file_is_read_as_far_as_it_is_known() {
     let (_folder, path) = place();
-    let text = r#"{"health": {"version": 9, "boot_id": "b", "later": 1}, "news": []}"#;
+    let text = r#"{"version": 9, "health": {"boot_id": "b", "later": 1}, "news": []}"#;
     fs_err::write(&path, text).unwrap();
     assert_eq!(load(&path).await, Loaded::State(Box::new(state_of(9, "b"))));
 }
 
 fn state_of(version: u32, boot: &str) -> State {
     let mut state = state(boot);
-    state.health.version = version;
+    state.version = version;
     state
 }
 

@@ -9,7 +9,7 @@ use model::{
     Device,
     sample::{self, card},
 };
-use probe::{Sighting, Update, supervisor::Orders};
+use probe::{Sighting, Update, supervisor::OrdersByBackend};
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -84,7 +84,7 @@ impl Starts {
             policy,
             updates: &mut reports,
             requests: &mut queue,
-            orders: Orders::default(),
+            orders: OrdersByBackend::default(),
             boot_id: BOOT.to_owned(),
         };
         let cordoned = card(0).id;
@@ -115,7 +115,7 @@ fn assert_same(text: &[u8], state: &State) {
     assert!(text.len() <= MOST);
     let again = State::parse(text).expect("what was written can be read");
     assert_eq!(again.health, state.health);
-    assert_eq!(again.released, state.released);
+    assert_eq!(again.releases, state.releases);
     let facts = |state: &State| -> BTreeMap<_, _> {
         let facts = state.facts.clone().into_iter();
         facts

@@ -12,7 +12,7 @@ use model::{Kind, Phase, names};
 use probe::{
     Update,
     protocol::FileSearch,
-    supervisor::{self, Children, Orders},
+    supervisor::{self, Children, OrdersByBackend},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -100,8 +100,8 @@ impl Sight {
 pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Result<Devices> {
     // What an agent keeps is its own.
     config.health.state_file = None;
-    let (published, orders) = (Published::new(), Orders::default());
-    let mut settings = own_probe(&config, Children::default(), orders.clone());
+    let (published, orders) = (Published::new(), OrdersByBackend::default());
+    let mut settings = own_probe(&config, Children::default(), orders.of("nvidia"));
     settings.configure.events = false;
     settings.configure.driver_files = files;
     let (seen, updates) = mpsc::channel(64);
@@ -126,7 +126,7 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
 async fn first_look(
     policy: Policy,
     mut updates: mpsc::Receiver<Update>,
-    orders: Orders,
+    orders: OrdersByBackend,
     published: Published,
 ) {
     let (_unchanged, policy) = watch::channel(policy);

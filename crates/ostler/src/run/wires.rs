@@ -16,7 +16,7 @@ use prepare::Preparer;
 use probe::{
     Update,
     protocol::FileSearch,
-    supervisor::{self, Children, Orders},
+    supervisor::{self, Children, OrdersByBackend},
 };
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub(super) struct Wires {
     pub(super) policy: watch::Sender<Policy>,
     asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
-    orders: Orders,
+    orders: OrdersByBackend,
     /// The config that offers are made by. Another one is sent only if it may change them.
     pub(super) config: watch::Sender<Arc<Config>>,
     /// The senders of the inventory's own tasks.
@@ -82,7 +82,7 @@ impl Wires {
             policy,
             asked,
             requests: Arc::new(Mutex::new(requests)),
-            orders: Orders::default(),
+            orders: OrdersByBackend::default(),
             config: watch::Sender::new(Arc::new(config.clone())),
             readers: published.readers(),
             published,
@@ -153,7 +153,7 @@ impl Wires {
     }
 
     fn probe(self, config: &Config, stop: CancellationToken) -> Task {
-        let mut settings = own_probe(config, self.children, self.orders);
+        let mut settings = own_probe(config, self.children, self.orders.of("nvidia"));
         settings.program.args.extend(self.log);
         // A reload may ask for them: then they are known, and no device has to wait.
         settings.configure.driver_files = match needs_files(config) {

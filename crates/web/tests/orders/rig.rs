@@ -12,10 +12,10 @@ use http_body_util::BodyExt as _;
 use inventory::{Inputs, Published, Requests};
 use jiff::Timestamp;
 use model::CardRef;
-use model::sample::{card, partition};
+use model::sample::{VENDOR, card, partition};
 use probe::{
     Release, Released, Sighting, Update,
-    supervisor::{Orders, Which},
+    supervisor::{OrdersByBackend, Which},
 };
 use tokio::{
     runtime::{Builder, Runtime},
@@ -35,7 +35,7 @@ pub(crate) type Order<'a> = (&'static str, &'a [u8]);
 
 /// A supervisor that does at once what it is told, without processes.
 struct Supervisor {
-    orders: Orders,
+    orders: OrdersByBackend,
     updates: mpsc::Sender<Update>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     let (updates, mut reports) = mpsc::channel(1);
     let (requests, mut queue) = Requests::channel();
     let supervisor = Supervisor {
-        orders: Orders::default(),
+        orders: OrdersByBackend::default(),
         updates,
     };
     let inputs = Inputs {
@@ -140,7 +140,7 @@ impl Supervisor {
             own: false,
             closed: true,
         };
-        let release = |which| self.orders.holds(which).then_some(release);
+        let release = |which| self.orders.of(VENDOR).holds(which).then_some(release);
         let cards = (0..CARDS).filter_map(|number| card(number).pci.map(CardRef::Pci));
         let cards = cards.filter_map(|card| Some((card, release(Which::Card(card))?)));
         Released {

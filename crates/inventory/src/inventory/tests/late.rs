@@ -78,7 +78,7 @@ fn a_cordon_that_is_read_late_reaches_a_card_that_went_meanwhile() {
 fn a_release_that_is_read_late_does_not_come_back_where_an_operator_had_the_card_since() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    assert!(!inventory.has_released("0000:01:00.0"));
+    assert!(!inventory.has_released("nvidia", "0000:01:00.0"));
     let mut picture = sighting(vec![card(0)]);
     for (n, own) in [(1, false), (2, true)] {
         let release = probe::Release {
@@ -91,8 +91,8 @@ fn a_release_that_is_read_late_does_not_come_back_where_an_operator_had_the_card
     }
     see(&mut inventory, picture, at(1));
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(10));
-    assert!(inventory.has_released("0000:01:00.0"));
-    let own = inventory.has_released("0000:02:00.0");
+    assert!(inventory.has_released("nvidia", "0000:01:00.0"));
+    let own = inventory.has_released("nvidia", "0000:02:00.0");
     assert!(!own, "it was the agent that had this one");
 }
 

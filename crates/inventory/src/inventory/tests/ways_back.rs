@@ -111,15 +111,15 @@ fn the_looks_that_bring_a_card_back_are_counted_by_its_samples() {
     sample(&mut inventory, &card(0), at(0));
     see(&mut inventory, sighting(Vec::new()), at(10));
     assert_eq!(states(&mut inventory, at(10)), ["GPU-0 Unhealthy"]);
-    assert!(!inventory.wants_look(at(10)));
+    assert!(inventory.wanting_look(at(10)).is_empty());
     see(&mut inventory, sighting(vec![card(0)]), at(20));
     sample(&mut inventory, &card(0), at(20));
-    assert!(inventory.wants_look(at(20)));
+    assert!(inventory.wanting_look(at(20)).contains("nvidia"));
     sample(&mut inventory, &card(0), at(30));
     assert_eq!(states(&mut inventory, at(39)), ["GPU-0 Unhealthy"]);
     sample(&mut inventory, &card(0), at(40));
     assert_eq!(states(&mut inventory, at(40)), ["GPU-0 Healthy"]);
-    assert!(!inventory.wants_look(at(40)));
+    assert!(inventory.wanting_look(at(40)).is_empty());
 }
 
 #[test]
