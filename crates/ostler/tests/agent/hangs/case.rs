@@ -169,14 +169,15 @@ impl Play {
         agent
             .shows(&what, |seen| seen.backends[0].stuck.iter().any(matches))
             .await;
-        let log = agent.log();
-        let mut lines = log.lines();
-        let is_named = lines.any(|line| {
-            let named = line.contains("a driver call does not return");
-            let placed = address.is_none_or(|address| line.contains(&address.to_string()));
-            named && placed && line.contains(&self.case.call)
-        });
-        assert!(is_named, "{} is not in the log", self.case);
+        // A thread of its own writes the log.
+        eventually(&format!("{} is in the log", self.case), || {
+            agent.log().lines().any(|line| {
+                let named = line.contains("a driver call does not return");
+                let placed = address.is_none_or(|address| line.contains(&address.to_string()));
+                named && placed && line.contains(&self.case.call)
+            })
+        })
+        .await;
     }
 
     /// What hangs is taken out, and nothing else.
