@@ -86,6 +86,7 @@ impl Inventory {
             Update::Checkup(checkup) => self.check(&checkup, now),
             Update::Event(event) => self.event(event, now),
             Update::Count(count) => self.count(&count.device, &count.since_reset),
+            Update::Retired(backend) => self.retire(&backend, now),
         }
     }
 
@@ -225,6 +226,7 @@ impl Inventory {
         {
             sighting.backend.extras.clone_from(&before.extras);
         }
+        self.leave_to_others(&mut sighting);
         let released = restore::releases(&sighting).filter(|(_, release)| !release.own);
         let released = released.map(|(which, _)| (name.clone(), which));
         self.released.extend(released);
@@ -237,6 +239,28 @@ impl Inventory {
         }
         self.backends.insert(name.clone(), sighting.backend.clone());
         self.pictures.insert(name, sighting);
+    }
+
+    /// Leaves out devices whose ids are those of another backend's devices: whoever told of an id first
+    /// has it.
+    fn leave_to_others(&self, sighting: &mut Sighting) {
+        let Sighting {
+            backend, devices, ..
+        } = sighting;
+        devices.retain(|device| {
+            let known = self.known.get(&device.id);
+            let Some(other) = known.filter(|known| known.backend != backend.name) else {
+                return true;
+            };
+            if !backend.message.is_empty() {
+                backend.message += "; ";
+            }
+            backend.message += &format!(
+                "{} is left out: the backend {} has a device of this id",
+                device.id, other.backend
+            );
+            false
+        });
     }
 
     /// Takes over the facts of every device that is seen, and of those that an earlier agent saw

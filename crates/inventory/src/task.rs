@@ -168,6 +168,10 @@ impl Published {
             Update::Sample(sample) => self.samples.send_modify(|samples| {
                 samples.insert(&sample.device, sample.telemetry.clone());
             }),
+            Update::Retired(backend) => {
+                self.released
+                    .send_if_modified(|known| known.remove(backend).is_some());
+            }
             Update::Checkup(_) | Update::Event(_) | Update::Count(_) => {}
         }
         inventory.take(update, now);

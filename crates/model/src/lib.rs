@@ -13,6 +13,7 @@ mod id;
 mod index;
 mod known;
 mod link;
+mod node_pattern;
 mod pci;
 mod reading;
 #[cfg(feature = "sample")]
@@ -39,6 +40,7 @@ pub use self::{
     index::{Index, InvalidIndex},
     known::{KnownOr, known_items},
     link::{Ancestor, Link},
+    node_pattern::{InvalidNodePattern, NodePattern},
     pci::{InvalidPciAddress, PciAddress},
     reading::{
         Deep, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working,

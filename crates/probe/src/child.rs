@@ -151,7 +151,8 @@ async fn converse(
     calls: &Arc<Calls>,
 ) -> Result<(), Error> {
     let _ignored = ignore_signals(settings).map_err(Error::setup("ignore signals"))?;
-    let mut output = Output::new();
+    let mut output = Output::open(settings.supervised)
+        .map_err(Error::setup("open a descriptor for the lines"))?;
     let hello = Message::Hello(Hello {
         protocol: protocol::VERSION,
         probe: backend.name().to_owned(),

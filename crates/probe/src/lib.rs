@@ -3,6 +3,7 @@
 //! supervisor that keeps the child and survives it.
 
 pub mod child;
+pub mod exec;
 pub mod protocol;
 #[cfg(feature = "sample")]
 pub mod sample;

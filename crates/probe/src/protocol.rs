@@ -18,6 +18,9 @@ pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, DeepCheck, F
 /// The version of the protocol spoken here.
 pub const VERSION: u32 = 1;
 
+/// The descriptor on which a probe writes its lines.
+pub const DESCRIPTOR: i32 = 3;
+
 /// The longest line that is read; a longer one ends the probe.
 pub const LINE_LIMIT: usize = 8 << 20;
 

@@ -20,6 +20,8 @@ pub enum Update {
     Event(Event),
     /// Counters of a card right after an event.
     Count(Box<Count>),
+    /// There is no such backend any more.
+    Retired(String),
 }
 
 /// The whole picture of a backend, over all its probe processes.

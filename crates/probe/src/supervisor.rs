@@ -4,6 +4,7 @@
 //! given up and replaced by one that leaves the stuck card out, and the card is tried alone with
 //! growing pauses, so that one bad card stays one bad card. Nothing here waits for a probe.
 
+mod admit;
 mod aside;
 mod backends;
 mod children;
@@ -59,6 +60,8 @@ struct Running {
     reported: bool,
     calm: u32,
     nonsense: u32,
+    /// Lines that it wrote since limits were checked last.
+    lines: u32,
     /// What it was told to leave out.
     without: Vec<Concern>,
 }

@@ -27,6 +27,21 @@ impl Inventory {
         });
     }
 
+    /// Drops a backend with its devices. What is held of them is kept for its return.
+    pub(super) fn retire(&mut self, backend: &str, now: Now) {
+        let (policy, waiting) = (&self.policy, &mut self.waiting);
+        self.known.retain(|_, known| {
+            let stays = known.backend != backend;
+            if !stays {
+                waiting.put(known, policy, now);
+            }
+            stays
+        });
+        self.backends.remove(backend);
+        self.pictures.remove(backend);
+        self.dirty = true;
+    }
+
     /// Drops partitions that were taken apart, but for what an operator said of them: one of the
     /// same UUID may be made again.
     pub(super) fn dissolve(&mut self, sighting: &Sighting, now: Now) {

@@ -67,6 +67,55 @@ fn next_changes(inventory: &mut Inventory, now: Now) -> (Arc<Snapshot>, Vec<Tran
     (snapshot, changes.collect())
 }
 
+/// A picture of another backend.
+fn of_company(devices: Vec<Device>) -> Sighting {
+    let mut sighting = sighting(devices);
+    "company".clone_into(&mut sighting.backend.name);
+    sighting
+}
+
+#[test]
+fn a_device_with_the_id_of_another_backends_is_left_out_and_said_so() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let own = Device::unnamed("company", "c0");
+    let stolen = Device::unnamed("company", card(0).id);
+    see(&mut inventory, of_company(vec![own, stolen]), at(1));
+    assert_eq!(
+        states(&mut inventory, at(1)),
+        ["GPU-0 Healthy", "c0 Healthy"]
+    );
+    let gpu = inventory.last.find("GPU-0").unwrap();
+    assert_eq!(gpu.device.vendor, "nvidia");
+    let company = inventory.last.backend("company").unwrap();
+    assert!(
+        company.message.contains("GPU-0 is left out"),
+        "{}",
+        company.message
+    );
+}
+
+#[test]
+fn a_backend_that_retires_takes_its_devices_along_and_keeps_their_cordons() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let picture = || of_company(vec![Device::unnamed("company", "c0")]);
+    see(&mut inventory, picture(), at(0));
+    let cordon = Change::Cordon {
+        devices: vec![DeviceId::new("c0")],
+        reason: "fan".to_owned(),
+    };
+    inventory.obey(&cordon, at(1));
+    inventory.take(Update::Retired("company".to_owned()), at(2));
+    assert_eq!(states(&mut inventory, at(2)), ["GPU-0 Healthy"]);
+    assert!(inventory.last.backend("company").is_none());
+    see(&mut inventory, picture(), at(3));
+    assert_eq!(
+        states(&mut inventory, at(3)),
+        ["GPU-0 Healthy", "c0 Maintenance"]
+    );
+}
+
 #[test]
 fn a_lost_card_stays_listed_with_its_partitions_and_comes_back() {
     let mut inventory = inventory();

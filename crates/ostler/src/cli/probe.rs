@@ -1,6 +1,7 @@
 //! `ostler probe`: the program that the agent starts as a child, and that a person can run to see
 //! the same. Each vendor's flags have a file of their own.
 
+mod exec;
 mod nvidia;
 
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ pub(super) struct Args {
 enum Backend {
     /// NVIDIA's cards, through NVML
     Nvidia(nvidia::Args),
+    /// A program of yours, with the rights that the agent gives it
+    #[command(hide = true)]
+    Exec(exec::Args),
 }
 
 // === impl Args ===
@@ -28,6 +32,7 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         match self.backend {
             Backend::Nvidia(args) => args.start(),
+            Backend::Exec(args) => args.start(),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn own_probe(config: &Config, children: Children, orders: Orders) -> 
             path: "/proc/self/exe".into(),
             args: ["probe", "nvidia", "--child"].map(str::to_owned).into(),
         },
+        allow: None,
         configure: configure(config),
         limits: limits(config),
         children,

@@ -4,7 +4,8 @@ use model::Tier;
 use tokio::time::Instant;
 
 use super::{
-    OPTIONAL, Supervisor,
+    OPTIONAL, Settings, Supervisor,
+    admit::admit,
     process::{Heard, Number, Role},
     stuck::Concern,
 };
@@ -30,6 +31,7 @@ impl Supervisor {
             return;
         };
         running.process.heard = now;
+        running.lines = running.lines.saturating_add(1);
         let role = running.process.role;
         match heard {
             Heard::Message(message) => match *message {
@@ -43,8 +45,10 @@ impl Supervisor {
                     now,
                 ),
                 Message::Hello(_) => {}
-                Message::Report(report) => {
+                Message::Report(mut report) => {
                     running.reported = true;
+                    let Settings { name, allow, .. } = &self.settings;
+                    admit(name, allow.as_deref(), &mut report);
                     self.picture.report(role, *report);
                     if role == Role::Main {
                         self.estate.aside.reported(number);

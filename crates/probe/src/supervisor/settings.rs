@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::NodePattern;
+
 use super::{children::Children, orders::Orders, process::Program};
 use crate::protocol::Configure;
 
@@ -12,6 +14,8 @@ pub struct Settings {
     pub name: String,
     /// How its probe is started.
     pub program: Program,
+    /// Device nodes that the probe may name; absent for a probe of this program.
+    pub allow: Option<Vec<NodePattern>>,
     /// Settings of its processes. Each has its own cards, and goes without what hangs.
     pub configure: Configure,
     /// How patient to be.

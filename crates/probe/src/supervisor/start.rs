@@ -89,6 +89,7 @@ impl Supervisor {
                     reported: false,
                     calm: 0,
                     nonsense: 0,
+                    lines: 0,
                     without,
                 };
                 self.running.insert(self.estate.started, running);

@@ -11,6 +11,9 @@ use super::{
     stuck::Concern,
 };
 
+/// The most lines that a probe writes between two checks of limits.
+const LINES_LIMIT: u32 = 5000;
+
 // === impl Supervisor ===
 
 impl Supervisor {
@@ -24,7 +27,11 @@ impl Supervisor {
         let mut given_up: Vec<(Number, StuckCall)> = Vec::new();
         let mut silent = Vec::new();
         let mut slow = Vec::new();
-        for (number, running) in &self.running {
+        let mut flooding = Vec::new();
+        for (number, running) in &mut self.running {
+            if std::mem::take(&mut running.lines) > LINES_LIMIT {
+                flooding.push(*number);
+            }
             slow.extend(running.timing.slow(&limits, now).cloned());
             let is_silent = now.duration_since(running.process.heard) >= limits.silence;
             let stuck = running.timing.stuck(&limits, now);
@@ -42,6 +49,10 @@ impl Supervisor {
         }
         for (number, call) in given_up {
             self.give_up(number, call, now);
+        }
+        for number in flooding {
+            let why = format!("the probe wrote more than {LINES_LIMIT} lines within a second");
+            self.fail(number, why, now);
         }
         for number in silent {
             let seconds = limits.silence.as_secs();

@@ -49,6 +49,7 @@ pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
             path: "/bin/sh".into(),
             args: vec![path.display().to_string()],
         },
+        allow: None,
         configure: Configure::default(),
         limits: Limits {
             call: Duration::from_secs(1),

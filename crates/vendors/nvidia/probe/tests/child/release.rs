@@ -21,6 +21,7 @@ fn start(rig: &Rig) -> Agent {
             path: "/bin/sh".into(),
             args: vec![wrapper(rig).display().to_string()],
         },
+        allow: None,
         configure: rig.configure(Scope::All),
         limits: Limits::default(),
         children: Children::default(),

@@ -1,0 +1,103 @@
+//! Checks what a probe says before it is believed. A device that is not admitted costs that device.
+
+use model::{Device, NodePattern};
+
+use crate::protocol::Report;
+
+/// The most devices that are named as not admitted.
+const NAMED: usize = 3;
+
+/// Leaves out the devices with a node that the probe may not name, and warns of them. `allow` is
+/// absent for a probe of this program. Every device is of the vendor `backend`, whatever the probe says:
+/// its rules are chosen by it.
+pub(super) fn admit(backend: &str, allow: Option<&[NodePattern]>, report: &mut Report) {
+    let mut refused = Vec::new();
+    report.devices.retain_mut(|device| {
+        backend.clone_into(&mut device.vendor);
+        let node = allow.and_then(|allow| foreign_node(device, allow));
+        if let Some(node) = node {
+            refused.push(format!(
+                "{} is left out: it names the device node {node}, which backends.{backend}.allow does \
+                 not have",
+                device.id
+            ));
+        }
+        node.is_none()
+    });
+    let more = refused.len().saturating_sub(NAMED);
+    report.warnings.extend(refused.into_iter().take(NAMED));
+    if more > 0 {
+        let warning = format!("{more} more devices are left out for the same reason");
+        report.warnings.push(warning);
+    }
+}
+
+/// The first node of a device that no pattern has.
+fn foreign_node<'d>(device: &'d Device, allow: &[NodePattern]) -> Option<&'d str> {
+    let mut nodes = device.nodes.iter().map(|node| node.path.as_str());
+    nodes.find(|node| !allow.iter().any(|pattern| pattern.matches(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{DeviceNode, NodeRole};
+
+    fn device(id: &str, node: &str) -> Device {
+        let node = DeviceNode {
+            path: node.to_owned(),
+            role: NodeRole::Own,
+        };
+        Device {
+            nodes: vec![node],
+            ..Device::unnamed("nvidia", id)
+        }
+    }
+
+    #[test]
+    fn a_device_with_a_foreign_node_is_left_out_and_the_others_stay() {
+        let mut report = Report {
+            devices: vec![device("a", "/dev/crypto0"), device("b", "/dev/mem")],
+            ..Report::default()
+        };
+        let allow = ["/dev/crypto*".parse().unwrap()];
+        admit("crypto", Some(&allow), &mut report);
+        let kept: Vec<(&str, &str)> = report
+            .devices
+            .iter()
+            .map(|device| (device.id.as_str(), device.vendor.as_str()))
+            .collect();
+        assert_eq!(
+            kept,
+            [("a", "crypto")],
+            "of the vendor that the config names"
+        );
+        let [warning] = &report.warnings[..] else {
+            panic!("{:?}", report.warnings);
+        };
+        assert!(warning.contains("/dev/mem") && warning.contains("backends.crypto.allow"));
+    }
+
+    #[test]
+    fn many_devices_are_counted_and_not_named() {
+        let devices = (0..100).map(|n| device(&n.to_string(), "/dev/mem"));
+        let mut report = Report {
+            devices: devices.collect(),
+            ..Report::default()
+        };
+        admit("crypto", Some(&[]), &mut report);
+        assert_eq!(report.devices, []);
+        assert_eq!(report.warnings.len(), NAMED + 1);
+        assert!(report.warnings[NAMED].starts_with("97 more"));
+    }
+
+    #[test]
+    fn a_probe_of_this_program_may_name_any_node() {
+        let mut report = Report {
+            devices: vec![device("a", "/dev/nvidia0")],
+            ..Report::default()
+        };
+        admit("nvidia", None, &mut report);
+        assert_eq!(report.devices.len(), 1);
+    }
+}
