@@ -3,18 +3,26 @@
 
 #[cfg(feature = "acme")]
 mod acme;
+mod exec;
 mod nvidia;
+mod startup;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 #[cfg(feature = "acme")]
 pub use self::acme::{AcmeBackend, AcmeHalves};
-pub use self::nvidia::{
-    Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe,
-    XidBase, XidSet, Xids,
-};
 pub(crate) use self::nvidia::{MPS_CLIENT_LIMIT, prefix, relative};
+pub use self::{
+    exec::ExecBackend,
+    nvidia::{
+        Discovery, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover, NvidiaOverrides, NvidiaProbe,
+        XidBase, XidSet, Xids,
+    },
+    startup::Startup,
+};
 use crate::{
     Pool,
     source::{At, Section},
@@ -22,13 +30,16 @@ use crate::{
 
 /// Settings of each vendor's probe, and rules for its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Backends {
     /// NVIDIA's cards.
     pub nvidia: NvidiaBackend,
     /// The cards of a made-up vendor.
     #[cfg(feature = "acme")]
     pub acme: AcmeBackend,
+    /// Backends whose probes are programs of the user's, by name.
+    #[serde(flatten)]
+    pub programs: BTreeMap<String, ExecBackend>,
 }
 
 // === impl Backends ===
@@ -38,10 +49,23 @@ impl Section for Backends {
         at.section("nvidia", &mut self.nvidia);
         #[cfg(feature = "acme")]
         at.section("acme", &mut self.acme);
+        self.programs = at.rest(exec::check_name);
     }
 }
 
 impl Backends {
+    /// The name of NVIDIA's backend.
+    pub const NVIDIA: &str = "nvidia";
+
+    /// The start of each backend that this config has, by its name.
+    pub fn startups(&self) -> impl Iterator<Item = (&str, &Startup)> {
+        let programs = self.programs.iter();
+        let programs = programs.map(|(name, backend)| (name.as_str(), &backend.startup));
+        [(Self::NVIDIA, &self.nvidia.startup)]
+            .into_iter()
+            .chain(programs)
+    }
+
     /// The pools of a node whose config names none: those of each vendor.
     pub fn pools(&self) -> Vec<Pool> {
         self.nvidia.pools()

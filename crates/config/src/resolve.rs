@@ -44,8 +44,6 @@ pub struct Resolved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// Exits when the driver does not start, instead of waiting.
-    pub fail_on_init_error: bool,
     /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: PathBuf,
     /// The socket on which commands reach the agent.
@@ -141,7 +139,6 @@ impl Resolved {
 
 impl Section for Config {
     fn read(&mut self, at: &mut At<'_>) {
-        at.set("failOnInitError", &mut self.fail_on_init_error);
         at.set("hostRoot", &mut self.host_root);
         at.set("controlSocket", &mut self.control_socket);
         at.section("kubelet", &mut self.kubelet);
@@ -170,7 +167,6 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            fail_on_init_error: false,
             host_root: "/".into(),
             control_socket: Self::CONTROL_SOCKET.into(),
             kubelet: Kubelet::default(),

@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use self::probe::own_probe;
+pub(crate) use self::probe::{backends, probe_settings};
 use self::{parts::Parts, watch::Watch};
 
 /// How long all parts together may take to end.

@@ -3,21 +3,18 @@
 
 use config::{Config, Pool};
 use model::{Companions, ResourceName, Snapshot};
-use rules::{Missing, Need, Rules, Vendors};
+use rules::{Missing, Need, Rules};
 
 use crate::Unit;
 
-/// The first thing that the config requires and the node does not have, for a person.
+/// The first thing that the config requires of a vendor and the node does not have, for a person.
 pub fn missing_requirement(
     config: &Config,
-    vendors: Vendors,
+    rules: &dyn Rules,
     snapshot: &Snapshot,
 ) -> Option<String> {
     let pools = config.pools.pools.iter();
-    let mut all = pools.flat_map(|pool| {
-        let vendors = vendors.iter();
-        vendors.filter_map(move |rules| missing(rules, None, pool, config, snapshot))
-    });
+    let mut all = pools.filter_map(|pool| missing(rules, None, pool, config, snapshot));
     let required = all.find(|missing| missing.is_required)?;
     Some(required.reason)
 }

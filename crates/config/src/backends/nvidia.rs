@@ -23,6 +23,7 @@ pub(crate) use self::{
     handover::{prefix, relative},
     mps::{MPS_CLIENT_LIMIT, check_mps},
 };
+use super::Startup;
 use crate::{
     KindName, Pool, Selector,
     source::{At, Section, Word, word},
@@ -32,6 +33,9 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NvidiaBackend {
+    /// The start of the backend.
+    #[serde(flatten)]
+    pub startup: Startup,
     /// The part that the probe is given.
     #[serde(flatten)]
     pub probe: NvidiaProbe,
@@ -95,6 +99,7 @@ pub enum Discovery {
 
 impl Section for NvidiaBackend {
     fn read(&mut self, at: &mut At<'_>) {
+        self.startup.read(at);
         self.probe.read(at);
         at.set("mig", &mut self.mig);
         at.set("imexRequired", &mut self.imex_required);

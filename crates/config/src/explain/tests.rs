@@ -121,7 +121,15 @@ fn random_configs_say_every_option() {
 /// The key of a row without the number of its pool, and without names that are free.
 fn general(row: &Row) -> String {
     let key: String = row.key.split(['[', ']']).step_by(2).collect();
+    let key = match key
+        .strip_prefix("backends.")
+        .and_then(|key| key.split_once('.'))
+    {
+        Some((name, key)) if name != "nvidia" => format!("backends.NAME.{key}"),
+        _ => key,
+    };
     let free = [
+        "backends.NAME.settings",
         "backends.nvidia.xids.actions",
         "health.weights.causes",
         "health.weights.conditions",

@@ -46,6 +46,36 @@ fn load(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
 
 #[rstest]
 #[case(
+    "backends:\n  crypto: «{allow: /dev/crypto0}\n",
+    "backends.crypto.exec",
+    "`exec` is missing",
+    "exec: [/opt/company/probe]"
+)]
+#[case(
+    "backends:\n  «Crypto: {exec: /probe}\n",
+    "backends.Crypto",
+    "not the name of a backend",
+    "lower-case letters"
+)]
+#[case(
+    "backends:\n  crypto: {exec: «[\"\"]}\n",
+    "backends.crypto.exec",
+    "is empty",
+    "a program and its arguments"
+)]
+#[case(
+    "backends:\n  crypto: {exec: /probe, allow: [/dev/crypto0, «/etc/shadow]}\n",
+    "backends.crypto.allow[1]",
+    "not a path under /dev/",
+    "/dev/crypto*"
+)]
+#[case(
+    "backends:\n  crypto: {exec: /probe, «alow: /dev/crypto0}\n",
+    "backends.crypto.alow",
+    "unknown key",
+    "`allow`"
+)]
+#[case(
     "«kublet:\n  dir: /a\n",
     "kublet",
     "unknown key",

@@ -21,13 +21,15 @@ fn an_empty_file_is_all_defaults() {
 
 /// A file in which every key is said.
 pub(crate) const EVERY_KEY: &str = "
-failOnInitError: true
 kubelet: {dir: /a, podResourcesSocket: /b, register: false}
 hostRoot: /c
 controlSocket: /f
 probe: {period: 3s, callLimit: 4s, driverCallLimit: 5s, retryPause: 6s}
 backends:
+  crypto: {enabled: false, exec: [/probe, -v], allow: /dev/crypto*, settings: {mode: fast}}
   nvidia:
+    enabled: false
+    failOnInitError: true
     driverPath: /d
     nvmlLibrary: /e
     loaderFallback: true
@@ -277,12 +279,20 @@ fn sections(schema: &Value, at: &Value, path: &str, name: &str) -> Vec<Known> {
     if at["type"] == "array" && path == "pools" {
         found.extend(sections(schema, &at["items"], &format!("{path}[]"), name));
     }
+    // `EVERY_KEY` has a map of that name wherever names are free.
+    let rest = &at["additionalProperties"];
+    if rest.is_object() {
+        let path = format!("{path}/crypto");
+        found.extend(sections(schema, rest, &path, name));
+    }
     if let Some(properties) = at["properties"].as_object() {
-        found.push(Known {
-            path: path.to_owned(),
-            name: name.to_owned(),
-            keys: properties.keys().cloned().collect(),
-        });
+        if !rest.is_object() {
+            found.push(Known {
+                path: path.to_owned(),
+                name: name.to_owned(),
+                keys: properties.keys().cloned().collect(),
+            });
+        }
         for (key, at) in properties {
             let path = format!("{path}/{key}");
             found.extend(sections(schema, at, path.trim_start_matches('/'), name));
@@ -337,9 +347,9 @@ fn schema_reader_and_explain_have_the_same_keys() {
     assert_eq!(
         names,
         [
-            "Backends",
             "Cdi",
             "Config",
+            "ExecBackend",
             "Handover",
             "Health",
             "Kubelet",

@@ -154,7 +154,8 @@ impl Translation<'_> {
         let discovery = merge.text("device-discovery-strategy", key, &file.discovery);
         let required = merge.is("imex-required", "", &merge.file.imex.required);
         if let Some(fail) = fail {
-            self.config.fail_on_init_error = self.take("failOnInitError", fail);
+            let startup = self.take("backends.nvidia.failOnInitError", fail);
+            self.config.backends.nvidia.startup.fail_on_init_error = startup;
         }
         let way = self.merge.word(&discovery);
         self.config.backends.nvidia.probe.discovery = way.unwrap_or(Discovery::Auto);

@@ -1,6 +1,8 @@
 //! Reads a map of a file over the defaults. One call for an option takes its key, parses its
 //! value, notes what is wrong with it, and keeps its place, from which its origin follows.
 
+use std::collections::BTreeMap;
+
 use super::{Fields, FromNode, Item, Notes, Place};
 
 /// A map of the config: its fields are the options, their values before `read` the defaults.
@@ -87,6 +89,30 @@ impl<'a> At<'a> {
         Some(items.iter().map(read).collect())
     }
 
+    /// Reads the maps of all keys that nobody took, whose names are not the same in every file. `name`
+    /// reads one of them; its error is a message and a remedy.
+    pub(crate) fn rest<S: Section + Default>(
+        &mut self,
+        name: impl Fn(&str) -> Result<String, (String, String)>,
+    ) -> BTreeMap<String, S> {
+        let mut found = BTreeMap::new();
+        for (text, place, item) in self.fields.rest() {
+            let mut section = S::default();
+            match name(text) {
+                Ok(name) => {
+                    if read_section(&item, self.notes, &mut section)
+                        && found.insert(name, section).is_some()
+                    {
+                        let (message, help) = ("said twice", "remove one of them");
+                        self.notes.error(place, &item.key, message, help);
+                    }
+                }
+                Err((message, help)) => self.notes.error(place, &item.key, message, help),
+            }
+        }
+        found
+    }
+
     /// Reads a text that must be there; `help` says what to write.
     pub(crate) fn require<T: From<String>>(
         &mut self,
@@ -108,6 +134,12 @@ impl<'a> At<'a> {
             }
             None => {}
         }
+    }
+
+    /// Returns true if the file has the key, whatever its value is.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let mut items = self.fields.items().into_iter();
+        items.any(|(key, ..)| key == name)
     }
 
     /// The place of a value that the file has and that could be read.

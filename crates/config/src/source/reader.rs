@@ -39,6 +39,8 @@ pub(crate) struct Fields<'n> {
     path: String,
     entries: &'n [Entry],
     known: Vec<&'static str>,
+    /// All other keys were taken, too.
+    is_open: bool,
 }
 
 // === impl Notes ===
@@ -306,6 +308,7 @@ impl<'n> Item<'n> {
             path: self.key.clone(),
             entries,
             known: Vec::new(),
+            is_open: false,
         })
     }
 
@@ -368,6 +371,14 @@ impl<'n> Fields<'n> {
         self.entries.iter().map(item).collect()
     }
 
+    /// Takes every key that nobody took yet, with its place and its value.
+    pub(crate) fn rest(&mut self) -> Vec<(&'n str, Place, Item<'n>)> {
+        self.is_open = true;
+        let mut items = self.items();
+        items.retain(|(name, ..)| !self.known.contains(name));
+        items
+    }
+
     /// The place of a key itself.
     pub(crate) fn key_place(&self, name: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == name);
@@ -376,7 +387,7 @@ impl<'n> Fields<'n> {
 
     /// Notes the keys that nobody took.
     pub(crate) fn finish(self, notes: &mut Notes) {
-        for entry in self.entries {
+        for entry in self.entries.iter().filter(|_| !self.is_open) {
             let known = |name: &&str| match notes.dialect {
                 Dialect::Go => name.eq_ignore_ascii_case(&entry.key),
                 Dialect::Native => **name == entry.key,

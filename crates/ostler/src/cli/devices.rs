@@ -8,7 +8,7 @@ use comfy_table::Table;
 use config::Config;
 use health::Policy;
 use inventory::{Inputs, Published, Readers, Requests};
-use model::{Kind, Phase, names};
+use model::{Backend, Kind, Phase, names};
 use probe::{
     Update,
     protocol::FileSearch,
@@ -16,6 +16,7 @@ use probe::{
 };
 use tokio::{
     sync::{mpsc, watch},
+    task::JoinSet,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,10 @@ use super::{
     place::Place,
     table::{Output, table, text},
 };
-use crate::{run::own_probe, vendors::VENDORS};
+use crate::{
+    run::{backends, probe_settings},
+    vendors::VENDORS,
+};
 
 /// How long a look of our own may take.
 const LOOK: Duration = Duration::from_secs(20);
@@ -101,20 +105,27 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
     // What an agent keeps is its own.
     config.health.state_file = None;
     let (published, orders) = (Published::new(), OrdersByBackend::default());
-    let mut settings = own_probe(&config, Children::default(), orders.of("nvidia"));
-    settings.configure.events = false;
-    settings.configure.driver_files = files;
     let (seen, updates) = mpsc::channel(64);
     let stop = CancellationToken::new();
     let readers = published.readers();
-    let watching = supervisor::run(settings, seen, stop.clone());
+    let backends = backends(&config);
+    let mut watching = JoinSet::new();
+    for name in &backends {
+        let (children, orders) = (Children::default(), orders.of(name));
+        let mut settings = probe_settings(name, &config, &[], children, orders);
+        settings.configure.events = false;
+        settings.configure.driver_files = files;
+        watching.spawn(supervisor::run(settings, seen.clone(), stop.clone()));
+    }
+    drop(seen);
     let looking = async {
-        let look = first_look(Policy::of(&config, VENDORS), updates, orders, published);
+        let policy = Policy::of(&config, VENDORS);
+        let look = first_look(policy, updates, orders.clone(), published, backends.len());
         let found = timeout(LOOK, look).await;
         stop.cancel();
         found.is_ok()
     };
-    let ((), in_time) = tokio::join!(watching, looking);
+    let (_, in_time) = tokio::join!(watching.join_all(), looking);
     if !in_time {
         let seconds = LOOK.as_secs();
         anstream::eprintln!("the driver did not tell everything within {seconds} s");
@@ -128,6 +139,7 @@ async fn first_look(
     mut updates: mpsc::Receiver<Update>,
     orders: OrdersByBackend,
     published: Published,
+    backends: usize,
 ) {
     let (_unchanged, policy) = watch::channel(policy);
     let (_silent, mut requests) = Requests::channel();
@@ -141,20 +153,26 @@ async fn first_look(
     };
     tokio::select! {
         () = inventory::run(inputs, published) => {}
-        () = enough(readers) => {}
+        () = enough(readers, backends) => {}
     }
 }
 
-/// Waits until every device has a sample, or until the backend says why there is none.
-async fn enough(mut readers: Readers) {
+/// Waits until every device of these backends has a sample, or until they say why there is none.
+async fn enough(mut readers: Readers, backends: usize) {
     loop {
         let devices = newest(&readers);
-        let phase = devices.backends.first().map(|backend| backend.phase);
-        let sampled = |listed: &ListedDevice| listed.telemetry.is_some() || is_integrated(listed);
-        match phase {
-            None | Some(Phase::Starting) => {}
-            Some(Phase::Running) if !devices.devices.iter().all(sampled) => {}
-            Some(_) => return,
+        let has_sample =
+            |listed: &ListedDevice| listed.telemetry.is_some() || is_integrated(listed);
+        let has_told = |backend: &Backend| match backend.phase {
+            Phase::Starting => false,
+            Phase::Running => {
+                let mut own = devices.devices.iter();
+                own.all(|listed| listed.device.vendor != backend.name || has_sample(listed))
+            }
+            _ => true,
+        };
+        if devices.backends.len() >= backends && devices.backends.iter().all(has_told) {
+            return;
         }
         let changed = tokio::select! {
             changed = readers.snapshots.changed() => changed,

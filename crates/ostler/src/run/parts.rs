@@ -15,17 +15,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Source, init, probe::is_other, wires::Wires};
+use super::{
+    Source, init,
+    probe::{backends, is_other},
+    wires::Wires,
+};
 use crate::vendors::VENDORS;
 
 /// The pause before a part that ended by itself is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts of the agent, in the order the data flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Keeps the NVIDIA probe running.
-    Probe,
+    /// Keeps the probe of a backend running.
+    Probe(String),
     /// Puts what is seen into snapshots.
     Inventory,
     /// Keeps what has to outlive the agent.
@@ -42,8 +46,8 @@ pub(super) enum Part {
     Reaper,
 }
 
-const ALL: [Part; 8] = [
-    Part::Probe,
+/// The parts that there are once.
+const SINGLE: [Part; 7] = [
     Part::Inventory,
     Part::Keeper,
     Part::Offers,
@@ -77,7 +81,10 @@ impl Parts {
     }
 
     pub(super) fn start_all(&mut self) {
-        for part in ALL {
+        for part in backends(&self.config).into_iter().map(Part::Probe) {
+            self.start(part, Duration::ZERO);
+        }
+        for part in SINGLE {
             self.start(part, Duration::ZERO);
         }
     }
@@ -94,6 +101,13 @@ impl Parts {
         let Some(part) = self.running.remove(&id) else {
             return;
         };
+        if let Part::Probe(name) = &part
+            && !backends(&self.config).contains(name)
+        {
+            self.tokens.remove(&part);
+            self.tasks.spawn(self.wires.retire(name.clone()));
+            return;
+        }
         let told_to = self.tokens.get(&part).is_some_and(|t| t.is_cancelled());
         if told_to && crash.is_none() {
             self.start(part, Duration::ZERO);
@@ -104,14 +118,16 @@ impl Parts {
             error = crash.map(tracing::field::display),
             "a part of the agent ended; it is started again"
         );
-        self.start(part, PAUSE);
         // An inventory that starts anew has to be told everything.
         if part == Part::Inventory {
-            self.cancel(Part::Probe);
+            for name in backends(&self.config) {
+                self.cancel(&Part::Probe(name));
+            }
         }
+        self.start(part, PAUSE);
     }
 
-    /// Waits until the driver is found not to start, where that is to end the agent; why.
+    /// Waits until a backend is found not to start, where that is to end the agent; why.
     pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
         init::failed(&self.config, self.wires.readers.snapshots.clone())
     }
@@ -139,9 +155,7 @@ impl Parts {
         let old = std::mem::replace(&mut self.config, new);
         let mut changed = Vec::new();
         let mut pools_changed = false;
-        if is_other(&old, &self.config) {
-            changed.push(Part::Probe);
-        }
+        self.reload_backends(&old, &mut changed);
         if old.cdi != self.config.cdi
             || old.host_root != self.config.host_root
             || old.kubelet.dir != self.config.kubelet.dir
@@ -167,28 +181,46 @@ impl Parts {
             changed.push(Part::Control);
         }
         tracing::info!(?changed, pools = pools_changed, "the config was read again");
-        for part in changed {
+        for part in &changed {
             self.cancel(part);
+        }
+    }
+
+    /// Starts the backends that are new, and adds those that are gone or other to `changed`.
+    fn reload_backends(&mut self, old: &Config, changed: &mut Vec<Part>) {
+        let (before, now) = (backends(old), backends(&self.config));
+        let gone = before.iter().filter(|name| !now.contains(name));
+        changed.extend(gone.cloned().map(Part::Probe));
+        for name in now {
+            let is_new = !before.contains(&name);
+            let is_other = !is_new && is_other(&name, old, &self.config);
+            let part = Part::Probe(name);
+            // One that has not ended yet is started when it has.
+            if is_new && !self.tokens.contains_key(&part) {
+                self.start(part, Duration::ZERO);
+            } else if is_other {
+                changed.push(part);
+            }
         }
     }
 
     /// Ends every part.
     pub(super) async fn stop(&mut self) {
-        for part in ALL {
-            self.cancel(part);
+        for token in self.tokens.values() {
+            token.cancel();
         }
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn cancel(&self, part: Part) {
-        if let Some(token) = self.tokens.get(&part) {
+    fn cancel(&self, part: &Part) {
+        if let Some(token) = self.tokens.get(part) {
             token.cancel();
         }
     }
 
     fn start(&mut self, part: Part, pause: Duration) {
         let token = CancellationToken::new();
-        let task = self.wires.task(part, &self.config, token.clone());
+        let task = self.wires.task(&part, &self.config, token.clone());
         let stop = token.clone();
         let handle = self.tasks.spawn(async move {
             tokio::select! {
@@ -198,7 +230,7 @@ impl Parts {
             }
             task.await;
         });
-        self.running.insert(handle.id(), part);
+        self.running.insert(handle.id(), part.clone());
         self.tokens.insert(part, token);
     }
 }

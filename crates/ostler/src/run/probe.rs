@@ -1,37 +1,68 @@
-//! How this program starts itself again as a probe.
+//! The probes of a config: the backends that it has, and how this program starts their processes.
 
 use std::time::Duration;
 
-use config::Config;
+use config::{Backends, Config};
 use probe::{
     protocol::{CheckPeriods, Configure, DeepCheck},
     supervisor::{Children, Limits, Orders, Program, Settings},
 };
+use serde_json::{Value, json};
 
-/// The NVIDIA probe of this program, with a place where its processes are written down.
-pub(crate) fn own_probe(config: &Config, children: Children, orders: Orders) -> Settings {
+/// The names of the backends that run.
+pub(crate) fn backends(config: &Config) -> Vec<String> {
+    let startups = config.backends.startups();
+    let enabled = startups.filter(|(_, startup)| startup.enabled);
+    enabled.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The probe of a backend, with a place where its processes are written down. `log` has the
+/// arguments that make it log as the agent does.
+pub(crate) fn probe_settings(
+    name: &str,
+    config: &Config,
+    log: &[String],
+    children: Children,
+    orders: Orders,
+) -> Settings {
+    let program = config.backends.programs.get(name);
+    let mut args: Vec<String> = match program {
+        None => ["probe", name, "--child"].map(str::to_owned).into(),
+        Some(_) => ["probe", "exec"].map(str::to_owned).into(),
+    };
+    args.extend_from_slice(log);
+    if let Some(program) = program {
+        args.push("--".to_owned());
+        args.extend_from_slice(&program.exec);
+    }
     Settings {
-        name: "nvidia".to_owned(),
+        name: name.to_owned(),
         program: Program {
             // The running program itself, even if its file was replaced meanwhile.
             path: "/proc/self/exe".into(),
-            args: ["probe", "nvidia", "--child"].map(str::to_owned).into(),
+            args,
         },
-        allow: None,
-        configure: configure(config),
+        allow: program.map(|program| program.allow.clone()),
+        configure: configure(name, config),
         limits: limits(config),
         children,
         orders,
     }
 }
 
-/// Tells if the probe has to be another process with the second config.
-pub(super) fn is_other(one: &Config, other: &Config) -> bool {
-    configure(one) != configure(other) || limits(one) != limits(other)
+/// Tells if the probe of a backend has to be another process with the second config.
+pub(super) fn is_other(name: &str, one: &Config, other: &Config) -> bool {
+    let program = |config: &Config| {
+        let program = config.backends.programs.get(name);
+        program.map(|program| (program.exec.clone(), program.allow.clone()))
+    };
+    configure(name, one) != configure(name, other)
+        || limits(one) != limits(other)
+        || program(one) != program(other)
 }
 
-/// The settings that a config gives the probe.
-fn configure(config: &Config) -> Configure {
+/// The settings that a config gives the probe of a backend.
+fn configure(name: &str, config: &Config) -> Configure {
     let (probe, health) = (&config.probe, &config.health);
     let periods = &health.periods;
     let deep = periods.deep.filter(|_| !health.deep_command.is_empty());
@@ -50,8 +81,16 @@ fn configure(config: &Config) -> Configure {
             limit: health.deep_limit,
             last_ago: Duration::ZERO,
         }),
-        backend: config.backends.nvidia.probe.to_value(),
+        backend: section(name, &config.backends),
         ..Configure::default()
+    }
+}
+
+/// The keys of a backend's section that its probe reads.
+fn section(name: &str, backends: &Backends) -> Value {
+    match backends.programs.get(name) {
+        Some(program) => json!(program.settings),
+        None => backends.nvidia.probe.to_value(),
     }
 }
 
@@ -69,19 +108,26 @@ fn limits(config: &Config) -> Limits {
 mod tests {
     use super::*;
 
+    const NVIDIA: &str = Backends::NVIDIA;
+
     /// Weights are the agent's alone; the limit of the command is the probe's.
     #[test]
     fn another_limit_for_the_command_is_another_process_and_another_weight_is_not() {
         let config = |text| config::parse("ostler.yaml", text).unwrap().config;
         let one = config("health: {deepCommand: check, deepLimit: 90s}");
-        let deep = configure(&one).deep.unwrap();
+        let deep = configure(NVIDIA, &one).deep.unwrap();
         assert_eq!(deep.limit, Duration::from_secs(90));
         let other = config("health: {deepCommand: check, deepLimit: 91s}");
-        assert!(is_other(&one, &other));
+        assert!(is_other(NVIDIA, &one, &other));
         let same = "health: {deepCommand: check, deepLimit: 90s, weights: {deep: out}}";
-        assert!(!is_other(&one, &config(same)));
-        assert!(is_other(&one, &config("backends: {nvidia: {devPath: /d}}")));
+        assert!(!is_other(NVIDIA, &one, &config(same)));
         assert!(is_other(
+            NVIDIA,
+            &one,
+            &config("backends: {nvidia: {devPath: /d}}")
+        ));
+        assert!(is_other(
+            NVIDIA,
             &Config::default(),
             &config("probe: {retryPause: 9s}")
         ));
@@ -94,6 +140,6 @@ mod tests {
                     xids: {actions: {94: drain}}}}";
         let other = config::parse("ostler.yaml", text).unwrap().config;
         assert_ne!(other.backends, Config::default().backends);
-        assert!(!is_other(&Config::default(), &other));
+        assert!(!is_other(NVIDIA, &Config::default(), &other));
     }
 }

@@ -26,7 +26,7 @@ use super::{
     Source,
     offers::{self, Made},
     parts::Part,
-    probe::own_probe,
+    probe::probe_settings,
     status::{self, StatusParts},
 };
 use crate::{reap, vendors::VENDORS};
@@ -100,11 +100,11 @@ impl Wires {
     }
 
     /// The future of a part; it ends when `stop` is cancelled.
-    pub(super) fn task(&self, part: Part, config: &Config, stop: CancellationToken) -> Task {
+    pub(super) fn task(&self, part: &Part, config: &Config, stop: CancellationToken) -> Task {
         let wires = self.clone();
         let config = config.clone();
         match part {
-            Part::Probe => wires.probe(&config, stop),
+            Part::Probe(name) => wires.probe(name, &config, stop),
             Part::Inventory => wires.inventory(config, stop),
             Part::Keeper => Box::pin(inventory::keep(wires.published, stop)),
             Part::Offers => Box::pin(async move {
@@ -152,9 +152,19 @@ impl Wires {
         }
     }
 
-    fn probe(self, config: &Config, stop: CancellationToken) -> Task {
-        let mut settings = own_probe(config, self.children, self.orders.of("nvidia"));
-        settings.program.args.extend(self.log);
+    /// Tells the inventory that there is no such backend any more.
+    pub(super) fn retire(&self, backend: String) -> impl Future<Output = ()> + use<> {
+        self.orders.remove(&backend);
+        let seen = self.seen.clone();
+        async move {
+            // Without an inventory there is nobody to tell.
+            let _ = seen.send(Update::Retired(backend)).await;
+        }
+    }
+
+    fn probe(self, name: &str, config: &Config, stop: CancellationToken) -> Task {
+        let orders = self.orders.of(name);
+        let mut settings = probe_settings(name, config, &self.log, self.children, orders);
         // A reload may ask for them: then they are known, and no device has to wait.
         settings.configure.driver_files = match needs_files(config) {
             true => FileSearch::Now,

@@ -5,6 +5,7 @@
 mod process;
 mod rig;
 
+mod backends;
 mod broken;
 mod causes;
 mod cdi;

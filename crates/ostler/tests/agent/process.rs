@@ -151,8 +151,15 @@ impl Agent {
 
     /// Its probes.
     pub(crate) fn probes(&self) -> Vec<u32> {
+        let mut children = self.children();
+        children.retain(|pid| is_probe(*pid));
+        children
+    }
+
+    /// Its child processes.
+    pub(crate) fn children(&self) -> Vec<u32> {
         let pids = processes().into_iter();
-        pids.filter(|pid| parent(*pid) == Some(self.pid()) && is_probe(*pid))
+        pids.filter(|pid| parent(*pid) == Some(self.pid()))
             .collect()
     }
 

@@ -140,7 +140,7 @@ fn a_required_channel_that_is_missing_holds_units_back(
         }
     }
     assert_eq!(
-        missing_requirement(&pools, VENDORS, &snapshot).is_none(),
+        missing_requirement(&pools, VENDORS.of("nvidia"), &snapshot).is_none(),
         healthy
     );
 }
@@ -157,10 +157,10 @@ fn channels_are_no_matter_of_other_vendors() {
 fn a_channel_that_is_missing_is_told_even_without_a_device() {
     let mut pools = pools(vec![channelled(&[3, 1]), channelled(&[1, 2])]);
     pools.backends.nvidia = imex(true);
-    let missing = missing_requirement(&pools, VENDORS, &seen(Vec::new(), &[2]));
+    let missing = missing_requirement(&pools, VENDORS.of("nvidia"), &seen(Vec::new(), &[2]));
     assert!(missing.unwrap().starts_with("IMEX channel 1 is required"));
     assert_eq!(
-        missing_requirement(&pools, VENDORS, &seen(Vec::new(), &[1, 2, 3])),
+        missing_requirement(&pools, VENDORS.of("nvidia"), &seen(Vec::new(), &[1, 2, 3])),
         None
     );
 }

@@ -119,6 +119,7 @@ impl<'s> Maker<'s> {
             "PeriodOrOff" => &["off", "1s", "1h 30m"],
             "PathOrOff" => &["off", "/state"],
             "Size" => &["0", "1", "512Mi", "40Gi", "80G"],
+            "NodePattern" => &["/dev/x*", "/dev/a/b"],
             "Template" => &["a.io/b", "a.io/{model}", "nvidia.com/mig-{profile}"],
             _ => return None,
         };

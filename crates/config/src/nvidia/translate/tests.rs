@@ -95,11 +95,11 @@ sharing:
 #[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.nvidia.imex", "[0] by config.yaml:1")]
 #[case(&[], &[("IMEX_REQUIRED", "true")], "", "backends.nvidia.imexRequired", "true by variable IMEX_REQUIRED")]
 // Only an explicit true exits, only an explicit false hands no device nodes over.
-#[case(&[], &[], "", "failOnInitError", "false by default")]
-#[case(&["--fail-on-init-error"], &[], "", "failOnInitError", "true by flag --fail-on-init-error")]
-#[case(&[], &[("FAIL_ON_INIT_ERROR", "true")], "", "failOnInitError", "true by variable FAIL_ON_INIT_ERROR")]
-#[case(&[], &[], "flags: {failOnInitError: true}", "failOnInitError", "true by config.yaml:1")]
-#[case(&["--fail-on-init-error=false"], &[], "flags: {failOnInitError: true}", "failOnInitError",
+#[case(&[], &[], "", "backends.nvidia.failOnInitError", "false by default")]
+#[case(&["--fail-on-init-error"], &[], "", "backends.nvidia.failOnInitError", "true by flag --fail-on-init-error")]
+#[case(&[], &[("FAIL_ON_INIT_ERROR", "true")], "", "backends.nvidia.failOnInitError", "true by variable FAIL_ON_INIT_ERROR")]
+#[case(&[], &[], "flags: {failOnInitError: true}", "backends.nvidia.failOnInitError", "true by config.yaml:1")]
+#[case(&["--fail-on-init-error=false"], &[], "flags: {failOnInitError: true}", "backends.nvidia.failOnInitError",
     "false by flag --fail-on-init-error")]
 #[case(&[], &[], "", "pools[0].handover.deviceNodes", "true by default")]
 #[case(&[], &[("PASS_DEVICE_SPECS", "false")], "", "pools[0].handover.deviceNodes", "false by variable PASS_DEVICE_SPECS")]

@@ -1,0 +1,65 @@
+//! A backend whose probe is a program that the config names: `backends.<name>.exec`.
+
+use std::collections::BTreeMap;
+
+use model::NodePattern;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Startup;
+use crate::source::{At, Section, command, many, map_by, parsed};
+
+/// Settings of a backend whose probe is a program of the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ExecBackend {
+    /// The start of the backend.
+    #[serde(flatten)]
+    pub startup: Startup,
+    /// The probe: a program and its arguments.
+    pub exec: Vec<String>,
+    /// Device nodes that the probe may name. A device with any other node is not offered.
+    pub allow: Vec<NodePattern>,
+    /// Settings that the probe is given, as texts.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// The longest name of a backend.
+const NAME_LIMIT: usize = 32;
+
+// === impl ExecBackend ===
+
+impl Section for ExecBackend {
+    fn read(&mut self, at: &mut At<'_>) {
+        self.startup.read(at);
+        at.set_by("exec", &mut self.exec, command);
+        let help = "write a path, e.g. `allow: [/dev/crypto*]`";
+        at.set_by("allow", &mut self.allow, many(parsed(help)));
+        let any_name = |name: &str| Ok(name.to_owned());
+        at.set_by("settings", &mut self.settings, map_by(any_name));
+        // A command that is wrong was told.
+        let is_wrong = at.has("exec") && at.place("exec").is_none();
+        if self.exec.is_empty() && !is_wrong {
+            let help = "name the program of its probe, e.g. `exec: [/opt/company/probe]`";
+            at.error("exec", "`exec` is missing", help);
+        }
+    }
+}
+
+impl ExecBackend {
+    /// Returns true if the probe may name this device node.
+    pub fn allows(&self, node: &str) -> bool {
+        self.allow.iter().any(|pattern| pattern.matches(node))
+    }
+}
+
+/// Checks the name of a backend; its error is a message and a remedy.
+pub(super) fn check_name(name: &str) -> Result<String, (String, String)> {
+    let is_letter = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    if (1..=NAME_LIMIT).contains(&name.len()) && name.bytes().all(is_letter) {
+        return Ok(name.to_owned());
+    }
+    let message = format!("`{name}` is not the name of a backend");
+    let help = format!("write at most {NAME_LIMIT} lower-case letters, digits and `-`");
+    Err((message, help))
+}

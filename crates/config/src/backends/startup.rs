@@ -1,0 +1,34 @@
+//! The settings of a backend's start, which every backend has.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::source::{At, Section};
+
+/// Settings of a backend's start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Startup {
+    /// Runs the backend's probe.
+    pub enabled: bool,
+    /// Exits when the backend's driver does not start, instead of waiting.
+    pub fail_on_init_error: bool,
+}
+
+// === impl Startup ===
+
+impl Section for Startup {
+    fn read(&mut self, at: &mut At<'_>) {
+        at.set("enabled", &mut self.enabled);
+        at.set("failOnInitError", &mut self.fail_on_init_error);
+    }
+}
+
+impl Default for Startup {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            fail_on_init_error: false,
+        }
+    }
+}

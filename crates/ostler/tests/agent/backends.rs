@@ -1,0 +1,238 @@
+//! Two backends on one node: NVIDIA's cards, and the cards of a company with a probe of its own.
+
+use std::{fmt::Write as _, os::unix::fs::PermissionsExt, path::PathBuf};
+
+use api::Devices;
+use model::Phase;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sim::kubelet::Era;
+
+use crate::{
+    process::{Agent, is_probe, signal, words},
+    rig::{DGX, GPU, Rig, Running, eventually},
+};
+
+const CRYPTO: &str = "company.com/crypto";
+/// Everything that the kubelet may hand out.
+const BOTH: &[(&str, usize)] = &[(GPU, 8), (CRYPTO, 2)];
+
+/// A probe in the shell. It reports what the file `report` beside it has, whenever that is another,
+/// and does what the file `fault` says.
+const PROBE: &str = r#"#!/bin/sh
+dir=${0%/*}
+read -r settings
+echo "$settings" >"$dir/settings"
+env >"$dir/environment"
+echo "a line for people"
+echo '{"type":"hello","protocol":1,"probe":"crypto","version":"1"}' >&3
+told=
+while :; do
+    case $(cat "$dir/fault" 2>/dev/null) in
+    hang) sleep 1000 ;;
+    flood) while :; do echo '{"type":"event","device":"nobody","at":"2026-01-01T00:00:00Z","code":"a:1"}' >&3; done ;;
+    nonsense) while :; do printf '\377\376 nonsense\n' >&3; done ;;
+    esac
+    report=$(cat "$dir/report")
+    [ "$report" = "$told" ] || printf '%s\n' "$report" >&3
+    told=$report
+    echo '{"type":"beat"}' >&3
+    sleep 0.2
+done
+"#;
+
+/// The folder of the probe.
+struct Company {
+    dir: PathBuf,
+}
+
+// === impl Company ===
+
+impl Company {
+    /// Writes the probe, and a config that has it beside NVIDIA's.
+    fn on(rig: &Rig) -> Self {
+        let dir = rig.path("company");
+        fs_err::create_dir(&dir).unwrap();
+        let program = dir.join("probe");
+        fs_err::write(&program, PROBE).unwrap();
+        fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let company = Self { dir };
+        company.report(&[card("c0", "/dev/crypto0"), card("c1", "/dev/crypto1")]);
+        company
+    }
+
+    fn config(&self) -> String {
+        let mut config =
+            "probe: {period: 500ms}\nhealth: {holdDown: 500ms, passes: 2}\n".to_owned();
+        let program = self.dir.join("probe");
+        let program = program.display();
+        write!(
+            config,
+            "backends: {{crypto: {{exec: [{program}], allow: /dev/crypto*, settings: {{mode: fast}}}}}}\n\
+             pools:\n\
+             - {{name: gpu, select: {{vendor: nvidia}}, resource: {GPU}}}\n\
+             - {{name: crypto, select: {{vendor: crypto}}, resource: {CRYPTO}}}\n"
+        )
+        .unwrap();
+        config
+    }
+
+    fn report(&self, devices: &[Value]) {
+        let report = json!({"type": "report", "devices": devices});
+        let part = self.dir.join("report.part");
+        fs_err::write(&part, report.to_string()).unwrap();
+        fs_err::rename(part, self.dir.join("report")).unwrap();
+    }
+
+    fn fault(&self, fault: &str) {
+        fs_err::write(self.dir.join("fault"), fault).unwrap();
+    }
+
+    fn mend(&self) {
+        fs_err::remove_file(self.dir.join("fault")).unwrap();
+    }
+}
+
+fn card(id: &str, node: &str) -> Value {
+    json!({
+        "id": id, "vendor": "nvidia", "kind": "card", "numa": 0,
+        "attributes": {"productName": "CryptoCard"},
+        "nodes": [{"path": node, "role": "own"}],
+    })
+}
+
+fn phase(seen: &Devices, backend: &str) -> Option<Phase> {
+    let mut backends = seen.backends.iter();
+    let backend = backends.find(|one| one.name == backend);
+    backend.map(|backend| backend.phase)
+}
+
+async fn start() -> (Running, Company) {
+    let rig = Rig::new(DGX);
+    let company = Company::on(&rig);
+    let config = company.config();
+    let running = Running {
+        kubelet: rig.kubelet(Era::V1_37).await,
+        agent: rig.agent(&config),
+        rig,
+    };
+    running.offers(BOTH).await;
+    (running, company)
+}
+
+/// Every list of GPUs that the kubelet got had all of them, healthy.
+fn gpus_stood(running: &Running) {
+    for list in running.kubelet.lists(GPU) {
+        let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
+        assert_eq!(healthy.count(), 8);
+    }
+}
+
+#[tokio::test]
+async fn both_resources_are_served_and_pods_get_their_cards() {
+    let (running, company) = start().await;
+    let granted = running.admit(CRYPTO, 1).await.unwrap();
+    let [node] = &granted.response.devices[..] else {
+        panic!("{:?}", granted.response);
+    };
+    assert!(node.host_path.starts_with("/dev/crypto"), "{node:?}");
+    let settings = fs_err::read_to_string(company.dir.join("settings")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    assert_eq!(settings["backend"], json!({"mode": "fast"}));
+    gpus_stood(&running);
+}
+
+#[tokio::test]
+async fn a_probe_of_others_has_few_variables_and_no_way_to_more_rights() {
+    let (running, company) = start().await;
+    let environment = fs_err::read_to_string(company.dir.join("environment")).unwrap();
+    let names: Vec<&str> = environment
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .filter(|name| !matches!(*name, "PWD" | "SHLVL" | "_" | "OLDPWD"))
+        .collect();
+    let known = ["PATH", "HOME", "LANG", "TZ", "NODE_NAME"];
+    assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+    let probe = probe(&running.agent, &company).unwrap();
+    let status = fs_err::read_to_string(format!("/proc/{probe}/status")).unwrap();
+    let has = |line: &str| status.lines().any(|own| own.replace('\t', " ") == line);
+    assert!(has("NoNewPrivs: 1"), "{status}");
+    assert!(has("CapEff: 0000000000000000"), "{status}");
+    assert!(has("CapPrm: 0000000000000000"), "{status}");
+}
+
+/// The process of the company's probe, if it runs.
+fn probe(agent: &Agent, company: &Company) -> Option<u32> {
+    let program = company.dir.join("probe").display().to_string();
+    let mut children = agent.children().into_iter();
+    // After the program became the probe.
+    children.find(|pid| !is_probe(*pid) && words(*pid, "cmdline").contains(&program))
+}
+
+#[tokio::test]
+async fn a_card_with_a_foreign_node_is_left_out_and_said_so() {
+    let (running, company) = start().await;
+    company.report(&[card("c0", "/dev/crypto0"), card("c1", "/dev/mem")]);
+    let what = "the card is left out";
+    running
+        .agent
+        .shows(what, |seen| {
+            let mut backends = seen.backends.iter();
+            backends.any(|backend| backend.message.contains("/dev/mem"))
+        })
+        .await;
+    assert!(running.admit(CRYPTO, 2).await.is_err());
+    gpus_stood(&running);
+}
+
+#[tokio::test]
+async fn one_probe_that_is_killed_hangs_or_floods_leaves_the_other_vendor_alone() {
+    let (running, company) = start().await;
+    let agent = &running.agent;
+    let killed = probe(agent, &company).unwrap();
+    signal(killed, Signal::KILL);
+    eventually("another probe runs", || {
+        probe(agent, &company).is_some_and(|pid| pid != killed)
+    })
+    .await;
+    running.offers(BOTH).await;
+    for fault in ["hang", "flood", "nonsense"] {
+        company.fault(fault);
+        let what = format!("{fault}: the backend fails");
+        let seen = agent
+            .shows(&what, |seen| phase(seen, "crypto") == Some(Phase::Failing))
+            .await;
+        assert_eq!(phase(&seen, "nvidia"), Some(Phase::Running), "{fault}");
+        running.admit(GPU, 1).await.unwrap();
+        company.mend();
+        agent
+            .shows("it runs", |seen| {
+                phase(seen, "crypto") == Some(Phase::Running)
+            })
+            .await;
+        running.offers(BOTH).await;
+    }
+    gpus_stood(&running);
+}
+
+#[tokio::test]
+async fn a_backend_that_the_config_loses_takes_its_devices_with_it() {
+    let (running, company) = start().await;
+    let config = company
+        .config()
+        .replace("crypto: {exec", "crypto: {enabled: false, exec");
+    running.rewrite(&config);
+    running
+        .agent
+        .shows("the backend is gone", |seen| {
+            phase(seen, "crypto").is_none()
+        })
+        .await;
+    eventually("no crypto card is offered", || {
+        running.kubelet.devices(CRYPTO).is_empty()
+    })
+    .await;
+    running.rewrite(&company.config());
+    running.offers(BOTH).await;
+    gpus_stood(&running);
+}
