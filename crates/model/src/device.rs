@@ -15,7 +15,8 @@ use crate::{
 pub struct Device {
     /// The vendor's stable id.
     pub id: DeviceId,
-    /// Who made it, in lower case: `nvidia`.
+    /// Its vendor, in lower case: the name of its backend, which the agent sets whatever a probe says.
+    #[serde(default)]
     pub vendor: String,
     /// Whole card or partition.
     #[serde(flatten)]

@@ -1,22 +1,24 @@
 //! What a probe says to the agent and the agent to a probe: one JSON object per line.
 //!
-//! A probe writes [`Message`]s to its standard output and reads [`Command`]s from its standard
-//! input, the first of which are its settings; end of input tells it to exit. Unknown fields and unknown message types are ignored, so
+//! A probe writes [`Message`]s to descriptor [`DESCRIPTOR`] and reads [`Command`]s from its standard
+//! input, the first of which are its settings; end of input tells it to exit. Unknown fields and
+//! unknown message types are ignored, and an item of a list that is not understood costs that item, so
 //! that either side may be newer.
 
 mod configure;
 
 use model::{
     CardRef, Device, DeviceId, Driver, Event, Extras, Reading, SinceReset, StuckCall, Telemetry,
-    Unreadable,
+    Unreadable, known_items,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, DeepCheck, FileSearch, Scope};
 
 /// The version of the protocol spoken here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The descriptor on which a probe writes its lines.
 pub const DESCRIPTOR: i32 = 3;
@@ -65,16 +67,28 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// Every device that could be read.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "known_items")]
     pub devices: Vec<Device>,
     /// Devices that exist and could not be read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub unreadable: Vec<Unreadable>,
     /// What a person should know and what is no verdict on a device: a monitor that does not work.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub warnings: Vec<String>,
     /// Cards left out because the agent asked for it (`skip`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub skipped: Vec<CardRef>,
     /// What there is beside the devices.
     #[serde(default, skip_serializing_if = "Extras::is_empty")]
@@ -135,7 +149,11 @@ pub struct Count {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Beat {
     /// Driver calls that have been under way for more than a second.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "known_items",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub calls: Vec<StuckCall>,
     /// Driver calls made since the probe started.
     #[serde(default)]
@@ -167,6 +185,38 @@ pub enum Error {
     },
 }
 
+// === impl Report ===
+
+impl Report {
+    /// Warns of the devices in the line that were not understood and left out.
+    fn warn_of_unknown(&mut self, line: &[u8]) {
+        /// The most devices that are named.
+        const NAMED: usize = 3;
+        #[derive(Deserialize)]
+        struct Lines<'a> {
+            #[serde(default, borrow)]
+            devices: Vec<&'a RawValue>,
+        }
+        let lines: Result<Lines<'_>, _> = serde_json::from_slice(line);
+        let devices = lines.map_or_else(|_| Vec::new(), |lines| lines.devices);
+        let unknown = devices.len().saturating_sub(self.devices.len());
+        let problems = devices.iter().enumerate().filter_map(|(n, device)| {
+            let problem = serde_json::from_str::<Device>(device.get()).err()?;
+            Some(format!(
+                "device {n} of the report is not understood: {problem}"
+            ))
+        });
+        if unknown > 0 {
+            self.warnings.extend(problems.take(NAMED));
+        }
+        if unknown > NAMED {
+            let more = unknown - NAMED;
+            let warning = format!("{more} more devices are not understood");
+            self.warnings.push(warning);
+        }
+    }
+}
+
 // === impl Command ===
 
 impl Command {
@@ -182,7 +232,8 @@ impl Command {
 impl Message {
     /// Reads one line. `Ok(None)` is a message of a type, or a check-up of a tier, that this version
     /// does not know.
-    pub fn parse(line: &str) -> Result<Option<Self>, Error> {
+    pub fn parse(line: impl AsRef<[u8]>) -> Result<Option<Self>, Error> {
+        let line = line.as_ref();
         #[derive(Deserialize)]
         struct Tagged {
             r#type: String,
@@ -192,14 +243,18 @@ impl Message {
         const TIERS: [&str; 4] = ["working", "performing", "trend", "deep"];
         let malformed = |source| Error::Malformed {
             source,
-            line: line.chars().take(120).collect(),
+            line: String::from_utf8_lossy(line).chars().take(120).collect(),
         };
-        let Tagged { r#type, tier } = serde_json::from_str(line).map_err(malformed)?;
+        let Tagged { r#type, tier } = serde_json::from_slice(line).map_err(malformed)?;
         match r#type.as_str() {
             // A newer probe may know more tiers.
             "checkup" if tier.as_str().is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
             "hello" | "report" | "sample" | "checkup" | "event" | "count" | "beat" => {
-                serde_json::from_str(line).map(Some).map_err(malformed)
+                let mut message = serde_json::from_slice(line).map_err(malformed)?;
+                if let Self::Report(report) = &mut message {
+                    report.warn_of_unknown(line);
+                }
+                Ok(Some(message))
             }
             _ => Ok(None),
         }

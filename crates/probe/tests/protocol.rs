@@ -105,7 +105,7 @@ fn every_command_on_the_page_is_valid_and_readable() {
 fn the_schema_refuses_what_the_agent_cannot_read() {
     let validator = jsonschema::validator_for(&generated()).unwrap();
     for bad in [
-        json!({"type": "report", "devices": [{"id": 7}]}),
+        json!({"type": "report", "devices": 7}),
         json!({"type": "hello", "probe": "x"}),
         json!({"type": "event", "device": "GPU-1", "at": "2026-03-01T10:15:00Z", "code": 79}),
         json!({"type": "checkup", "device": "GPU-1"}),
@@ -118,13 +118,39 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
 }
 
 #[test]
-fn an_unknown_value_of_a_known_list_makes_the_line_nonsense() {
+fn an_unknown_value_costs_the_item_of_the_list_that_has_it() {
     let line = |work: &str| {
         let call = json!({"call": "x", "since": "2026-03-01T10:15:00Z", "work": work});
         json!({"type": "beat", "calls": [call]}).to_string()
     };
-    assert!(Message::parse(&line("links")).is_ok());
-    assert!(Message::parse(&line("dance")).is_err());
+    let calls = |work| match Message::parse(line(work)).unwrap() {
+        Some(Message::Beat(beat)) => beat.calls.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(calls("links"), 1);
+    assert_eq!(calls("dance"), 0);
+}
+
+#[test]
+fn a_device_that_is_not_understood_is_named_and_the_others_stand() {
+    let device = |id: &str, role: &str| json!({"id": id, "kind": "card", "nodes": [{"path": "/dev/x", "role": role}]});
+    let bad = (0..5).map(|n| device(&n.to_string(), "sings"));
+    let mut devices: Vec<_> = bad.collect();
+    devices.insert(2, device("good", "own"));
+    let line = json!({"type": "report", "devices": devices}).to_string();
+    let Ok(Some(Message::Report(report))) = Message::parse(line) else {
+        panic!("a report");
+    };
+    let ids: Vec<&str> = report.devices.iter().map(|d| d.id.as_str()).collect();
+    assert_eq!(ids, ["good"]);
+    assert_eq!(report.warnings.len(), 4, "{:?}", report.warnings);
+    assert!(report.warnings[0].starts_with("device 0 of the report is not understood: "));
+    assert!(
+        report.warnings[0].contains("sings"),
+        "{}",
+        report.warnings[0]
+    );
+    assert_eq!(report.warnings[3], "2 more devices are not understood");
 }
 
 #[test]
@@ -163,13 +189,33 @@ proptest! {
         }
     }
 
+    /// Whatever stands in place of one device, the others stand.
+    #[test]
+    fn a_device_may_be_anything_and_the_others_stand(
+        noise in anything(),
+        key in "id|kind|nodes|index|pci|numa|attributes|links|shapes|failures",
+        value in anything(),
+    ) {
+        let good = |id: &str| json!({"id": id, "kind": "card"});
+        let mut odd = good("odd");
+        odd[key] = value;
+        let devices = [good("a"), noise, odd, good("b")];
+        let line = json!({"type": "report", "devices": devices}).to_string();
+        let Ok(Some(Message::Report(report))) = Message::parse(&line) else {
+            panic!("{line} is a report");
+        };
+        let ids: Vec<&str> = report.devices.iter().map(|d| d.id.as_str()).collect();
+        prop_assert!(ids.contains(&"a") && ids.contains(&"b"), "{:?}", ids);
+        prop_assert!(report.devices.len() >= 2);
+    }
+
     #[test]
     fn a_broken_checkup_line_is_no_panic(cut in 0_usize..200, byte: u8) {
         let whole = r#"{"type":"checkup","device":"GPU-1","tier":"working","fabric":{"failed":"X"},"recovery":{"other":9},"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}"#;
         let mut bytes = whole.as_bytes().to_vec();
         bytes.truncate(cut);
         bytes.push(byte);
-        let _ = Message::parse(&String::from_utf8_lossy(&bytes));
+        let _ = Message::parse(&bytes);
     }
 }
 

@@ -25,7 +25,7 @@ read -r settings
 echo "$settings" >"$dir/settings"
 env >"$dir/environment"
 echo "a line for people"
-echo '{"type":"hello","protocol":1,"probe":"crypto","version":"1"}' >&3
+echo '{"type":"hello","protocol":2,"probe":"crypto","version":"1"}' >&3
 told=
 while :; do
     case $(cat "$dir/fault" 2>/dev/null) in

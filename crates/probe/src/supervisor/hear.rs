@@ -38,7 +38,8 @@ impl Supervisor {
                 Message::Hello(hello) if hello.protocol != protocol::VERSION => self.fail(
                     number,
                     format!(
-                        "the probe speaks version {} of the protocol, this agent version {}",
+                        "the probe speaks version {} of the protocol, this agent version {}: see \
+                         docs/probe-protocol.md for the changes",
                         hello.protocol,
                         protocol::VERSION
                     ),

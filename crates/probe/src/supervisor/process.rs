@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use model::CardRef;
 use rustix::{
@@ -16,14 +16,13 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::unix::pipe,
     process::{Child, ChildStdout, Command},
     sync::mpsc,
     task::JoinSet,
     time::{Instant, timeout},
 };
-use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::{Children, Settings};
 use crate::{
@@ -31,6 +30,8 @@ use crate::{
     tree,
 };
 
+/// The length of a line up to which its memory is kept for the next one.
+const USUAL_LINE: usize = 64 << 10;
 /// The variable that tells what a probe started.
 const MARK: &str = "OSTLER_PROBE";
 
@@ -251,14 +252,24 @@ fn filled_input(configure: &Configure) -> io::Result<(pipe::Sender, PipeReader)>
     Ok((pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?, input))
 }
 
-async fn read(number: Number, stdout: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {
-    let mut lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(LINE_LIMIT));
+/// Passes the lines of a probe on. A line that is no message is told, and costs nothing else; one that
+/// is longer than the limit ends the probe.
+async fn read(number: Number, lines: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {
+    let mut lines = BufReader::new(lines);
+    let mut line = Vec::new();
     let end = loop {
-        let said = match lines.next().await {
-            None => break "it ended".to_owned(),
-            Some(Err(error)) => break format!("its output cannot be read: {error}"),
-            Some(Ok(line)) if line.trim().is_empty() => continue,
-            Some(Ok(line)) => match Message::parse(&line) {
+        line.clear();
+        line.shrink_to(USUAL_LINE);
+        // The limit is some megabytes, and `usize` has no more than 64 bits.
+        let mut limited = (&mut lines).take(LINE_LIMIT as u64);
+        let said = match limited.read_until(b'\n', &mut line).await {
+            Ok(0) => break "it ended".to_owned(),
+            Ok(length) if length == LINE_LIMIT && !line.ends_with(b"\n") => {
+                break format!("it wrote a line of more than {LINE_LIMIT} bytes");
+            }
+            Err(error) => break format!("its output cannot be read: {error}"),
+            Ok(_) if line.trim_ascii().is_empty() => continue,
+            Ok(_) => match Message::parse(&line) {
                 Ok(Some(message)) => Heard::Message(Box::new(message)),
                 Ok(None) => continue,
                 Err(error) => Heard::Nonsense(error),

@@ -62,13 +62,13 @@ async fn nonsense_is_ignored_until_it_is_too_much() {
 async fn a_probe_of_another_version_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let script =
-        format!(r#"echo '{{"type":"hello","protocol":9,"probe":"x","version":"1"}}'; {LIVE}"#);
+        format!(r#"echo '{{"type":"hello","protocol":1,"probe":"x","version":"1"}}'; {LIVE}"#);
     let mut rig = start(folder.path(), &script);
     let down = rig.until(|s| s.unwatched.is_some()).await;
     assert!(
         down.backend
             .message
-            .contains("version 9 of the protocol, this agent version 1")
+            .contains("version 1 of the protocol, this agent version 2: see")
     );
     rig.stop().await;
 }

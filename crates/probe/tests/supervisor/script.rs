@@ -13,7 +13,7 @@ use crate::agent::Agent;
 
 /// Takes the settings, and says who it is.
 pub(crate) const HELLO: &str = r#"read -r settings
-    echo '{"type":"hello","protocol":1,"probe":"test","version":"1"}'"#;
+    echo '{"type":"hello","protocol":2,"probe":"test","version":"1"}'"#;
 pub(crate) const BEAT: &str = r#"echo '{"type":"beat"}'"#;
 pub(crate) const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 0.1; done";
 

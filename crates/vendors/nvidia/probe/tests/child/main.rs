@@ -56,7 +56,7 @@ fn says_who_it_is_then_what_it_sees_then_how_that_hangs_together() {
     let Message::Hello(hello) = process.next() else {
         panic!("the first line is not hello");
     };
-    assert_eq!((hello.protocol, hello.probe.as_str()), (1, "nvidia"));
+    assert_eq!((hello.protocol, hello.probe.as_str()), (2, "nvidia"));
     let first = process.report();
     assert_eq!(first.devices.len(), 8);
     assert!(first.devices.iter().all(|device| device.links.is_empty()));
