@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use host::tree;
 use probe::supervisor::Children;
 use rustix::process::{
     Pid, WaitId, WaitIdOptions, WaitOptions, getpid, set_child_subreaper, waitid, waitpid,
@@ -22,7 +23,8 @@ pub(crate) async fn orphans(probes: Children) {
     };
     loop {
         if has_ended_children() {
-            for pid in probes.strays() {
+            let strays = tree::children().into_iter();
+            for pid in strays.filter(|pid| !probes.contains(*pid)) {
                 let _ = waitpid(Pid::from_raw(pid.cast_signed()), WaitOptions::NOHANG);
             }
         }

@@ -19,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+use host::tree;
 use jiff::Timestamp;
 use model::StuckCall;
 use tokio::{
@@ -39,7 +40,6 @@ use self::{
 use crate::{
     Calls, Overdue,
     protocol::{self, Beat, Command, Configure, Hello, Message},
-    tree,
 };
 
 /// Time between two signs of life.

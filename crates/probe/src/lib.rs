@@ -12,7 +12,6 @@ pub mod sysfs;
 
 mod calls;
 mod sighting;
-mod tree;
 
 pub use self::{
     calls::{Calls, Overdue, Ticket},

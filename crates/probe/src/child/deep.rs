@@ -9,15 +9,13 @@ mod run;
 
 use std::{collections::VecDeque, time::Duration};
 
+use host::tree;
 use model::{Deep as Outcome, DeviceId, Index, PciAddress, Reading, Values};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::time::Instant;
 
 use self::run::Run;
-use crate::{
-    protocol::{Checkup, DeepCheck},
-    tree,
-};
+use crate::protocol::{Checkup, DeepCheck};
 
 /// Time between two looks at a running command.
 const STEP: Duration = Duration::from_millis(500);

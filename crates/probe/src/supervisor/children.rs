@@ -13,7 +13,7 @@ use super::{
     orders::{Until, Which},
     process::{Left, Number, Role},
 };
-use crate::{sighting::Released, tree};
+use crate::sighting::Released;
 
 /// The children of the agent that somebody waits for, so that whoever reaps the orphans of a
 /// container leaves these alone. Kept for as long as the agent runs: a supervisor that follows
@@ -62,13 +62,6 @@ impl Children {
     /// Crosses it off.
     pub fn remove(&self, pid: u32) {
         self.pids().remove(&pid);
-    }
-
-    /// The children of this process that nobody waits for.
-    pub fn strays(&self) -> Vec<u32> {
-        let mut children = tree::children();
-        children.retain(|pid| !self.contains(*pid));
-        children
     }
 
     /// Leaves this to the next supervisor of the backend.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use host::tree;
 use jiff::Timestamp;
 use model::CardRef;
 use rustix::{
@@ -25,10 +26,7 @@ use tokio::{
 };
 
 use super::{Children, Settings};
-use crate::{
-    protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message},
-    tree,
-};
+use crate::protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message};
 
 /// The length of a line up to which its memory is kept for the next one.
 const USUAL_LINE: usize = 64 << 10;

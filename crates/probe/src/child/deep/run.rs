@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
+use host::tree;
 use model::Deep as Outcome;
 use tokio::time::Instant;
 
 use super::Patient;
-use crate::tree;
 
 /// How much of a command's output is kept: its end.
 pub(super) const TAIL: usize = 2048;

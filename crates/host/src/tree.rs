@@ -22,7 +22,7 @@ struct Process {
 
 /// Kills a child with all that it started, and does not wait. What a child that has ended left to us is
 /// known by `mark`, a variable with its value that the child was given.
-pub(crate) fn end(child: u32, mark: Option<&str>) {
+pub fn end(child: u32, mark: Option<&str>) {
     // What stands still starts nothing more.
     send(child, Signal::STOP);
     for _ in 0..LOOKS {
@@ -39,7 +39,7 @@ pub(crate) fn end(child: u32, mark: Option<&str>) {
 }
 
 /// Kills all that this process started, and does not wait. Returns its own children among them.
-pub(crate) fn end_below_us() -> BTreeSet<u32> {
+pub fn end_below_us() -> BTreeSet<u32> {
     let mut children = BTreeSet::new();
     for _ in 0..LOOKS {
         let processes = processes();
@@ -50,7 +50,7 @@ pub(crate) fn end_below_us() -> BTreeSet<u32> {
 }
 
 /// The children of this process.
-pub(crate) fn children() -> Vec<u32> {
+pub fn children() -> Vec<u32> {
     children_of(own(), &processes()).collect()
 }
 
