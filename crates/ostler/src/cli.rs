@@ -16,6 +16,7 @@ mod place;
 mod probe;
 mod release;
 mod run;
+mod shim;
 #[cfg(feature = "sim")]
 mod sim;
 mod table;
@@ -62,6 +63,8 @@ enum Command {
     #[cfg_attr(not(feature = "sim"), command(hide = true))]
     Sim(sim::Args),
     Probe(probe::Args),
+    #[command(hide = true)]
+    Shim(shim::Args),
     NvidiaDevicePlugin(nvidia::Args),
 }
 
@@ -87,7 +90,8 @@ impl Cli {
             | Command::Config(_)
             | Command::Cdi(_)
             | Command::Demo(_)
-            | Command::Sim(_) => "warn",
+            | Command::Sim(_)
+            | Command::Shim(_) => "warn",
         });
         match self.command {
             Command::Run(args) => args.start(self.log.repeat()),
@@ -103,6 +107,7 @@ impl Cli {
             Command::Demo(args) => args.start(),
             Command::Sim(args) => args.start(),
             Command::Probe(args) => args.start(),
+            Command::Shim(args) => args.start(),
             Command::NvidiaDevicePlugin(args) => args.start(self.log.repeat()),
         }
     }

@@ -4,6 +4,7 @@
 //! ended and started anew, the others are not touched. A part that ends by itself is started
 //! again; nothing dies unseen.
 
+mod command;
 mod init;
 mod offers;
 mod parts;

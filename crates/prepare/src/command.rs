@@ -1,161 +1,351 @@
-//! The user's command that prepares a device: with its own process group, a limit, and the end of
-//! its output kept for the one who reads why a start failed.
+//! Commands of users and vendors: deep checks, `preStart` and resets. Each has a process group of its
+//! own, an environment that is said here, a limit, and the end of its output kept. It is ended with all
+//! that it started, when its time is over, when nobody waits for it any more, and when the agent ends.
+//!
+//! A process stands between the agent and the command ([`shim`]), because nobody else could do that
+//! after the agent was killed. Nothing here blocks: a process that does not end is left to its shim.
 
-use std::{pin::pin, process::Stdio, time::Duration};
+mod output;
+mod shim;
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::ExitStatusExt},
+    },
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use model::{Device, ResourceName};
 use probe::supervisor::Children;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncReadExt,
+    net::{self, unix::pipe},
     process::{Child, Command},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout},
 };
 
-/// The most of the output that is kept.
-const TAIL: usize = 500;
-/// The most of the output that is read.
-const MOST: u64 = 1 << 20;
-/// How long output may come after the end: a process that was left behind may hold it open.
-const AFTER: Duration = Duration::from_millis(200);
+use self::output::Tail;
+pub use self::{output::TAIL, shim::shim};
 
-/// One run of a command.
+/// Variables of the agent that a command has too.
+const INHERITED: [&str; 8] = [
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "NODE_NAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+];
+
+/// How long the end of a command may take, after it ended or was told to, before nobody waits for it.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// The longest line that a shim says.
+const LINE: u64 = 4096;
+
+/// Starts commands.
 #[derive(Clone, Debug)]
-pub(super) struct Call<'a> {
-    pub(super) command: &'a [String],
+pub struct Runner {
+    shim: Vec<OsString>,
+    inherited: Vec<(OsString, OsString)>,
+    children: Children,
+}
+
+/// A command and what it is told.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// A program and its arguments; the program is looked for in `PATH`.
+    pub command: &'a [String],
     /// The variables that say what it is for.
-    pub(super) about: Vec<(&'static str, String)>,
-    pub(super) deadline: Instant,
+    pub about: Vec<(&'static str, String)>,
 }
 
-/// A process that nobody but we may reap. One that nobody waits for any more is killed, with what
-/// it started.
+/// A command that was started. Dropped, it is ended with all that it started.
 #[derive(Debug)]
-struct Reserved<'a> {
-    children: &'a Children,
-    pid: u32,
-    ended: bool,
+pub struct Running {
+    program: String,
+    shim: Child,
+    /// The end of it is the order to end the command.
+    control: Option<net::UnixStream>,
+    output: pipe::Receiver,
+    tail: Tail,
+    _reserved: Reserved,
 }
 
-// === impl Call ===
+/// The end of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The program.
+    pub program: String,
+    /// The way it ended.
+    pub fate: Fate,
+    /// The end of what it printed, without white space around it.
+    pub output: String,
+}
 
-impl Call<'_> {
-    /// Runs the command; why that failed, for a person.
-    pub(super) async fn run(self, children: &Children) -> Result<(), String> {
-        let Some((program, args)) = self.command.split_first() else {
-            return Ok(());
-        };
-        let mut child = self
-            .start(program, args)
-            .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
-        // Before anybody else gets to run.
-        let mut reserved = child.id().map(|pid| Reserved::new(children, pid));
-        let mut reading = pin!(read(
-            child.stdout.take().map(|out| out.take(MOST)),
-            child.stderr.take().map(|out| out.take(MOST)),
-        ));
-        let mut output = None;
-        let ended = timeout_at(self.deadline, async {
-            tokio::select! {
-                text = &mut reading => output = Some(text),
-                status = child.wait() => return status,
-            }
-            child.wait().await
-        });
-        let ended = ended.await;
-        match (&ended, &mut reserved) {
-            (Err(_), Some(reserved)) => reserved.kill(),
-            (Ok(_), Some(reserved)) => reserved.ended = true,
-            (_, None) => {}
-        }
-        let output = match output {
-            Some(output) => output,
-            None => timeout(AFTER, reading).await.unwrap_or_default(),
-        };
-        match ended {
-            Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(format!("`{program}` ended with {status}{output}")),
-            Ok(Err(error)) => Err(format!("`{program}` cannot be waited for: {error}")),
-            Err(_) => Err(format!("`{program}` did not end in time{output}")),
+/// The way in which a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// By itself, or by somebody else's signal.
+    Exited(ExitStatus),
+    /// Its time was over.
+    Late,
+    /// Nobody wanted it any more.
+    Stopped,
+}
+
+/// A command that could not be run. That says nothing about its device.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its list of words is empty.
+    #[error("no command is named")]
+    Empty,
+    /// The process for it could not be made.
+    #[error("`{program}` cannot be started")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The program does not exist, or is none.
+    #[error("`{program}` cannot be started: {why}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's word.
+        why: String,
+    },
+    /// Its shim was killed.
+    #[error("`{program}` was lost: the process that attends to it ended")]
+    Lost {
+        /// The program.
+        program: String,
+    },
+}
+
+/// A process that nobody else may reap.
+#[derive(Debug)]
+struct Reserved {
+    children: Children,
+    pid: Option<u32>,
+}
+
+// === impl Runner ===
+
+impl Runner {
+    /// A runner whose commands run below `shim`, a program with arguments that calls [`shim`] with what
+    /// follows `--`. Of `variables` commands have those that every program needs.
+    pub fn new(
+        shim: impl IntoIterator<Item = OsString>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        children: Children,
+    ) -> Self {
+        let is_inherited = |name: &OsStr| INHERITED.iter().any(|known| name == *known);
+        let inherited = variables.into_iter();
+        Self {
+            shim: shim.into_iter().collect(),
+            inherited: inherited.filter(|(name, _)| is_inherited(name)).collect(),
+            children,
         }
     }
 
-    fn start(&self, program: &str, args: &[String]) -> std::io::Result<Child> {
-        Command::new(program)
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// No command is named, or no process can be made. A program that cannot be started is told by
+    /// [`Running::finish`].
+    pub fn start(&self, call: &Call<'_>) -> Result<Running, Error> {
+        let program = call.command.first().ok_or(Error::Empty)?;
+        let spawned = self.spawn(call, program);
+        spawned.map_err(|source| Error::Spawn {
+            program: program.clone(),
+            source,
+        })
+    }
+
+    /// Runs a command until it has ended or `deadline` has come.
+    ///
+    /// # Errors
+    /// The command cannot be run.
+    pub async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<Ended, Error> {
+        let mut running = self.start(call)?;
+        running.finish(deadline, std::future::pending()).await
+    }
+
+    fn spawn(&self, call: &Call<'_>, program: &str) -> io::Result<Running> {
+        let [shim, args @ ..] = self.shim.as_slice() else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no shim"));
+        };
+        let (control, stdin) = UnixStream::pair()?;
+        control.set_nonblocking(true)?;
+        let (output, writing) = io::pipe()?;
+        let child = Command::new(shim)
+            .arg0("ostler-shim")
             .args(args)
-            .envs(self.about.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .arg("--")
+            .args(call.command)
+            .env_clear()
+            .envs(self.inherited.iter().map(|(name, value)| (name, value)))
+            .envs(call.about.iter().map(|(name, value)| (name, value)))
+            // Signals to the agent's group are for the agent.
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
+            .stdin(Stdio::from(OwnedFd::from(stdin)))
+            .stdout(writing.try_clone()?)
+            .stderr(writing)
+            .spawn()?;
+        // Before anybody else gets to run.
+        let reserved = Reserved::new(&self.children, child.id());
+        Ok(Running {
+            program: program.to_owned(),
+            shim: child,
+            control: Some(net::UnixStream::from_std(control)?),
+            output: pipe::Receiver::from_owned_fd(OwnedFd::from(output))?,
+            tail: Tail::default(),
+            _reserved: reserved,
+        })
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Waits until the command has ended; at `deadline`, or when `stop` is over, it is ended. Processes
+    /// that do not end are not waited for.
+    ///
+    /// # Errors
+    /// The program cannot be started, or it is not known what became of it.
+    pub async fn finish(
+        &mut self,
+        deadline: Instant,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Ended, Error> {
+        let fate = {
+            let word = word(&mut self.control);
+            let reading = async {
+                self.tail.read(&mut self.output).await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                word = word => parse(&word, &self.program),
+                () = sleep_until(deadline) => Ok(Fate::Late),
+                () = stop => Ok(Fate::Stopped),
+                () = reading => Ok(Fate::Stopped),
+            }
+        };
+        // All that is left goes now, and with it the other end of the output.
+        self.control = None;
+        let rest = async {
+            self.tail.read(&mut self.output).await;
+            let _ = self.shim.wait().await;
+        };
+        let _ = timeout(AFTER, rest).await;
+        Ok(Ended {
+            program: self.program.clone(),
+            fate: fate?,
+            output: self.tail.text(),
+        })
+    }
+
+    /// Waits until no process of it is left.
+    pub async fn gone(&mut self) {
+        let _ = self.shim.wait().await;
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// Whether it ended well in its time; if not, why, in one line for a person.
+    ///
+    /// # Errors
+    /// The command failed.
+    pub fn success(&self) -> Result<(), String> {
+        let Self {
+            program, output, ..
+        } = self;
+        let output = match output::line(output) {
+            line if line.is_empty() => line,
+            line => format!(": {line}"),
+        };
+        match self.fate {
+            Fate::Exited(status) if status.success() => Ok(()),
+            Fate::Exited(status) => Err(format!("`{program}` ended with {status}{output}")),
+            Fate::Late => Err(format!("`{program}` did not end in time{output}")),
+            Fate::Stopped => Err(format!("`{program}` was ended{output}")),
+        }
     }
 }
 
 // === impl Reserved ===
 
-impl<'a> Reserved<'a> {
-    fn new(children: &'a Children, pid: u32) -> Self {
-        children.add(pid);
-        Self {
-            children,
-            pid,
-            ended: false,
-        }
-    }
-
-    fn kill(&mut self) {
-        self.ended = true;
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+impl Reserved {
+    fn new(children: &Children, pid: Option<u32>) -> Self {
         if let Some(pid) = pid {
-            let _ = kill_process_group(pid, Signal::KILL);
+            children.add(pid);
+        }
+        Self {
+            children: children.clone(),
+            pid,
         }
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for Reserved {
     fn drop(&mut self) {
-        if !self.ended {
-            self.kill();
+        if let Some(pid) = self.pid {
+            self.children.remove(pid);
         }
-        self.children.remove(self.pid);
     }
 }
 
-/// What a command is told of its device.
-pub(super) fn about(device: &Device, resource: &ResourceName) -> Vec<(&'static str, String)> {
+/// What a command is told of its device, and of the resource as which it is handed over.
+pub(crate) fn about(
+    device: &Device,
+    resource: Option<&ResourceName>,
+) -> Vec<(&'static str, String)> {
     let pci = device.pci.map(|pci| pci.to_string());
     let index = device.index.map(|index| index.to_string());
-    vec![
+    let mut about = vec![
         ("OSTLER_DEVICE", device.id.to_string()),
         ("OSTLER_DEVICE_INDEX", index.unwrap_or_default()),
         ("OSTLER_DEVICE_PCI", pci.unwrap_or_default()),
-        ("OSTLER_RESOURCE", resource.to_string()),
-    ]
+    ];
+    about.extend(resource.map(|resource| ("OSTLER_RESOURCE", resource.to_string())));
+    about
 }
 
-/// The end of both outputs, as `: text`.
-async fn read(
-    out: Option<impl AsyncReadExt + Unpin>,
-    err: Option<impl AsyncReadExt + Unpin>,
-) -> String {
-    async fn all(stream: Option<impl AsyncReadExt + Unpin>) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            // What was read until then counts.
-            let _ = stream.read_to_end(&mut bytes).await;
+/// The line that the shim says; what there is of it if the shim ends.
+async fn word(control: &mut Option<net::UnixStream>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(control) = control {
+        let mut limited = control.take(LINE);
+        while bytes.last() != Some(&b'\n') && matches!(limited.read_buf(&mut bytes).await, Ok(1..))
+        {
         }
-        bytes
     }
-    let (out, err) = tokio::join!(all(out), all(err));
-    let text = [out, err].concat();
-    let text = String::from_utf8_lossy(&text).replace(char::is_control, " ");
-    let text = text.trim();
-    let start = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
-    match &text[start..] {
-        "" => String::new(),
-        tail => format!(": {tail}"),
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What became of the program, as its shim says it.
+fn parse(line: &str, program: &str) -> Result<Fate, Error> {
+    let program = program.to_owned();
+    match line.trim_end().split_once(' ') {
+        Some(("status", raw)) => match raw.parse() {
+            Ok(raw) => Ok(Fate::Exited(ExitStatus::from_raw(raw))),
+            Err(_) => Err(Error::Lost { program }),
+        },
+        Some(("error", why)) => Err(Error::Start {
+            program,
+            why: why.to_owned(),
+        }),
+        _ => Err(Error::Lost { program }),
     }
 }
 
@@ -163,46 +353,22 @@ async fn read(
 mod tests {
     use super::*;
 
-    async fn try_run(script: &str, limit: Duration) -> Result<(), String> {
-        let command = ["/bin/sh", "-c", script].map(str::to_owned);
+    #[test]
+    fn a_command_is_told_its_device_and_its_resource_if_there_is_one() {
         let device = Device {
             pci: Some("0000:3b:00.0".parse().unwrap()),
-            ..Device::card_of("nvidia", "GPU-1".to_owned(), "A100")
+            ..Device::card_of("acme", "GPU-1", "A100")
         };
-        run(&command, &device, limit).await
-    }
-
-    async fn run(command: &[String], device: &Device, limit: Duration) -> Result<(), String> {
-        let call = Call {
-            command,
-            about: about(device, &"nvidia.com/gpu".parse().unwrap()),
-            deadline: Instant::now() + limit,
-        };
-        call.run(&Children::default()).await
-    }
-
-    const LONG: Duration = Duration::from_secs(30);
-
-    #[tokio::test]
-    async fn the_device_is_in_its_environment() {
-        let test = "test $OSTLER_DEVICE_PCI = 0000:3b:00.0 && test $OSTLER_DEVICE = GPU-1 && \
-                    test $OSTLER_RESOURCE = nvidia.com/gpu && test -z \"$OSTLER_DEVICE_INDEX\"";
-        assert_eq!(try_run(test, LONG).await, Ok(()));
-    }
-
-    #[tokio::test]
-    async fn a_failure_is_told_with_what_it_printed() {
-        let error = try_run("echo in use by 7; exit 3", LONG).await.unwrap_err();
-        assert_eq!(error, "`/bin/sh` ended with exit status: 3: in use by 7");
-        let command = ["/no/such/program".to_owned()];
-        let device = Device::card_of("nvidia", "GPU-1".to_owned(), "A100");
-        let error = run(&command, &device, LONG).await;
-        assert!(error.unwrap_err().contains("cannot be started"));
-    }
-
-    #[tokio::test]
-    async fn one_that_hangs_is_killed_with_what_it_started() {
-        let error = try_run("sleep 1000 & sleep 1000", Duration::from_millis(100)).await;
-        assert!(error.unwrap_err().contains("did not end in time"));
+        let resource = "acme.com/gpu".parse().unwrap();
+        let told = about(&device, Some(&resource));
+        let told: Vec<_> = told.iter().map(|(name, text)| (*name, &**text)).collect();
+        let device_only = [
+            ("OSTLER_DEVICE", "GPU-1"),
+            ("OSTLER_DEVICE_INDEX", ""),
+            ("OSTLER_DEVICE_PCI", "0000:3b:00.0"),
+        ];
+        assert_eq!(told[..3], device_only);
+        assert_eq!(told[3..], [("OSTLER_RESOURCE", "acme.com/gpu")]);
+        assert_eq!(about(&device, None).len(), 3);
     }
 }

@@ -1,8 +1,8 @@
 //! Preparation of devices before a container starts on them: nobody else may be at work on them, or
-//! they are reset, or a command of the user's runs first. Nothing here asks a driver; it waits for
-//! what the probe says.
+//! they are reset, or a command of the user's runs first. All commands of users and vendors are run
+//! here, in one place. Nothing here asks a driver; it waits for what the probe says.
 
-mod command;
+pub mod command;
 mod preparer;
 mod reset;
 

@@ -1,17 +1,17 @@
 //! What is done with exclusive devices before a container starts on them: nobody else may be at
 //! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, error::Error as _, sync::Arc, time::Duration};
 
 use config::PreStartMode;
 use inventory::{Change, Readers, Requests};
 use kubelet::front::{Prepare, Preparing};
 use model::{CauseKind, Device, DeviceId, Samples, State, Telemetry, Verdict};
 use pool::Offer;
-use probe::supervisor::{Children, OrdersByBackend};
+use probe::supervisor::OrdersByBackend;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::command::{self, Call};
+use crate::command::{self, Call, Runner};
 
 /// Memory that a driver may have in use on a device where nobody works.
 const IDLE_BYTES: u64 = 512 << 20;
@@ -26,7 +26,7 @@ pub struct Preparer {
     pub(super) readers: Readers,
     pub(super) requests: Requests,
     pub(super) orders: OrdersByBackend,
-    pub(super) children: Children,
+    pub(super) runner: Runner,
 }
 
 /// A device that is not free, and why.
@@ -51,18 +51,13 @@ impl Taken {
 
 impl Preparer {
     /// A preparer that reads what the inventory publishes, asks it for changes, gives orders to the
-    /// supervisor, and notes the processes that it starts.
-    pub fn new(
-        readers: Readers,
-        requests: Requests,
-        orders: OrdersByBackend,
-        children: Children,
-    ) -> Self {
+    /// supervisor, and has its commands run by `runner`.
+    pub fn new(readers: Readers, requests: Requests, orders: OrdersByBackend, runner: Runner) -> Self {
         Self {
             readers,
             requests,
             orders,
-            children,
+            runner,
         }
     }
 
@@ -102,16 +97,22 @@ impl Preparer {
         devices: &[&Device],
         deadline: Instant,
     ) -> Result<(), Taken> {
-        for device in devices {
+        let command = &offer.pool.pre_start.command;
+        for device in devices.iter().filter(|_| !command.is_empty()) {
             let call = Call {
-                command: &offer.pool.pre_start.command,
-                about: command::about(device, &offer.resource),
-                deadline,
+                command,
+                about: command::about(device, Some(&offer.resource)),
             };
-            let ended = call.run(&self.children).await;
+            let ended = self.run(&call, deadline).await;
             ended.map_err(|why| Taken::new(device, why))?;
         }
         Ok(())
+    }
+
+    /// Runs a command; why that failed, for a person.
+    pub(super) async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<(), String> {
+        let ended = self.runner.run(call, deadline).await;
+        ended.map_err(explain)?.success()
     }
 
     /// Waits until nobody is on the devices; who still is at the deadline.
@@ -201,6 +202,14 @@ impl Preparer {
 impl Prepare for Preparer {
     fn prepare(&self, offer: Arc<Offer>, devices: Vec<DeviceId>) -> Preparing {
         Box::pin(self.clone().see_to(offer, devices))
+    }
+}
+
+/// An error with what caused it.
+fn explain(error: command::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

@@ -145,9 +145,8 @@ impl Preparer {
             let call = Call {
                 command: &command,
                 about: Vec::new(),
-                deadline,
             };
-            let ended = call.run(&self.children).await;
+            let ended = self.run(&call, deadline).await;
             ended.map_err(|why| format!("{why}; `preStartCommand` can name another command"))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use health::Policy;
 use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
 use pool::Offers;
-use prepare::Preparer;
+use prepare::{Preparer, command::Runner};
 use probe::{
     Update,
     protocol::FileSearch,
@@ -24,6 +24,7 @@ use web::{Operator, control::Pages};
 
 use super::{
     Source,
+    command::own_runner,
     offers::{self, Made},
     parts::Part,
     probe::probe_settings,
@@ -60,6 +61,8 @@ pub(super) struct Wires {
     pub(super) loaded: watch::Sender<ConfigStatus>,
     started: Timestamp,
     children: Children,
+    /// Runs the commands of users.
+    runner: Runner,
     /// The arguments that make a probe log as the agent does.
     log: Vec<String>,
 }
@@ -76,6 +79,7 @@ impl Wires {
         let (asked, requests) = Requests::channel();
         let policy = watch::Sender::new(Policy::of(config, VENDORS));
         let published = Published::new();
+        let children = Children::default();
         Self {
             seen,
             updates: Arc::new(Mutex::new(updates)),
@@ -94,7 +98,8 @@ impl Wires {
             kubelet: watch::Sender::default(),
             loaded: watch::Sender::new(status::fresh_config(source.file().map(Path::to_owned))),
             started: Timestamp::now(),
-            children: Children::default(),
+            runner: own_runner(children.clone()),
+            children,
             log: source.log.clone(),
         }
     }
@@ -133,7 +138,7 @@ impl Wires {
                 settings.register = config.kubelet.register;
                 let samples = wires.readers.samples.clone();
                 let preparer =
-                    Preparer::new(wires.readers, wires.asked, wires.orders, wires.children);
+                    Preparer::new(wires.readers, wires.asked, wires.orders, wires.runner);
                 settings.prepare = Some(Arc::new(preparer));
                 settings.caller = wires.caller;
                 settings.samples = samples;

@@ -1,0 +1,61 @@
+//! The end of what a command printed.
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The most bytes of a command's output that are kept: its end.
+pub const TAIL: usize = 2048;
+
+/// The most characters of it in a message of one line.
+const LINE: usize = 500;
+
+/// The end of an output that is read.
+#[derive(Debug, Default)]
+pub(super) struct Tail(Vec<u8>);
+
+// === impl Tail ===
+
+impl Tail {
+    /// Reads until the output ends. What was read counts also if nobody waits for the end.
+    pub(super) async fn read(&mut self, output: &mut (impl AsyncRead + Unpin)) {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = output.read(&mut buffer).await {
+            self.0.extend_from_slice(&buffer[..count]);
+            let surplus = self.0.len().saturating_sub(TAIL);
+            self.0.drain(..surplus);
+        }
+    }
+
+    /// What is kept, without white space around it.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).trim().to_owned()
+    }
+}
+
+/// The end of a text as one line.
+pub(super) fn line(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
+    let text = text.trim();
+    let start = text.char_indices().rev().nth(LINE - 1);
+    text[start.map_or(0, |(at, _)| at)..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_is_kept_and_no_more() {
+        let mut tail = Tail::default();
+        let long = "x".repeat(3 * TAIL) + "last words\n";
+        tail.read(&mut long.as_bytes()).await;
+        assert!(tail.text().ends_with("xlast words"));
+        assert_eq!(tail.text().len(), TAIL - 1);
+    }
+
+    #[test]
+    fn a_line_has_no_other_lines_in_it_and_an_end() {
+        assert_eq!(line(" in use\nby 7\t"), "in use by 7");
+        assert_eq!(line(&"é".repeat(3 * LINE)).chars().count(), LINE);
+        assert_eq!(line("\n"), "");
+    }
+}
