@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     backends::{GivenUp, OrdersByBackend},
     children::Children,
-    orders::{Orders, Which},
+    orders::{Occupied, Orders, Which},
     process::Program,
     settings::{Limits, Settings},
 };

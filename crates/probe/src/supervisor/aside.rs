@@ -1,6 +1,6 @@
 //! What is released now, whether its handles are closed, and when it counts as taken back. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use model::CardRef;
@@ -97,15 +97,21 @@ impl Aside {
         self.entries.retain(|_, entry| entry.resumed.is_none());
     }
 
-    /// What to tell; `live` are the processes that have not ended.
-    pub(super) fn released(&self, live: &BTreeMap<Number, Role>) -> Released {
+    /// What to tell; `live` are the processes that have not ended, `occupied` has work of the agent that
+    /// goes on.
+    pub(super) fn released(
+        &self,
+        live: &BTreeMap<Number, Role>,
+        occupied: &BTreeSet<Which>,
+    ) -> Released {
         let mut released = Released::default();
         for (which, entry) in &self.entries {
             let mut older = live.range(..=entry.before);
             let release = Release {
                 until: entry.until,
                 own: entry.own,
-                closed: !older.any(|(_, role)| which.is_touched_by(*role)),
+                closed: !older.any(|(_, role)| which.is_touched_by(*role))
+                    && !occupied.iter().any(|work| which.meets(*work)),
             };
             match which {
                 Which::All => released.all = Some(release),
@@ -161,12 +167,24 @@ mod tests {
         assert_eq!(change.released, [Which::Card(card(1))]);
         let closed = |live: &[(Number, Role)]| {
             let live = live.iter().copied().collect();
-            aside.released(&live).cards[&card(1)].closed
+            aside.released(&live, &BTreeSet::new()).cards[&card(1)].closed
         };
         assert!(!closed(&[(2, Role::Main)]));
         assert!(!closed(&[(3, Role::Solo(card(1)))]));
         assert!(closed(&[(3, Role::Solo(card(2)))]));
         assert!(closed(&[(4, Role::Main)]), "it started without the card");
+    }
+
+    #[test]
+    fn a_card_is_not_closed_while_the_agent_works_on_it() {
+        let mut aside = Aside::default();
+        aside.obey(&wanted(&[Which::Card(card(1))]), 0);
+        let closed = |work: Which| {
+            let told = aside.released(&BTreeMap::new(), &BTreeSet::from([work]));
+            told.cards[&card(1)].closed
+        };
+        assert!(closed(Which::Card(card(0))));
+        assert!(!closed(Which::Card(card(1))) && !closed(Which::All));
     }
 
     #[test]
@@ -178,9 +196,10 @@ mod tests {
         assert_eq!(change.resumed, [Which::All]);
         assert!(!aside.holds_all(), "a process may be started again");
         aside.reported(1);
-        assert!(aside.released(&BTreeMap::new()).all.is_some());
+        let told = |aside: &Aside| aside.released(&BTreeMap::new(), &BTreeSet::new());
+        assert!(told(&aside).all.is_some());
         aside.reported(2);
-        assert_eq!(aside.released(&BTreeMap::new()), Released::default());
+        assert_eq!(told(&aside), Released::default());
     }
 
     #[test]

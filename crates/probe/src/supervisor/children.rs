@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     aside::{Aside, Change},
-    orders::{Until, Which},
+    orders::{Wanted, Which},
     process::{Left, Number, Role},
 };
 use crate::sighting::Released;
@@ -42,6 +42,8 @@ pub(super) struct Estate {
     pub(super) abandoned: JoinSet<Left>,
     /// What is released.
     pub(super) aside: Aside,
+    /// Work of the agent on cards.
+    pub(super) occupied: BTreeSet<Which>,
     /// When the last deep check ended; before the first, since when one may be due.
     pub(super) deep: Instant,
 }
@@ -94,19 +96,21 @@ impl Default for Estate {
             leaving: JoinSet::new(),
             abandoned: JoinSet::new(),
             aside: Aside::default(),
+            occupied: BTreeSet::new(),
             deep: Instant::now(),
         }
     }
 }
 
 impl Estate {
-    /// Takes in which releases are ordered.
-    pub(super) fn obey(&mut self, wanted: &BTreeMap<Which, Until>) -> Change {
-        self.aside.obey(wanted, self.started)
+    /// Takes in which releases are ordered, and which work goes on.
+    pub(super) fn obey(&mut self, wanted: &Wanted) -> Change {
+        self.occupied.clone_from(&wanted.occupied);
+        self.aside.obey(&wanted.released, self.started)
     }
 
     /// What to tell of releases.
     pub(super) fn released(&self) -> Released {
-        self.aside.released(&self.live)
+        self.aside.released(&self.live, &self.occupied)
     }
 }

@@ -17,7 +17,7 @@ pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(1700);
 impl Supervisor {
     /// Does what the agent ordered.
     pub(super) fn obey(&mut self, wanted: &Wanted) {
-        let change = self.estate.obey(&wanted.released);
+        let change = self.estate.obey(wanted);
         for which in &change.released {
             tracing::info!(
                 probe = self.settings.name,

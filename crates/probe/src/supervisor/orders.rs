@@ -1,7 +1,11 @@
 //! What the agent may tell a supervisor: to look again now, and to keep its hands off a card for a
-//! while.
+//! while. Work of the agent on a card is written down here too: it goes when the card does.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use model::CardRef;
@@ -28,6 +32,17 @@ pub(super) struct Wanted {
     pub(super) refreshes: u64,
     /// What is released.
     pub(super) released: BTreeMap<Which, Until>,
+    /// Work of the agent on cards.
+    pub(super) occupied: BTreeSet<Which>,
+}
+
+/// Work of the agent on a card: a command that may have the card open. No release of the card is closed
+/// before this is dropped.
+#[derive(Debug)]
+pub struct Occupied {
+    orders: Orders,
+    which: Which,
+    wanted: watch::Receiver<Wanted>,
 }
 
 /// When a release ends.
@@ -47,6 +62,11 @@ impl Which {
     /// Whether `one` is meant by it.
     fn has(self, one: Self) -> bool {
         self == Self::All || self == one
+    }
+
+    /// Whether a card can be meant by both.
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.has(other) || other == Self::All
     }
 }
 
@@ -87,6 +107,20 @@ impl Orders {
         [Which::All, which]
             .iter()
             .any(|which| wanted.released.contains_key(which))
+    }
+
+    /// Begins work on `which`. `None` where it is released, or where other work goes on.
+    pub fn occupy(&self, which: Which) -> Option<Occupied> {
+        let has_begun = self.0.send_if_modified(|wanted| {
+            let is_free = |other: &Which| !which.meets(*other);
+            let mut taken = wanted.released.keys().chain(&wanted.occupied);
+            taken.all(is_free) && wanted.occupied.insert(which)
+        });
+        has_begun.then(|| Occupied {
+            orders: self.clone(),
+            which,
+            wanted: self.subscribe(),
+        })
     }
 
     fn give_up(&self, which: Which, time: Duration, own: bool) -> Timestamp {
@@ -141,6 +175,26 @@ impl Orders {
     }
 }
 
+// === impl Occupied ===
+
+impl Occupied {
+    /// Waits until the card is released: the work has to end.
+    pub async fn recalled(&mut self) {
+        let which = self.which;
+        let is_released = |wanted: &Wanted| wanted.released.keys().any(|one| which.meets(*one));
+        // Its own sender keeps it open.
+        let _ = self.wanted.wait_for(is_released).await;
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.orders.0.send_modify(|wanted| {
+            wanted.occupied.remove(&self.which);
+        });
+    }
+}
+
 impl Default for Orders {
     fn default() -> Self {
         Self(watch::Sender::new(Wanted::default()))
@@ -167,6 +221,25 @@ mod tests {
         assert_eq!(orders.lend(lent, Duration::from_secs(25)), None);
         orders.release(Which::All, Duration::from_secs(600));
         assert_eq!(orders.lend(other, Duration::from_secs(25)), None);
+    }
+
+    #[tokio::test]
+    async fn work_on_a_card_is_recalled_by_its_release_and_none_begins_meanwhile() {
+        let orders = Orders::default();
+        let [card, other] = [0, 1].map(|index| Which::Card(CardRef::Index(index)));
+        let mut work = orders.occupy(card).unwrap();
+        assert!(orders.occupy(card).is_none() && orders.occupy(Which::All).is_none());
+        let mut more = orders.occupy(other).unwrap();
+        orders.release(card, Duration::from_secs(600));
+        work.recalled().await;
+        drop(work);
+        assert!(orders.occupy(card).is_none(), "it is released");
+        assert!(futures_util::FutureExt::now_or_never(more.recalled()).is_none());
+        orders.release(Which::All, Duration::from_secs(600));
+        more.recalled().await;
+        drop(more);
+        orders.resume(Which::All);
+        assert!(orders.occupy(Which::All).is_some());
     }
 
     #[test]

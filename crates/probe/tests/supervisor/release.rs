@@ -126,3 +126,19 @@ async fn a_refresh_is_answered_by_a_picture_even_if_nothing_changed() {
     assert_eq!(after, before);
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn a_card_is_closed_when_the_agents_own_work_on_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rig = start(folder.path(), &logged(folder.path()));
+    rig.until(runs_with_both).await;
+    let mut work = rig.orders.occupy(Which::Card(card())).unwrap();
+    rig.orders.release(Which::Card(card()), LONG);
+    let is_closed = |s: &Sighting| s.released.cards.get(&card()).map(|release| release.closed);
+    rig.until(|s| is_closed(s) == Some(false) && s.devices.len() == 1)
+        .await;
+    work.recalled().await;
+    drop(work);
+    rig.until(|s| is_closed(s) == Some(true)).await;
+    rig.stop().await;
+}
