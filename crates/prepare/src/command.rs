@@ -9,6 +9,7 @@ mod output;
 mod shim;
 
 use std::{
+    error::Error as _,
     ffi::{OsStr, OsString},
     io,
     os::{
@@ -21,6 +22,7 @@ use std::{
 
 use model::{Device, ResourceName};
 use probe::supervisor::Children;
+use rules::Vendor;
 use tokio::{
     io::AsyncReadExt,
     net::{self, unix::pipe},
@@ -283,6 +285,18 @@ impl Ended {
     }
 }
 
+// === impl Error ===
+
+impl Error {
+    /// The error with its cause, for a person.
+    pub(crate) fn explain(&self) -> String {
+        match self.source() {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
+}
+
 // === impl Reserved ===
 
 impl Reserved {
@@ -305,10 +319,12 @@ impl Drop for Reserved {
     }
 }
 
-/// What a command is told of its device, and of the resource as which it is handed over.
+/// What a command is told of its device, and of the resource as which it is handed over. The programs of
+/// the vendor are told the device in their own way too.
 pub(crate) fn about(
     device: &Device,
     resource: Option<&ResourceName>,
+    vendor: &Vendor,
 ) -> Vec<(&'static str, String)> {
     let pci = device.pci.map(|pci| pci.to_string());
     let index = device.index.map(|index| index.to_string());
@@ -317,6 +333,8 @@ pub(crate) fn about(
         ("OSTLER_DEVICE_INDEX", index.unwrap_or_default()),
         ("OSTLER_DEVICE_PCI", pci.unwrap_or_default()),
     ];
+    let name = vendor.device_variable;
+    about.extend(name.map(|name| (name, device.id.to_string())));
     about.extend(resource.map(|resource| ("OSTLER_RESOURCE", resource.to_string())));
     about
 }
@@ -360,7 +378,11 @@ mod tests {
             ..Device::card_of("acme", "GPU-1", "A100")
         };
         let resource = "acme.com/gpu".parse().unwrap();
-        let told = about(&device, Some(&resource));
+        let vendor = Vendor {
+            device_variable: Some("ACME_DEVICE"),
+            ..rules::PLAIN
+        };
+        let told = about(&device, Some(&resource), &vendor);
         let told: Vec<_> = told.iter().map(|(name, text)| (*name, &**text)).collect();
         let device_only = [
             ("OSTLER_DEVICE", "GPU-1"),
@@ -368,7 +390,11 @@ mod tests {
             ("OSTLER_DEVICE_PCI", "0000:3b:00.0"),
         ];
         assert_eq!(told[..3], device_only);
-        assert_eq!(told[3..], [("OSTLER_RESOURCE", "acme.com/gpu")]);
-        assert_eq!(about(&device, None).len(), 3);
+        let more = [
+            ("ACME_DEVICE", "GPU-1"),
+            ("OSTLER_RESOURCE", "acme.com/gpu"),
+        ];
+        assert_eq!(told[3..], more);
+        assert_eq!(about(&device, None, &rules::PLAIN).len(), 3);
     }
 }

@@ -3,6 +3,7 @@
 //! here, in one place. Nothing here asks a driver; it waits for what the probe says.
 
 pub mod command;
+mod look;
 mod preparer;
 mod reset;
 

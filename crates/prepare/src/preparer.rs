@@ -1,22 +1,23 @@
 //! What is done with exclusive devices before a container starts on them: nobody else may be at
 //! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
 
-use std::{collections::BTreeSet, error::Error as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use config::PreStartMode;
 use inventory::{Change, Readers, Requests};
 use kubelet::front::{Prepare, Preparing};
-use model::{CauseKind, Device, DeviceId, Samples, State, Telemetry, Verdict};
+use model::{CauseKind, Device, DeviceId, State, Telemetry, Verdict};
 use pool::Offer;
 use probe::supervisor::OrdersByBackend;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
-use crate::command::{self, Call, Runner};
+use crate::{
+    command::{self, Call, Runner},
+    look::{self, computes, mebibytes},
+};
 
 /// Memory that a driver may have in use on a device where nobody works.
 const IDLE_BYTES: u64 = 512 << 20;
-/// How long a check waits for a new look before it decides by the last one.
-const FRESH_WITHIN: Duration = Duration::from_secs(5);
 /// The time between two looks while a start waits.
 const STEP: Duration = Duration::from_secs(1);
 
@@ -99,9 +100,10 @@ impl Preparer {
     ) -> Result<(), Taken> {
         let command = &offer.pool.pre_start.command;
         for device in devices.iter().filter(|_| !command.is_empty()) {
+            let vendor = offer.vendors.of(&device.vendor).vendor();
             let call = Call {
                 command,
-                about: command::about(device, Some(&offer.resource)),
+                about: command::about(device, Some(&offer.resource), vendor),
             };
             let ended = self.run(&call, deadline).await;
             ended.map_err(|why| Taken::new(device, why))?;
@@ -112,7 +114,7 @@ impl Preparer {
     /// Runs a command; why that failed, for a person.
     pub(super) async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<(), String> {
         let ended = self.runner.run(call, deadline).await;
-        ended.map_err(explain)?.success()
+        ended.map_err(|error| error.explain())?.success()
     }
 
     /// Waits until nobody is on the devices; who still is at the deadline.
@@ -141,20 +143,7 @@ impl Preparer {
 
     /// Orders a look, and waits until it has come for every device; whether it came until then.
     pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
-        let mut samples = self.readers.samples.clone();
-        let asked = samples.borrow().count();
-        for backend in self.backends(ids) {
-            self.orders.of(&backend).refresh();
-        }
-        let is_fresh = |samples: &Samples| ids.iter().all(|id| samples.is_newer(id, asked));
-        timeout_at(until, samples.wait_for(is_fresh)).await.is_ok()
-    }
-
-    /// The backends of the devices.
-    fn backends(&self, ids: &[DeviceId]) -> BTreeSet<String> {
-        let snapshot = self.readers.snapshots.borrow();
-        let entries = ids.iter().filter_map(|id| snapshot.find(id.as_str()));
-        entries.map(|entry| entry.device.vendor.clone()).collect()
+        look::fresh(&self.readers, &self.orders, ids, until).await
     }
 
     /// Who is on the devices according to the last look.
@@ -205,17 +194,9 @@ impl Prepare for Preparer {
     }
 }
 
-/// An error with what caused it.
-fn explain(error: command::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
 /// When a look that was ordered now should have come.
 pub(super) fn soon(deadline: Instant) -> Instant {
-    deadline.min(Instant::now() + FRESH_WITHIN)
+    deadline.min(Instant::now() + look::FRESH_WITHIN)
 }
 
 /// Who is on a device. Before a container starts it has no processes, so whoever is there is not
@@ -231,25 +212,6 @@ fn occupant(telemetry: &Telemetry) -> Option<String> {
         ))
     };
     computes(telemetry).or_else(unseen)
-}
-
-/// The processes that compute on a device.
-pub(super) fn computes(telemetry: &Telemetry) -> Option<String> {
-    let processes = telemetry.processes.iter().flatten();
-    let named: Vec<String> = processes
-        .map(|process| {
-            let name = process.name.as_deref().unwrap_or("name not known");
-            let memory = process.memory_bytes.map(mebibytes);
-            let memory = memory.map_or_else(String::new, |memory| format!(" with {memory}"));
-            format!("process {} ({name}){memory}", process.pid)
-        })
-        .collect();
-    let computes = || format!("{} computes on it", named.join(", "));
-    (!named.is_empty()).then(computes)
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 #[cfg(test)]

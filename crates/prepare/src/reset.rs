@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     Preparer,
     command::Call,
-    preparer::{Taken, computes, soon},
+    look::computes,
+    preparer::{Taken, soon},
 };
 
 const IN_HAND: &str = "an operator has it; `ostler resume` takes it back";

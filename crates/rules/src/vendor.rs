@@ -29,6 +29,8 @@ pub struct Vendor {
     /// The CDI kinds that its specs have, `vendor/class`, in the order of the names that a container is
     /// given; none where its devices are handed over without CDI.
     pub cdi_kinds: &'static [&'static str],
+    /// The variable by which the vendor's programs are told the one device to use, by its id.
+    pub device_variable: Option<&'static str>,
 }
 
 /// The rules of one vendor's devices.
@@ -105,6 +107,7 @@ pub const PLAIN: Vendor = Vendor {
     link_mark: "L",
     worth: Table::PLAIN,
     cdi_kinds: &[],
+    device_variable: None,
 };
 
 // === impl Plain ===

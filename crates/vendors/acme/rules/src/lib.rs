@@ -42,6 +42,7 @@ pub const ACME: Vendor = Vendor {
         same_numa: 1,
     },
     cdi_kinds: &[KIND],
+    device_variable: Some("ACME_VISIBLE_DEVICES"),
 };
 
 // === impl Acme ===

@@ -35,6 +35,7 @@ pub const NVIDIA: Vendor = Vendor {
     link_mark: "NV",
     worth: WORTH,
     cdi_kinds: &kinds::KINDS,
+    device_variable: Some("CUDA_VISIBLE_DEVICES"),
 };
 
 /// A list with NVIDIA alone, for tests and tools.
