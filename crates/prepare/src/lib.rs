@@ -3,8 +3,12 @@
 //! here, in one place. Nothing here asks a driver; it waits for what the probe says.
 
 pub mod command;
+mod deep;
 mod look;
 mod preparer;
 mod reset;
 
-pub use self::preparer::Preparer;
+pub use self::{
+    deep::{DeepWires, Rounds, run_deep_checks},
+    preparer::Preparer,
+};

@@ -53,7 +53,12 @@ impl Taken {
 impl Preparer {
     /// A preparer that reads what the inventory publishes, asks it for changes, gives orders to the
     /// supervisor, and has its commands run by `runner`.
-    pub fn new(readers: Readers, requests: Requests, orders: OrdersByBackend, runner: Runner) -> Self {
+    pub fn new(
+        readers: Readers,
+        requests: Requests,
+        orders: OrdersByBackend,
+        runner: Runner,
+    ) -> Self {
         Self {
             readers,
             requests,

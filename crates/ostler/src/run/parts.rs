@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) enum Part {
     /// Keeps the probe of a backend running.
     Probe(String),
+    /// Makes deep checks.
+    Deep,
     /// Puts what is seen into snapshots.
     Inventory,
     /// Keeps what has to outlive the agent.
@@ -47,7 +49,8 @@ pub(super) enum Part {
 }
 
 /// The parts that there are once.
-const SINGLE: [Part; 7] = [
+const SINGLE: [Part; 8] = [
+    Part::Deep,
     Part::Inventory,
     Part::Keeper,
     Part::Offers,

@@ -1,10 +1,8 @@
 //! The probes of a config: the backends that it has, and how this program starts their processes.
 
-use std::time::Duration;
-
 use config::{Backends, Config};
 use probe::{
-    protocol::{CheckPeriods, Configure, DeepCheck},
+    protocol::{CheckPeriods, Configure},
     supervisor::{Children, Limits, Orders, Program, Settings},
 };
 use serde_json::{Value, json};
@@ -65,7 +63,6 @@ pub(super) fn is_other(name: &str, one: &Config, other: &Config) -> bool {
 fn configure(name: &str, config: &Config) -> Configure {
     let (probe, health) = (&config.probe, &config.health);
     let periods = &health.periods;
-    let deep = periods.deep.filter(|_| !health.deep_command.is_empty());
     Configure {
         host_root: config.host_root.clone(),
         period: probe.period,
@@ -74,13 +71,8 @@ fn configure(name: &str, config: &Config) -> Configure {
             performing: periods.performing.unwrap_or_default(),
             trend: periods.trend.unwrap_or_default(),
         },
-        processes: config.pools.asks_who(),
-        deep: deep.map(|period| DeepCheck {
-            command: health.deep_command.clone(),
-            period,
-            limit: health.deep_limit,
-            last_ago: Duration::ZERO,
-        }),
+        // Deep checks are made on cards that nobody uses.
+        processes: config.pools.asks_who() || has_deep_checks(config),
         backend: section(name, &config.backends),
         ..Configure::default()
     }
@@ -92,6 +84,10 @@ fn section(name: &str, backends: &Backends) -> Value {
         Some(program) => json!(program.settings),
         None => backends.nvidia.probe.to_value(),
     }
+}
+
+fn has_deep_checks(config: &Config) -> bool {
+    config.health.periods.deep.is_some() && !config.health.deep_command.is_empty()
 }
 
 fn limits(config: &Config) -> Limits {
@@ -110,17 +106,18 @@ mod tests {
 
     const NVIDIA: &str = Backends::NVIDIA;
 
-    /// Weights are the agent's alone; the limit of the command is the probe's.
+    /// Weights and commands are the agent's alone; the probe tells who is on a card.
     #[test]
-    fn another_limit_for_the_command_is_another_process_and_another_weight_is_not() {
+    fn another_deep_check_is_the_same_process_and_the_first_one_is_not() {
         let config = |text| config::parse("ostler.yaml", text).unwrap().config;
         let one = config("health: {deepCommand: check, deepLimit: 90s}");
-        let deep = configure(NVIDIA, &one).deep.unwrap();
-        assert_eq!(deep.limit, Duration::from_secs(90));
-        let other = config("health: {deepCommand: check, deepLimit: 91s}");
-        assert!(is_other(NVIDIA, &one, &other));
-        let same = "health: {deepCommand: check, deepLimit: 90s, weights: {deep: out}}";
-        assert!(!is_other(NVIDIA, &one, &config(same)));
+        let is_busy_asked = |config: &Config| configure(NVIDIA, config).processes;
+        assert!(is_busy_asked(&one) && is_other(NVIDIA, &Config::default(), &one));
+        let other =
+            "health: {deepCommand: [other], deep: 5m, deepLimit: 91s, weights: {deep: out}}";
+        assert!(!is_other(NVIDIA, &one, &config(other)));
+        let off = config("health: {deepCommand: check, deep: 'off'}");
+        assert!(!is_busy_asked(&off));
         assert!(is_other(
             NVIDIA,
             &one,

@@ -12,7 +12,7 @@ use health::Policy;
 use inventory::{Inputs, Published, Readers, Request, Requests};
 use jiff::Timestamp;
 use pool::Offers;
-use prepare::{Preparer, command::Runner};
+use prepare::{DeepWires, Preparer, Rounds, command::Runner, run_deep_checks};
 use probe::{
     Update,
     protocol::FileSearch,
@@ -63,6 +63,8 @@ pub(super) struct Wires {
     children: Children,
     /// Runs the commands of users.
     runner: Runner,
+    /// The rhythm of deep checks.
+    rounds: Rounds,
     /// The arguments that make a probe log as the agent does.
     log: Vec<String>,
 }
@@ -99,6 +101,7 @@ impl Wires {
             loaded: watch::Sender::new(status::fresh_config(source.file().map(Path::to_owned))),
             started: Timestamp::now(),
             runner: own_runner(children.clone()),
+            rounds: Rounds::default(),
             children,
             log: source.log.clone(),
         }
@@ -110,6 +113,10 @@ impl Wires {
         let config = config.clone();
         match part {
             Part::Probe(name) => wires.probe(name, &config, stop),
+            Part::Deep => Box::pin(async move {
+                let policy = wires.policy.subscribe();
+                let _ = stop.run_until_cancelled(wires.deep_checks(policy)).await;
+            }),
             Part::Inventory => wires.inventory(config, stop),
             Part::Keeper => Box::pin(inventory::keep(wires.published, stop)),
             Part::Offers => Box::pin(async move {
@@ -183,6 +190,17 @@ impl Wires {
                 supervisor::run(settings, self.seen, stop).await;
             }
         })
+    }
+
+    async fn deep_checks(self, policy: watch::Receiver<Policy>) {
+        let wires = DeepWires {
+            readers: self.readers,
+            orders: self.orders,
+            runner: self.runner,
+            updates: self.seen,
+            rounds: self.rounds,
+        };
+        run_deep_checks(wires, policy).await;
     }
 
     fn inventory(self, config: Config, stop: CancellationToken) -> Task {

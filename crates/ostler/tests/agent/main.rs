@@ -10,6 +10,7 @@ mod broken;
 mod causes;
 mod cdi;
 mod commands;
+mod deep;
 mod driver;
 mod dropin;
 mod hangs;

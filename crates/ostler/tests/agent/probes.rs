@@ -21,25 +21,6 @@ async fn an_agent_that_is_killed_leaves_no_probe_behind() {
     eventually("the probe is gone", || !is_probe(probes[0])).await;
 }
 
-#[tokio::test]
-async fn an_agent_that_is_killed_leaves_no_deep_check_behind() {
-    let rig = Rig::new(DGX);
-    let note = rig.path("pid");
-    let file = note.display();
-    let begin = format!("echo $$ >{file}.part; mv {file}.part {file}; exec sleep 1000");
-    let config = format!("health: {{deep: 1s, deepCommand: [setsid, sh, -c, '{begin}']}}\n");
-    fs_err::write(rig.path("ostler.yaml"), config).unwrap();
-    let mut agent = Agent::start(&rig, "ostler");
-    eventually("a deep check runs", || note.exists()).await;
-    let pid = fs_err::read_to_string(&note).unwrap();
-    let pid: u32 = pid.trim().parse().unwrap();
-    let probes = agent.probes();
-    agent.signal(Signal::KILL);
-    agent.ended().await;
-    eventually("the probe is gone", || !is_probe(probes[0])).await;
-    eventually("the command is gone", || parent(pid).is_none()).await;
-}
-
 /// Others find NVIDIA's programs, whose names the agent may bear, to send them signals.
 #[tokio::test]
 async fn a_probe_has_a_name_of_its_own_and_inherits_the_environment() {

@@ -1,0 +1,113 @@
+//! What a deep check says of a card, and what keeps one from being made.
+
+use std::time::Duration;
+
+use model::{Deep as Outcome, Telemetry};
+
+use super::attend;
+use crate::{command::Fate, look};
+
+/// The outcome of a check whose command was started.
+pub(super) fn of(ended: attend::Result, limit: Duration) -> Outcome {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return not_run(&error.explain()),
+    };
+    let (passed, why) = match ended.fate {
+        Fate::Exited(status) if status.success() => (Some(true), String::new()),
+        Fate::Exited(status) => (Some(false), status.to_string()),
+        Fate::Late => {
+            let limit = limit.as_secs_f64();
+            let why = format!("ended because it took longer than {limit} s");
+            (Some(false), why)
+        }
+        Fate::Stopped => (None, "ended because the card was released".to_owned()),
+    };
+    let parts = [ended.output, why];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    Outcome {
+        passed,
+        output: parts.join("\n"),
+    }
+}
+
+/// The outcome of a check that was not made.
+pub(super) fn not_run(reason: &str) -> Outcome {
+    Outcome {
+        passed: None,
+        output: format!("not run: {reason}"),
+    }
+}
+
+/// The reason why a card is not idle. One that does not tell who is on it never is; one that does not
+/// tell how busy it is, as a card that is cut into partitions, may be.
+pub(super) fn busy(telemetry: &Telemetry) -> Option<String> {
+    if telemetry.processes.is_none() {
+        return Some("it does not tell who is on it".to_owned());
+    }
+    let works = || match telemetry.utilization_percent {
+        None | Some(0) => None,
+        Some(percent) => Some(format!("its engines are busy to {percent} %")),
+    };
+    look::computes(telemetry).or_else(works)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
+    use model::Process;
+
+    use super::*;
+    use crate::command::{Ended, Error};
+
+    fn outcome(fate: Fate, output: &str) -> (Option<bool>, String) {
+        let ended = Ended {
+            program: "memtest".to_owned(),
+            fate,
+            output: output.to_owned(),
+        };
+        let outcome = of(Ok(ended), Duration::from_secs(90));
+        (outcome.passed, outcome.output)
+    }
+
+    #[test]
+    fn only_an_end_of_the_command_is_a_verdict() {
+        let exited = |raw| Fate::Exited(ExitStatus::from_raw(raw));
+        assert_eq!(outcome(exited(0), "x"), (Some(true), "x".to_owned()));
+        let failed = "3 errors\nexit status: 1".to_owned();
+        assert_eq!(outcome(exited(1 << 8), "3 errors"), (Some(false), failed));
+        let late = "ended because it took longer than 90 s".to_owned();
+        assert_eq!(outcome(Fate::Late, ""), (Some(false), late));
+        assert_eq!(outcome(Fate::Stopped, "").0, None);
+        let absent = Error::Start {
+            program: "memtest".to_owned(),
+            why: "not found".to_owned(),
+        };
+        let absent = of(Err(absent), Duration::ZERO);
+        assert_eq!(absent.passed, None);
+        let why = "not run: `memtest` cannot be started: not found";
+        assert_eq!(absent.output, why);
+    }
+
+    #[test]
+    fn a_card_is_idle_without_processes_and_without_work() {
+        let telemetry = |processes, utilization_percent| Telemetry {
+            processes,
+            utilization_percent,
+            ..Telemetry::default()
+        };
+        assert_eq!(busy(&telemetry(Some(Vec::new()), Some(0))), None);
+        assert_eq!(busy(&telemetry(Some(Vec::new()), None)), None);
+        assert!(busy(&telemetry(None, Some(0))).is_some());
+        let works = busy(&telemetry(Some(Vec::new()), Some(50)));
+        assert_eq!(works.unwrap(), "its engines are busy to 50 %");
+        let process = Process {
+            pid: 7,
+            name: None,
+            memory_bytes: None,
+        };
+        let used = busy(&telemetry(Some(vec![process]), Some(0)));
+        assert!(used.unwrap().contains("process 7"));
+    }
+}

@@ -1,0 +1,289 @@
+//! Deep checks beside a real inventory: for which cards, when, and what they say. The whole way, with a
+//! probe and a command, is among the agent's tests.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
+
+use std::{ffi::OsString, time::Duration};
+
+use health::Policy;
+use inventory::{Inputs, Published, Readers, Requests};
+use model::{Deep, Device, SinceReset, Telemetry, Values, sample};
+use prepare::{DeepWires, Rounds, command::Runner, run_deep_checks};
+use probe::{
+    Update,
+    protocol::Sample,
+    sample::sighting,
+    supervisor::{Children, OrdersByBackend, Which},
+};
+use rules::Vendors;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An inventory that looks at cards all the time, and deep checks beside it.
+struct Node {
+    begun: Instant,
+    orders: OrdersByBackend,
+    readers: Readers,
+    policy: watch::Sender<Policy>,
+    rounds: Rounds,
+    runner: Runner,
+    seen: mpsc::Sender<Update>,
+    tell: mpsc::Sender<Update>,
+    told: mpsc::Receiver<Update>,
+    inventory: JoinSet<()>,
+    looks: JoinSet<()>,
+    checks: JoinSet<()>,
+}
+
+fn policy(health: &str) -> Policy {
+    let text = format!("health: {{stateFile: 'off', {health}}}");
+    let config = config::parse("ostler.yaml", &text).unwrap().config;
+    Policy::of(&config, Vendors::default())
+}
+
+fn idle() -> Telemetry {
+    Telemetry {
+        utilization_percent: Some(0),
+        processes: Some(Vec::new()),
+        ..Telemetry::default()
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    fn start(health: &str, shim: &[OsString], devices: Vec<(Device, Telemetry)>) -> Self {
+        let published = Published::new();
+        let readers = published.readers();
+        let orders = OrdersByBackend::default();
+        let (seen, mut updates) = mpsc::channel(64);
+        let (_, mut requests) = Requests::channel();
+        let (tell, told) = mpsc::channel(64);
+        let policy = watch::Sender::new(policy(health));
+        let path = std::env::vars_os().filter(|(name, _)| name == "PATH");
+        let mut node = Self {
+            begun: Instant::now(),
+            orders: orders.clone(),
+            readers,
+            policy,
+            rounds: Rounds::default(),
+            runner: Runner::new(shim.iter().cloned(), path, Children::default()),
+            seen,
+            tell,
+            told,
+            inventory: JoinSet::new(),
+            looks: JoinSet::new(),
+            checks: JoinSet::new(),
+        };
+        let policy = node.policy.subscribe();
+        node.inventory.spawn(async move {
+            let inputs = Inputs {
+                policy,
+                updates: &mut updates,
+                requests: &mut requests,
+                orders,
+                boot_id: String::new(),
+            };
+            inventory::run(inputs, published).await;
+        });
+        node.look_at(devices);
+        node.check();
+        node
+    }
+
+    /// Has the devices looked at again and again.
+    fn look_at(&mut self, devices: Vec<(Device, Telemetry)>) {
+        let seen = self.seen.clone();
+        self.looks.spawn(async move {
+            let all = devices.iter().map(|(device, _)| device.clone());
+            let picture = Update::Sighting(Box::new(sighting(all)));
+            seen.send(picture).await.unwrap();
+            loop {
+                for (device, telemetry) in &devices {
+                    let sample = Sample {
+                        device: device.id.clone(),
+                        telemetry: telemetry.clone(),
+                        since_reset: SinceReset::default(),
+                    };
+                    let update = Update::Sample(Box::new(sample));
+                    seen.send(update).await.unwrap();
+                }
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+
+    /// Starts the task, anew if it runs.
+    fn check(&mut self) {
+        self.checks = JoinSet::new();
+        let wires = DeepWires {
+            readers: self.readers.clone(),
+            orders: self.orders.clone(),
+            runner: self.runner.clone(),
+            updates: self.tell.clone(),
+            rounds: self.rounds.clone(),
+        };
+        let policy = self.policy.subscribe();
+        self.checks.spawn(run_deep_checks(wires, policy));
+    }
+
+    /// The next check-up.
+    async fn next(&mut self) -> (String, Deep) {
+        match self.told.recv().await.unwrap() {
+            Update::Checkup(checkup) => match checkup.reading.values {
+                Values::Deep(deep) => (checkup.device.to_string(), deep),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The time since the start, in whole minutes.
+    fn clock(&self) -> u64 {
+        self.begun.elapsed().as_secs() / 60
+    }
+}
+
+fn nothing() -> Vec<OsString> {
+    vec!["/no/such/shim".into()]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_is_for_each_card_that_is_seen_and_idle_and_says_why_not() {
+    let busy = Telemetry {
+        utilization_percent: Some(50),
+        ..idle()
+    };
+    let silent = Telemetry {
+        processes: None,
+        ..idle()
+    };
+    let lost = Device {
+        failures: vec![sample::lost()],
+        ..sample::card(4)
+    };
+    let devices = vec![
+        (sample::card(0), idle()),
+        (sample::card(1), busy),
+        (sample::card(2), silent),
+        (sample::card(3), idle()),
+        (sample::partition(3, 0), idle()),
+        (lost, idle()),
+    ];
+    let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        let (card, deep) = node.next().await;
+        assert_eq!(deep.passed, None, "{deep:?}");
+        found.push((card, deep.output));
+    }
+    let outputs: Vec<&str> = found.iter().map(|(_, output)| output.as_str()).collect();
+    assert_eq!(found[3].0, "GPU-3", "no partition, and no lost card");
+    let absent = "not run: `memtest` cannot be started: No such file or directory (os error 2)";
+    let busy = "not run: its engines are busy to 50 %";
+    let silent = "not run: it does not tell who is on it";
+    assert_eq!(outputs, [absent, busy, silent, absent]);
+    assert_eq!(node.clock(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_card_has_no_check_and_the_next_one_has() {
+    let devices = vec![(sample::card(0), idle()), (sample::card(1), idle())];
+    let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
+    let which = Which::Card(sample::card(0).card_ref().unwrap());
+    node.orders.of("nvidia").release(which, 2 * HOUR);
+    let (card, deep) = node.next().await;
+    let why = "not run: an operator has it, or it is being reset";
+    assert_eq!((card.as_str(), deep.output.as_str()), ("GPU-0", why));
+    assert!(node.next().await.1.output.contains("cannot be started"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rhythm_outlives_the_task_and_follows_the_config() {
+    let devices = vec![(sample::card(0), idle())];
+    let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
+    node.next().await;
+    assert_eq!(node.clock(), 60);
+    sleep_until(node.begun + Duration::from_secs(5000)).await;
+    node.check();
+    node.next().await;
+    assert_eq!(
+        node.clock(),
+        120,
+        "a task that starts anew has no rhythm of its own"
+    );
+    // Other weights leave it alone.
+    let weights = "deep: 1h, deepCommand: [memtest], weights: {deep: out}";
+    node.policy.send_replace(policy(weights));
+    sleep_until(node.begun + Duration::from_secs(7500)).await;
+    node.policy
+        .send_replace(policy("deep: 10m, deepCommand: [other]"));
+    let (_, deep) = node.next().await;
+    assert!(deep.output.contains("`other`"), "{deep:?}");
+    assert_eq!(node.clock(), 130, "ten minutes after the last round");
+    node.policy
+        .send_replace(policy("deep: 'off', deepCommand: [other]"));
+    let none = timeout(3 * HOUR, node.next()).await;
+    assert!(none.is_err(), "{none:?}");
+    node.policy
+        .send_replace(policy("deep: 1h, deepCommand: [memtest]"));
+    node.next().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_finds_no_card_waits_for_one() {
+    let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), Vec::new());
+    sleep_until(node.begun + 2 * HOUR).await;
+    node.look_at(vec![(sample::card(0), idle())]);
+    node.next().await;
+    assert_eq!(node.clock(), 120);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_card_that_no_probe_looks_at_is_not_checked() {
+    let devices = vec![(sample::card(0), idle())];
+    let mut node = Node::start("deep: 1h, deepCommand: [memtest]", &nothing(), devices);
+    let mut samples = node.readers.samples.clone();
+    samples
+        .wait_for(|samples| samples.count() > 0)
+        .await
+        .unwrap();
+    // The snapshot stays, and no sample comes any more.
+    node.looks.abort_all();
+    let (_, deep) = node.next().await;
+    assert_eq!(deep.output, "not run: no probe looked at it in time");
+}
+
+/// A process that survives SIGKILL cannot be had, so a shim stands in for it that does not obey.
+#[tokio::test]
+async fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let stays = format!(
+        "[ $OSTLER_DEVICE = GPU-1 ] || while [ -e {} ]; do sleep 0.05; done",
+        folder.path().display()
+    );
+    let shim = ["/bin/sh", "-c", &stays].map(OsString::from);
+    let devices = vec![(sample::card(0), idle()), (sample::card(1), idle())];
+    let health = "deep: 100ms, deepLimit: 5s, deepCommand: [memtest]";
+    let mut node = Node::start(health, &shim, devices);
+    let (card, deep) = node.next().await;
+    assert_eq!((card.as_str(), deep.passed), ("GPU-0", Some(false)));
+    assert_eq!(deep.output, "ended because it took longer than 5 s");
+    let other = node.next().await;
+    assert!(other.1.output.contains("`memtest` was lost"), "{other:?}");
+    let (card, deep) = node.next().await;
+    assert_eq!((card.as_str(), deep.passed), ("GPU-0", None));
+    let why = "not run: its last command was killed and has not ended";
+    assert_eq!(deep.output, why);
+    assert_eq!(node.next().await, other, "it is run again");
+    let which = Which::Card(sample::card(0).card_ref().unwrap());
+    assert!(
+        node.orders.of("nvidia").occupy(which).is_none(),
+        "the card is not free"
+    );
+    folder.close().unwrap();
+}
