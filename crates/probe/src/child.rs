@@ -6,7 +6,6 @@
 mod backend;
 mod clocks;
 mod configure;
-mod deep;
 mod input;
 mod listen;
 mod output;
@@ -19,19 +18,17 @@ use std::{
     time::Duration,
 };
 
-use host::tree;
 use jiff::Timestamp;
 use model::StuckCall;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout_at},
+    time::{Instant, MissedTickBehavior, interval, timeout_at},
 };
 
 pub use self::{
     backend::{Backend, Events, WatchError},
     configure::{ConfigureError, read_settings},
-    deep::Patient,
 };
 use self::{
     output::Output,
@@ -129,8 +126,7 @@ impl Error {
 /// # Errors
 /// The process could not be set up. What happens to the driver is no error: it is reported.
 pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Result<(), Error> {
-    // A probe that has a command to end sees the end of its input.
-    if settings.supervised && settings.configure.deep_check().is_none() {
+    if settings.supervised {
         let signal = Some(rustix::process::Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal)
             .map_err(io::Error::from)
@@ -173,11 +169,7 @@ async fn converse(
     }
     // The threads may be waiting to write: nobody reads any more.
     drop(messages);
-    let deadline = Instant::now() + FAREWELL;
-    work.finish(deadline).await;
-    if settings.configure.deep_check().is_some() {
-        end_commands(settings.supervised, deadline).await;
-    }
+    work.finish(Instant::now() + FAREWELL).await;
     Ok(())
 }
 
@@ -245,20 +237,6 @@ fn beat(calls: &Calls) -> Beat {
     Beat {
         calls: calls.overdue().into_iter().map(stuck).collect(),
         made: calls.made(),
-    }
-}
-
-/// Ends a command for deep checks with all that it started, for the thread that should may hang. While
-/// they are there they may hold handles, so that they go first if they can. In a group of our own what
-/// is started meanwhile ends too, and this process with it.
-async fn end_commands(supervised: bool, deadline: Instant) {
-    use rustix::process::{Signal, WaitOptions, getpgrp, getpid, kill_process_group, wait};
-    while !tree::end_below_us().is_empty() && Instant::now() < deadline {
-        sleep(Duration::from_millis(10)).await;
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-    }
-    if supervised && getpgrp() == getpid() {
-        let _ = kill_process_group(getpgrp(), Signal::KILL);
     }
 }
 

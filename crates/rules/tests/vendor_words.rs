@@ -57,11 +57,10 @@ const PROTOCOL: &str =
 const SECTION: &str = "the line, or the few, that each vendor has here";
 const FLAGS: &str = "flags of commands that set NVIDIA's settings, as they always did";
 const FABRIC_AND_OLD: &str = "a switched fabric, and names that an older agent wrote";
-const DEEP: &str = "deep checks set CUDA's variable until user commands have one place";
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
-const REMAIN: [(&str, usize, &str); 48] = [
+const REMAIN: [(&str, usize, &str); 47] = [
     ("config/src/backends.rs", 11, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
     ("config/src/health/weights.rs", 1, FABRIC),
@@ -108,7 +107,6 @@ const REMAIN: [(&str, usize, &str); 48] = [
     ("place/src/way.rs", 4, FABRIC),
     ("pool/src/plan.rs", 1, METHOD),
     ("pool/src/share.rs", 3, METHOD),
-    ("probe/src/child/deep/run.rs", 1, DEEP),
     ("rules/src/vendor.rs", 2, METHOD),
 ];
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use model::{DeviceId, Event, Tier};
+use model::{Event, Tier};
 
-use super::deep::Patient;
 use crate::protocol::{Checkup, Count, Report, Sample};
 
 /// A vendor's way to look at its devices. It reports facts and decides nothing.
@@ -38,16 +37,6 @@ pub trait Backend: Send + 'static {
     fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
         let _ = (tier, links);
         Vec::new()
-    }
-
-    /// The cards that were last seen, for deep checks.
-    fn patients(&self) -> Vec<Patient> {
-        Vec::new()
-    }
-
-    /// Why a card is not idle, so that no deep check can be made; `None` where it is.
-    fn busy(&mut self, card: &DeviceId) -> Option<String> {
-        Some(format!("{card} cannot be asked whether it is idle"))
     }
 
     /// What happens to the devices, for a thread of its own; `None` where the vendor has no events.

@@ -21,7 +21,6 @@ use tokio::{
 use super::{
     Backend, Settings,
     clocks::{Clock, Clocks},
-    deep::Deep,
     listen::{Listener, Warnings},
 };
 use crate::{
@@ -69,7 +68,6 @@ struct Survey<B> {
     warnings: Warnings,
     last: Option<Report>,
     clocks: Clocks,
-    deep: Option<Deep>,
     /// What was checked last: the loading of the driver, and the devices.
     checked: Option<(Option<String>, BTreeSet<DeviceId>)>,
 }
@@ -116,9 +114,6 @@ impl Work {
             warnings,
             last: None,
             clocks: Clocks::new(&configure.checks, Instant::now()),
-            deep: configure
-                .deep_check()
-                .map(|deep| Deep::new(deep.clone(), Instant::now()).adopting()),
             checked: None,
         };
         threads.push(named("survey", move || survey.run())?);
@@ -217,23 +212,6 @@ impl<B: Backend> Survey<B> {
                 self.send(Message::Checkup(checkup))?;
             }
         }
-        let Self {
-            calls,
-            backend,
-            deep: Some(deep),
-            ..
-        } = self
-        else {
-            return Ok(());
-        };
-        deep.begin(|| backend.patients(), Instant::now());
-        let told = deep.go_on(
-            |card| calls.during(model::Work::Checks, || backend.busy(card)),
-            Instant::now(),
-        );
-        for checkup in told {
-            self.send(Message::Checkup(checkup))?;
-        }
         Ok(())
     }
 
@@ -244,11 +222,7 @@ impl<B: Backend> Survey<B> {
 
     /// When the next checks are due.
     fn next_check(&self) -> Option<Instant> {
-        if !self.has_devices() {
-            return None;
-        }
-        let deep = self.deep.as_ref().map(|deep| deep.next(Instant::now()));
-        self.clocks.next().into_iter().chain(deep).min()
+        self.clocks.next().filter(|_| self.has_devices())
     }
 
     /// Adds links that are new, or all anew where that is due; `false` where nothing was asked.

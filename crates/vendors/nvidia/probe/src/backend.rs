@@ -1,16 +1,14 @@
 //! What the probe asks of NVIDIA's cards.
 
 use config::Discovery;
-use model::{DeviceId, Tier};
+use model::Tier;
 use probe::{
-    child::{Backend, Events, Patient},
+    child::{Backend, Events},
     protocol::{Checkup, ProblemKind, Report, Sample},
 };
 use tokio::time::Instant;
 
-use super::{
-    Nvidia, glance::Layout, platform, seen::Seen, sensors, topology::handle, watch::Watch,
-};
+use super::{Nvidia, glance::Layout, platform, watch::Watch};
 
 // === impl Nvidia ===
 
@@ -97,26 +95,6 @@ impl Backend for Nvidia {
         cards
             .flat_map(|card| card.checkups(session, tier, links))
             .collect()
-    }
-
-    fn patients(&self) -> Vec<Patient> {
-        let patient = |card: &Seen| Patient {
-            id: card.id.clone(),
-            pci: card.pci,
-            index: card.index,
-        };
-        self.seen.iter().map(patient).collect()
-    }
-
-    fn busy(&mut self, card: &DeviceId) -> Option<String> {
-        let seen = self.seen.iter().find(|seen| seen.id == *card);
-        match (self.driver.session(), seen) {
-            (Some(session), Some(seen)) => match handle(session, seen.at) {
-                Ok(card) => sensors::busy(card),
-                Err(error) => Some(error.to_string()),
-            },
-            _ => Some("it is gone".to_owned()),
-        }
     }
 
     fn events(&self) -> Option<Box<dyn Events>> {

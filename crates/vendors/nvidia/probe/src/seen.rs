@@ -1,6 +1,6 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
-use model::{CardRef, Device, DeviceId, Index, PciAddress, Reading, SinceReset, Tier};
+use model::{CardRef, Device, DeviceId, Reading, SinceReset, Tier};
 use nvml::Session;
 use probe::{
     Calls,
@@ -16,8 +16,6 @@ use super::{card::Card, checks, sensors, stage::Watched, topology::handle};
 pub(super) struct Seen {
     pub(super) at: CardRef,
     pub(super) id: DeviceId,
-    pub(super) pci: Option<PciAddress>,
-    pub(super) index: Option<Index>,
     parts: Vec<(u32, DeviceId)>,
 }
 
@@ -30,8 +28,6 @@ impl Seen {
         Self {
             at: card.at,
             id: merged.unwrap_or(&whole.id).clone(),
-            pci: whole.pci,
-            index: whole.index,
             parts: card.places.iter().copied().zip(parts).collect(),
         }
     }

@@ -63,25 +63,6 @@ pub(super) fn read_partition(device: nvml::Device<'_>, files: Option<&Files>) ->
     })
 }
 
-/// Why a card is not idle; `None` where it is. A card that cannot tell who is on it never is.
-pub(super) fn busy(card: nvml::Device<'_>) -> Option<String> {
-    match card.users() {
-        Ok(users) if users.is_empty() => {}
-        Ok(users) => {
-            let pids: Vec<_> = users.iter().map(|user| user.pid.to_string()).collect();
-            return Some(format!("in use by process {}", pids.join(", ")));
-        }
-        Err(error) => return Some(error.to_string()),
-    }
-    match card.utilization() {
-        Ok(0) => None,
-        Ok(percent) => Some(format!("its engines are busy to {percent} %")),
-        // A card that is cut into MIG devices does not tell.
-        Err(error) if error.is_not_supported() => None,
-        Err(error) => Some(error.to_string()),
-    }
-}
-
 /// The processes that compute on a device, with their names where they can be read.
 fn processes(device: nvml::Device<'_>, files: &Files) -> Result<Vec<Process>, nvml::Error> {
     let named = |user: nvml::User| Process {

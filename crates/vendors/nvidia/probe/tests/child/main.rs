@@ -4,7 +4,6 @@
 #[path = "../../../../../probe/tests/supervisor/agent.rs"]
 mod agent;
 mod checks;
-mod deep;
 mod links;
 #[path = "../rig/node.rs"]
 mod node;

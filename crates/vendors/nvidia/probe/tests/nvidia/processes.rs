@@ -69,15 +69,21 @@ fn more_processes_than_were_expected_are_all_told() {
     assert_eq!(samples[0].telemetry.processes.as_ref().unwrap().len(), 200);
 }
 
+/// Deep checks are made on cards whose samples have neither processes nor work.
 #[test]
-fn a_card_is_idle_without_processes_and_without_work() {
+fn an_idle_card_has_no_processes_and_no_work() {
     let rig = Rig::new("t4");
-    let mut backend = rig.backend();
+    let mut configure = rig.configure(Scope::All);
+    configure.processes = true;
+    let mut backend = rig.backend_as(&configure);
     backend.survey();
-    let id = backend.patients()[0].id.clone();
-    assert_eq!(backend.busy(&id), None);
+    let mut found = || {
+        let telemetry = backend.samples()[0].telemetry.clone();
+        (telemetry.processes.unwrap(), telemetry.utilization_percent)
+    };
+    assert_eq!(found(), (Vec::new(), Some(0)));
     rig.node.set(&target("0"), "utilization", 3).unwrap();
-    assert!(backend.busy(&id).unwrap().contains("3 %"));
+    assert_eq!(found(), (Vec::new(), Some(3)));
     rig.node.set(&target("0"), "utilization", 0).unwrap();
     let process = sim::state::Process {
         pid: 4711,
@@ -86,5 +92,5 @@ fn a_card_is_idle_without_processes_and_without_work() {
         instance: None,
     };
     rig.node.set_processes(&target("0"), &[process]).unwrap();
-    assert!(backend.busy(&id).unwrap().contains("4711"));
+    assert_eq!(found().0[0].pid, 4711);
 }

@@ -18,7 +18,7 @@ use probe::{
     child::{self, Settings},
     protocol::{Beat, Checkup, Command as Line, Configure, Message, Report, Scope},
 };
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::node::{Rig, wait_for};
 
@@ -218,11 +218,6 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Kills it with its group, as the agent does with a probe that it gives up.
-    pub(crate) fn kill_group(&self) {
-        kill_process_group(Pid::from_child(&self.child), Signal::KILL).unwrap();
     }
 
     /// Waits for its end.
