@@ -15,7 +15,7 @@ use crate::{
     source::{At, FromNode, Item, Notes, Section, Word, command, number},
 };
 
-/// The longest command for deep checks: the settings of a probe must fit into a pipe.
+/// The longest command for deep checks: Linux takes 128 KiB in one argument.
 const COMMAND_LIMIT: usize = 32 << 10;
 
 /// Rules by which verdicts are made.

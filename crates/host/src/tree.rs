@@ -1,7 +1,7 @@
 //! A process with all that it started.
 //!
 //! They are found by their parents, whatever groups and sessions they made. One whose parent ended
-//! is found below the next ancestor that adopts orphans; a probe with a command for deep checks does.
+//! is found below the next ancestor that adopts orphans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,33 +20,12 @@ struct Process {
     started: u64,
 }
 
-/// Kills a child with all that it started, and does not wait. What a child that has ended left to us is
-/// known by `mark`, a variable with its value that the child was given.
-pub fn end(child: u32, mark: Option<&str>) {
-    // What stands still starts nothing more.
-    send(child, Signal::STOP);
-    for _ in 0..LOOKS {
-        let processes = processes();
-        let left = children_of(own(), &processes)
-            .filter(|pid| *pid != child && mark.is_some_and(|mark| has(*pid, mark)));
-        let mut all: BTreeSet<u32> = left.collect();
-        for root in all.iter().copied().chain([child]).collect::<Vec<_>>() {
-            all.extend(descendants(root, &processes));
-        }
-        kill(&all, &processes);
-    }
-    send(child, Signal::KILL);
-}
-
-/// Kills all that this process started, and does not wait. Returns its own children among them.
-pub fn end_below_us() -> BTreeSet<u32> {
-    let mut children = BTreeSet::new();
+/// Kills all that this process started, and does not wait.
+pub fn end_below_us() {
     for _ in 0..LOOKS {
         let processes = processes();
         kill(&descendants(own(), &processes), &processes);
-        children = children_of(own(), &processes).collect();
     }
-    children
 }
 
 /// The children of this process.
@@ -116,13 +95,6 @@ fn parse(stat: &str) -> Option<Process> {
         parent: fields.next()?.parse().ok()?,
         started: fields.nth(17)?.parse().ok()?,
     })
-}
-
-/// Whether a process was started with this in its environment.
-fn has(pid: u32, variable: &str) -> bool {
-    let environment = fs_err::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let mut variables = environment.split(|byte| *byte == 0);
-    variables.any(|one| one == variable.as_bytes())
 }
 
 #[cfg(test)]

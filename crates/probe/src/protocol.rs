@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, DeepCheck, FileSearch, Scope};
+pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, FileSearch, Scope};
 
 /// The version of the protocol spoken here.
 pub const VERSION: u32 = 2;

@@ -36,9 +36,6 @@ pub struct Configure {
     pub processes: bool,
     /// Time at which the driver's files that a container needs are looked for.
     pub driver_files: FileSearch,
-    /// Command for deep checks; without it there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deep: Option<DeepCheck>,
     /// The vendor's own section: the keys of `backends.<name>` of `ostler.yaml` that its probe reads,
     /// with their defaults filled in.
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -90,29 +87,10 @@ pub enum FileSearch {
     Now,
 }
 
-/// Command for deep checks, how often it runs, and how long it may take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeepCheck {
-    /// Program and its arguments; the program is looked for in `PATH`.
-    pub command: Vec<String>,
-    /// Time between two runs for the same card; zero is never.
-    #[serde(rename = "period_millis", with = "millis")]
-    #[schemars(with = "u64")]
-    pub period: Duration,
-    /// A run that takes longer is ended and has failed.
-    #[serde(rename = "limit_millis", with = "millis")]
-    #[schemars(with = "u64")]
-    pub limit: Duration,
-    /// Time since the last run or, before the first, since one may be due.
-    #[serde(rename = "last_ago_millis", with = "millis", default)]
-    #[schemars(with = "u64")]
-    pub last_ago: Duration,
-}
-
 // === impl Configure ===
 
 impl Default for Configure {
-    /// The whole host, with events, links and checks, and without deep checks.
+    /// The whole host, with events, links and checks.
     fn default() -> Self {
         Self {
             host_root: PathBuf::from("/"),
@@ -123,7 +101,6 @@ impl Default for Configure {
             checks: CheckPeriods::default(),
             processes: false,
             driver_files: FileSearch::Never,
-            deep: None,
             backend: Value::Null,
         }
     }
@@ -139,12 +116,6 @@ impl Configure {
             return Ok(T::default());
         }
         T::deserialize(&self.backend)
-    }
-
-    /// The command for deep checks, where there is one that is ever due.
-    pub fn deep_check(&self) -> Option<&DeepCheck> {
-        let deep = self.deep.as_ref();
-        deep.filter(|deep| !deep.command.is_empty() && !deep.period.is_zero())
     }
 }
 
@@ -199,18 +170,13 @@ mod tests {
     fn what_is_written_is_read_again() {
         let configure = Configure {
             cards: Scope::Skip(vec!["0000:07:00.0".parse().unwrap(), CardRef::Index(3)]),
-            deep: Some(DeepCheck {
-                command: vec!["memtest".to_owned()],
-                period: Duration::from_secs(3600),
-                limit: Duration::from_mins(10),
-                last_ago: Duration::from_millis(1500),
-            }),
+            period: Duration::from_millis(1500),
             backend: json!({"driverPath": "/driver"}),
             ..Configure::default()
         };
         let line = serde_json::to_value(&configure).unwrap();
         assert_eq!(line["cards"], json!({"skip": ["0000:07:00.0", "3"]}));
-        assert_eq!(line["deep"]["last_ago_millis"], 1500);
+        assert_eq!(line["period_millis"], 1500);
         assert_eq!(
             serde_json::from_value::<Configure>(line).unwrap(),
             configure
@@ -233,21 +199,5 @@ mod tests {
         assert_eq!(read(Value::Null).unwrap(), Section::default());
         assert_eq!(read(json!({"path": "/x"})).unwrap().path, "/x");
         assert!(read(json!({"path": 7})).is_err());
-    }
-
-    #[test]
-    fn a_deep_check_without_command_or_period_is_none() {
-        let deep = |words: &[&str], seconds| Configure {
-            deep: Some(DeepCheck {
-                command: words.iter().map(|word| (*word).to_owned()).collect(),
-                period: Duration::from_secs(seconds),
-                limit: Duration::from_mins(10),
-                last_ago: Duration::ZERO,
-            }),
-            ..Configure::default()
-        };
-        assert!(deep(&["memtest"], 60).deep_check().is_some());
-        assert!(deep(&["memtest"], 0).deep_check().is_none());
-        assert!(deep(&[], 60).deep_check().is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{task::JoinSet, time::Instant};
+use tokio::task::JoinSet;
 
 use super::{
     aside::{Aside, Change},
@@ -30,7 +30,7 @@ struct Shared {
 
 /// What one supervisor of a backend leaves to the next: processes that have not ended may hold driver
 /// handles, and count among those given up, whoever started them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Estate {
     /// The number of the last process.
     pub(super) started: Number,
@@ -44,8 +44,6 @@ pub(super) struct Estate {
     pub(super) aside: Aside,
     /// Work of the agent on cards.
     pub(super) occupied: BTreeSet<Which>,
-    /// When the last deep check ended; before the first, since when one may be due.
-    pub(super) deep: Instant,
 }
 
 // === impl Children ===
@@ -87,20 +85,6 @@ impl Children {
 }
 
 // === impl Estate ===
-
-impl Default for Estate {
-    fn default() -> Self {
-        Self {
-            started: 0,
-            live: BTreeMap::new(),
-            leaving: JoinSet::new(),
-            abandoned: JoinSet::new(),
-            aside: Aside::default(),
-            occupied: BTreeSet::new(),
-            deep: Instant::now(),
-        }
-    }
-}
 
 impl Estate {
     /// Takes in which releases are ordered, and which work goes on.

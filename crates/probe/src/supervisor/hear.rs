@@ -58,12 +58,9 @@ impl Supervisor {
                 }
                 Message::Beat(beat) => self.beat(number, &beat, now),
                 Message::Sample(sample) => self.send(Update::Sample(Box::new(sample))).await,
-                Message::Checkup(checkup) => {
-                    if checkup.reading.values.tier() == Tier::Deep {
-                        self.estate.deep = now;
-                    }
-                    self.send(Update::Checkup(Box::new(checkup))).await;
-                }
+                // The agent makes these itself.
+                Message::Checkup(checkup) if checkup.reading.values.tier() == Tier::Deep => {}
+                Message::Checkup(checkup) => self.send(Update::Checkup(Box::new(checkup))).await,
                 Message::Event(event) => self.send(Update::Event(event)).await,
                 Message::Count(count) => self.send(Update::Count(Box::new(count))).await,
             },

@@ -9,8 +9,6 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use host::tree;
-use jiff::Timestamp;
 use model::CardRef;
 use rustix::{
     io::ioctl_fionbio,
@@ -30,8 +28,6 @@ use crate::protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message};
 
 /// The length of a line up to which its memory is kept for the next one.
 const USUAL_LINE: usize = 64 << 10;
-/// The variable that tells what a probe started.
-const MARK: &str = "OSTLER_PROBE";
 
 /// What a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +59,6 @@ pub(super) struct Process {
     pub(super) heard: Instant,
     number: Number,
     children: Children,
-    /// What others that it may have started, and that may have left its group, are known by.
-    mark: Option<String>,
     child: Child,
     stdin: Option<pipe::Sender>,
 }
@@ -116,13 +110,10 @@ impl Process {
             configure,
         } = *launch;
         let (stdin, input) = filled_input(configure)?;
-        let has_others = configure.deep_check().is_some();
-        let mark = has_others.then(|| Timestamp::now().as_nanosecond().to_string());
         let mut child = Command::new(&settings.program.path)
             // Never a drop-in name: others look for processes by it, to send them signals.
             .arg0("ostler-probe")
             .args(&settings.program.args)
-            .envs(mark.as_ref().map(|mark| (MARK, mark)))
             // Signals to the agent's group are for the agent; it ends its probes itself.
             .process_group(0)
             .stdin(Stdio::from(input))
@@ -140,7 +131,6 @@ impl Process {
             heard: Instant::now(),
             number,
             children: settings.children.clone(),
-            mark: mark.map(|mark| format!("{MARK}={mark}")),
             child,
             stdin: Some(stdin),
         })
@@ -209,12 +199,9 @@ impl Process {
         status
     }
 
-    /// Kills the probe and what it started.
+    /// Kills the probe with its process group.
     fn kill(&mut self) {
         let Some(id) = self.child.id() else { return };
-        if let Some(mark) = &self.mark {
-            tree::end(id, Some(mark));
-        }
         if let Some(group) = Pid::from_raw(id.cast_signed()) {
             let _ = kill_process_group(group, Signal::KILL);
         }

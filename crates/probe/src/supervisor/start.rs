@@ -7,7 +7,7 @@ use super::{
     process::{Launch, Process, Role},
     stuck::{Concern, Timing},
 };
-use crate::protocol::{Configure, DeepCheck, Scope};
+use crate::protocol::{Configure, Scope};
 
 // === impl Supervisor ===
 
@@ -65,7 +65,7 @@ impl Supervisor {
             return;
         }
         self.estate.started += 1;
-        let configure = self.configure(role, cards, &without);
+        let configure = self.configure(cards, &without);
         let launch = Launch {
             settings: &self.settings,
             number: self.estate.started,
@@ -106,19 +106,13 @@ impl Supervisor {
         }
     }
 
-    /// Settings of one process: those of all, with its own cards and without what hangs now. A card
-    /// that is tried alone is not in order: no deep checks.
-    fn configure(&self, role: Role, cards: Scope, without: &[Concern]) -> Configure {
+    /// Settings of one process: those of all, with its own cards and without what hangs now.
+    fn configure(&self, cards: Scope, without: &[Concern]) -> Configure {
         let all = &self.settings.configure;
-        let deep = all.deep.clone().filter(|_| role == Role::Main);
         Configure {
             cards,
             events: all.events && !without.contains(&Concern::Events),
             links: all.links && !without.contains(&Concern::Links),
-            deep: deep.map(|deep| DeepCheck {
-                last_ago: self.estate.deep.elapsed(),
-                ..deep
-            }),
             ..all.clone()
         }
     }

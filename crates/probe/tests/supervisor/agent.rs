@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A running supervisor.
 pub(crate) struct Agent {
     pub(crate) orders: Orders,
-    updates: mpsc::Receiver<Update>,
+    pub(crate) updates: mpsc::Receiver<Update>,
     cancel: CancellationToken,
     tasks: JoinSet<()>,
 }

@@ -7,8 +7,8 @@ mod heirs;
 mod release;
 mod script;
 
-use model::Phase;
-use probe::protocol::CONFIGURE_LIMIT;
+use model::{Phase, Tier};
+use probe::{Update, protocol::CONFIGURE_LIMIT};
 use script::{
     BEAT, CARDS, HELLO, LIVE, ids, logged, logged_settings, runs_with_both, start, start_with,
 };
@@ -39,6 +39,23 @@ async fn warnings_are_passed_on() {
     let mut rig = start(folder.path(), &script);
     let warned = rig.until(|s| s.backend.phase == Phase::Running).await;
     assert_eq!(warned.backend.message, "no events are heard");
+    rig.stop().await;
+}
+
+/// The agent runs the command of that tier itself.
+#[tokio::test]
+async fn a_probes_word_about_a_deep_check_is_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = r#"{"type":"checkup","device":"GPU-1","tier":"deep","passed":false,"output":""}"#;
+    let trend = r#"{"type":"checkup","device":"GPU-1","tier":"trend"}"#;
+    let script = format!("{HELLO}\n{CARDS}\necho '{deep}'\necho '{trend}'\n{LIVE}");
+    let mut rig = start(folder.path(), &script);
+    let first = loop {
+        if let Update::Checkup(checkup) = rig.updates.recv().await.unwrap() {
+            break checkup.reading.values.tier();
+        }
+    };
+    assert_eq!(first, Tier::Trend);
     rig.stop().await;
 }
 

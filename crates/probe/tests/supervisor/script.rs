@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use model::{CardRef, Phase};
 use probe::{
     Sighting,
-    protocol::{Command, Configure, DeepCheck, Scope},
+    protocol::{Command, Configure, Scope},
     supervisor::{Children, Limits, Orders, Program, Settings},
 };
 
@@ -107,16 +107,6 @@ pub(crate) fn logged_settings(folder: &Path, word: &str) -> Vec<Configure> {
 /// Without the card.
 pub(crate) fn without_card() -> Scope {
     Scope::Skip(vec![card()])
-}
-
-/// A command for deep checks that is never run.
-pub(crate) fn deep_check() -> Option<DeepCheck> {
-    Some(DeepCheck {
-        command: vec!["memtest".to_owned()],
-        period: Duration::from_secs(3600),
-        limit: Duration::from_secs(600),
-        last_ago: Duration::ZERO,
-    })
 }
 
 pub(crate) fn card() -> CardRef {
