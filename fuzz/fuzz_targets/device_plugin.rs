@@ -73,9 +73,9 @@ fn grant(ids: &[String]) {
     let possible =
         !ids.is_empty() && distinct.len() == ids.len() && ids.iter().all(|id| healthy(id));
     match grant::grant(&OFFER, ids) {
-        Ok(edits) => {
+        Ok(given) => {
             assert!(possible);
-            assert_eq!(edits.devices.len(), ids.len() + 1);
+            assert_eq!(given.edits.device_nodes.len(), ids.len() + 1);
         }
         Err(error) => assert!(!possible, "{error}"),
     }

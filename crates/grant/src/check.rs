@@ -1,4 +1,4 @@
-//! Whether ids may be granted together, and the devices behind them.
+//! Requests of the device plugin: ids that may be granted together, and the devices behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,9 +94,12 @@ pub enum Error {
     },
 }
 
-/// The devices behind `ids`, each once, in the order of the request. What is wrong with the
-/// request itself is told before what is wrong with the devices now.
-pub(crate) fn check<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<&'a Device>, Error> {
+/// Finds the devices behind `ids`, each once, in the order of the request.
+///
+/// # Errors
+/// The reason why the ids may not be granted together. What is wrong with the request itself is told before
+/// what is wrong with the devices now.
+pub fn check<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<&'a Device>, Error> {
     count(offer, ids)?;
     let found = find(offer, ids)?;
     one_per_request(offer, &found)?;

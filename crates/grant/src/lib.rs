@@ -1,4 +1,5 @@
-//! Ids → what the container gets. Pure functions that read an offer and nothing else.
+//! Devices → what the container gets. Pure functions. [`edits`] is for any front end; [`check`] and [`grant`]
+//! are for the device plugin, whose requests are ids of an offer.
 
 pub mod cdi;
 mod check;
@@ -6,7 +7,7 @@ mod grant;
 mod notes;
 
 pub use self::{
-    check::Error,
-    grant::{cdi_names, grant},
+    check::{Error, check},
+    grant::{Ask, cdi_names, edits, grant},
     notes::notes,
 };

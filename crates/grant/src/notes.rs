@@ -4,7 +4,7 @@ use model::{Device, NodeRole, names};
 use pool::Offer;
 use rules::{Note, Runtime, resolve_lists};
 
-use crate::grant::edits;
+use crate::{Ask, edits};
 
 /// Sentences on the handover of `offer`; none where all is as one would expect.
 pub fn notes(offer: &Offer) -> Vec<Note> {
@@ -12,7 +12,13 @@ pub fn notes(offer: &Offer) -> Vec<Note> {
     let mut devices: Vec<&Device> = entries.map(|entry| &*entry.device).collect();
     devices.dedup_by_key(|device| &device.id);
     let lists = resolve_lists(&offer.pool.handover, Runtime::default());
-    let mut notes = edits(offer, &devices, &lists).notes;
+    let grant = edits(&Ask::of(offer, &devices, &lists));
+    let mut notes = grant.notes;
+    if !grant.edits.hooks.is_empty() || !grant.edits.groups.is_empty() {
+        notes.push(Note::missing(
+            "hooks and groups are not handed over: the kubelet has no place for them, a CDI spec has",
+        ));
+    }
     notes.extend(of_nodes(offer, &devices, lists.only_cdi()));
     notes
 }

@@ -1,162 +1,200 @@
-//! The edits to a container: environment, mounts, device nodes, annotations and CDI names.
+//! The edits to a container: environment, mounts, device nodes, hooks and groups. One type for every way in
+//! which devices are handed over. Its JSON is that of `containerEdits` in a CDI spec, whose words it uses;
+//! what nothing here needs (network devices, Intel RDT) is left out.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
-use config::{Handover, Sharing};
-use model::{Device, Extras, ResourceName};
-use serde::Serialize;
-
-use crate::{Lists, cdi::under};
-
-/// Devices of one vendor that a container is to be given.
-#[derive(Clone, Copy, Debug)]
-pub struct EditRequest<'a> {
-    /// The resource that was asked for.
-    pub resource: &'a ResourceName,
-    /// The devices, in the order of the request, each once.
-    pub devices: &'a [&'a Device],
-    /// The sharing of the devices; its method is not `auto`.
-    pub sharing: &'a Sharing,
-    /// The parts that the pool hands over.
-    pub handover: &'a Handover,
-    /// The ways in which the container runtime is told.
-    pub lists: &'a Lists,
-    /// The things that the vendor's probe found beside the devices.
-    pub extras: &'a Extras,
-}
+use serde::{Deserialize, Serialize};
 
 /// The parts that a container is given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Edits {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerEdits {
     /// Environment variables.
-    pub envs: BTreeMap<String, String>,
-    /// Mounts, in the order in which they are to be made.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", with = "env")]
+    pub env: BTreeMap<String, String>,
+    /// Device nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mounts: Vec<MountEdit>,
-    /// Device nodes, sorted by path, each once.
+    pub device_nodes: Vec<DeviceNode>,
+    /// Programs of the host that are run for the container. The kubelet cannot hand them over; a CDI spec can.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub devices: Vec<DeviceEdit>,
-    /// Annotations for the container runtime.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-    /// Fully qualified names of CDI devices, for the CRI.
+    pub hooks: Vec<Hook>,
+    /// Files and folders of the host, in the order in which they are to be mounted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cdi_devices: Vec<String>,
-    /// Sentences on what the container is not given, or in another way than asked for.
-    #[serde(skip)]
-    pub notes: Vec<Note>,
-}
-
-/// A sentence on how devices are handed over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// The sentence.
-    pub text: String,
-    /// True if containers miss something that the config asks for.
-    pub problem: bool,
-}
-
-/// A mount in a container, to read and write.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MountEdit {
-    /// The path inside the container.
-    pub container_path: String,
-    /// The path on the host.
-    pub host_path: String,
+    pub mounts: Vec<Mount>,
+    /// Groups that the container's process is in. The kubelet cannot hand them over; a CDI spec can.
+    #[serde(rename = "additionalGids", skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<u32>,
 }
 
 /// A device node in a container.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct DeviceEdit {
-    /// The path inside the container.
-    pub container_path: String,
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceNode {
+    /// The path in the container.
+    pub path: String,
+    /// The path on the host, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_path: Option<String>,
+    /// `c` for a character device.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The major number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major: Option<u32>,
+    /// The minor number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<u32>,
+    /// The permission bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_mode: Option<u32>,
+    /// Some of `r`, `w`, `m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// The owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// The group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid: Option<u32>,
+}
+
+/// A mount in a container: to read and write, unless its options say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mount {
     /// The path on the host.
     pub host_path: String,
-    /// Some of `r`, `w`, `m`.
-    pub permissions: String,
+    /// The path in the container.
+    pub container_path: String,
+    /// The file system, where it is no bind mount.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The options.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
 }
 
-// === impl EditRequest ===
+/// A program of the host that the runtime runs for a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hook {
+    /// The moment: `createContainer`.
+    pub hook_name: String,
+    /// The program on the host.
+    pub path: String,
+    /// Its arguments, its own name first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Seconds it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u32>,
+}
 
-impl EditRequest<'_> {
-    /// The device nodes of the devices, as host paths.
-    pub fn nodes(&self) -> impl Iterator<Item = String> {
-        let nodes = self.devices.iter().flat_map(|device| &device.nodes);
-        nodes.map(|node| node.path.clone())
+// === impl ContainerEdits ===
+
+impl ContainerEdits {
+    /// Returns true if nothing is done.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
-}
 
-// === impl Edits ===
-
-impl Edits {
     /// Sets a variable.
     pub fn set(&mut self, variable: &str, value: impl Into<String>) {
-        self.envs.insert(variable.to_owned(), value.into());
-    }
-
-    /// Adds the edits of another vendor's devices. A variable that is set already stays, and a note says so.
-    pub fn add(&mut self, other: Self) {
-        for (name, value) in other.envs {
-            match self.envs.entry(name) {
-                Entry::Vacant(free) => {
-                    free.insert(value);
-                }
-                Entry::Occupied(taken) => {
-                    let name = taken.key();
-                    let text = format!("{name} is set by two vendors; `{value}` is left out");
-                    self.notes.push(Note::missing(text));
-                }
-            }
-        }
-        self.mounts.extend(other.mounts);
-        self.devices.extend(other.devices);
-        self.annotations.extend(other.annotations);
-        self.cdi_devices.extend(other.cdi_devices);
-        self.notes.extend(other.notes);
+        self.env.insert(variable.to_owned(), value.into());
     }
 
     /// Adds a mount to read and write.
     pub fn mount(&mut self, host_path: impl Into<String>, container_path: String) {
-        self.mounts.push(MountEdit {
-            container_path,
+        self.mounts.push(Mount {
             host_path: host_path.into(),
+            container_path,
+            ..Mount::default()
         });
+    }
+
+    /// Adds the edits of `other`. A variable that is set already stays.
+    pub fn add(&mut self, other: Self) {
+        for (name, value) in other.env {
+            self.env.entry(name).or_insert(value);
+        }
+        self.device_nodes.extend(other.device_nodes);
+        self.hooks.extend(other.hooks);
+        self.mounts.extend(other.mounts);
+        self.groups.extend(other.groups);
     }
 }
 
-// === impl DeviceEdit ===
+// === impl DeviceNode ===
 
-impl DeviceEdit {
+impl DeviceNode {
     /// A node that the host has under `root`, to read and write, at its usual path.
     pub fn new(root: &Path, path: &str) -> Self {
         Self {
-            container_path: path.to_owned(),
-            host_path: under(root, path),
-            permissions: "rw".to_owned(),
+            permissions: Some("rw".to_owned()),
+            ..Self::at(under(root, path), path)
         }
+    }
+
+    /// A node that the host has at `host_path`, and nothing more about it.
+    pub(crate) fn at(host_path: String, path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            host_path: (host_path != path).then_some(host_path),
+            ..Self::default()
+        }
+    }
+
+    /// The path on the host.
+    pub fn outside(&self) -> &str {
+        self.host_path.as_deref().unwrap_or(&self.path)
     }
 }
 
-// === impl Note ===
+// === impl Mount ===
 
-impl Note {
-    /// Something to know.
-    pub fn info(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            problem: false,
-        }
+impl Mount {
+    /// Returns true if a container may not write to it.
+    pub fn is_read_only(&self) -> bool {
+        self.options.iter().any(|option| option == "ro")
+    }
+}
+
+/// An absolute path as seen from outside of `root`.
+pub fn under(root: &Path, path: &str) -> String {
+    let root = root.to_string_lossy();
+    format!("{}{path}", root.trim_end_matches('/'))
+}
+
+/// Variables as CDI writes them: a sorted list of `NAME=value`.
+mod env {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        env: &BTreeMap<String, String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let list = env.iter().map(|(name, value)| format!("{name}={value}"));
+        let mut list: Vec<String> = list.collect();
+        list.sort_unstable();
+        list.serialize(serializer)
     }
 
-    /// Something that containers miss.
-    pub fn missing(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            problem: true,
-        }
+    /// A name without a value has an empty one. Of two values of a name the last one counts.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, String>, D::Error> {
+        let list = Vec::<String>::deserialize(deserializer)?;
+        let split = |text: &String| match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (text.clone(), String::new()),
+        };
+        Ok(list.iter().map(split).collect())
     }
 }
 
@@ -175,9 +213,33 @@ mod tests {
         #[case] root: &str,
         #[case] outside: &str,
     ) {
-        let device = DeviceEdit::new(Path::new(root), "/dev/nvidia0");
-        assert_eq!(device.container_path, "/dev/nvidia0");
-        assert_eq!(device.host_path, outside);
-        assert_eq!(device.permissions, "rw");
+        let device = DeviceNode::new(Path::new(root), "/dev/nvidia0");
+        assert_eq!(device.path, "/dev/nvidia0");
+        assert_eq!(device.outside(), outside);
+        assert_eq!(device.permissions.as_deref(), Some("rw"));
+    }
+
+    #[test]
+    fn variables_are_a_sorted_list_in_json_and_come_back() {
+        let mut edits = ContainerEdits::default();
+        for (name, value) in [("A", "x=y"), ("A1", ""), ("B", "2")] {
+            edits.set(name, value);
+        }
+        let text = serde_json::to_string(&edits).unwrap();
+        assert_eq!(text, r#"{"env":["A1=","A=x=y","B=2"]}"#);
+        let back: ContainerEdits = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, edits);
+        let odd: ContainerEdits = serde_json::from_str(r#"{"env":["A","B=1","B=2"]}"#).unwrap();
+        assert_eq!((&*odd.env["A"], &*odd.env["B"]), ("", "2"));
+    }
+
+    #[test]
+    fn a_variable_that_is_set_stays_when_edits_are_added() {
+        let (mut first, mut second) = (ContainerEdits::default(), ContainerEdits::default());
+        first.set("A", "1");
+        second.set("A", "2");
+        second.set("B", "3");
+        first.add(second);
+        assert_eq!((&*first.env["A"], &*first.env["B"]), ("1", "3"));
     }
 }

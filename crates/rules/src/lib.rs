@@ -6,8 +6,10 @@ pub mod cdi;
 mod division;
 mod edits;
 mod event;
+mod grant;
 mod lists;
 mod need;
+mod nodes;
 mod specs;
 mod table;
 mod vendor;
@@ -15,10 +17,12 @@ mod vendors;
 
 pub use self::{
     division::Standing,
-    edits::{DeviceEdit, EditRequest, Edits, MountEdit, Note},
+    edits::{ContainerEdits, DeviceNode, Hook, Mount, under},
     event::Meaning,
+    grant::{EditRequest, Grant, Note},
     lists::{Lists, Reason, Runtime, resolve_lists},
     need::{Missing, Need},
+    nodes::Nodes,
     specs::{SpecRequest, SpecScope, Specs},
     table::Table,
     vendor::{PLAIN, Rules, Vendor},

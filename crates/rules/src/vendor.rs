@@ -4,8 +4,8 @@ use config::{Backends, Method, Sharing};
 use model::{Device, Entry, EventCode};
 
 use crate::{
-    DeviceEdit, EditRequest, Edits, Meaning, Missing, Need, SpecRequest, Specs, Standing, Table,
-    division,
+    ContainerEdits, DeviceNode, EditRequest, Grant, Meaning, Missing, Need, SpecRequest, Specs,
+    Standing, Table, division,
 };
 
 /// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
@@ -63,13 +63,14 @@ pub trait Rules: Sync {
         None
     }
 
-    /// The edits for a container that is given devices of this vendor: by default their device nodes.
-    fn edits(&self, request: &EditRequest<'_>) -> Edits {
-        let node = |path: String| DeviceEdit::new("/".as_ref(), &path);
-        Edits {
-            devices: request.nodes().map(node).collect(),
-            ..Edits::default()
-        }
+    /// The edits for a container that is given devices of this vendor, and what goes with them to the kubelet: by
+    /// default their device nodes.
+    fn edits(&self, request: &EditRequest<'_>) -> Grant {
+        let node = |path: String| DeviceNode::new("/".as_ref(), &path);
+        Grant::from(ContainerEdits {
+            device_nodes: request.nodes().map(node).collect(),
+            ..ContainerEdits::default()
+        })
     }
 
     /// The CDI specs of this vendor's kinds, at most one for each.

@@ -18,9 +18,10 @@ mod machines;
 mod properties;
 
 /// Edits as a person reads them, in the order in which the kubelet gets them.
-fn show(edits: &Edits) -> String {
+fn show(grant: &Grant) -> String {
+    let edits = &grant.edits;
     let mut text = String::new();
-    for (name, value) in &edits.envs {
+    for (name, value) in &edits.env {
         writeln!(text, "env {name}={value}").unwrap();
     }
     for mount in &edits.mounts {
@@ -31,17 +32,18 @@ fn show(edits: &Edits) -> String {
         )
         .unwrap();
     }
-    for node in &edits.devices {
-        let (outside, inside) = (&node.host_path, &node.container_path);
+    for node in &edits.device_nodes {
+        let (outside, inside) = (node.outside(), &node.path);
+        let permissions = node.permissions.as_deref().unwrap();
         match outside == inside {
-            true => writeln!(text, "node {inside} {}", node.permissions).unwrap(),
-            false => writeln!(text, "node {outside} -> {inside} {}", node.permissions).unwrap(),
+            true => writeln!(text, "node {inside} {permissions}").unwrap(),
+            false => writeln!(text, "node {outside} -> {inside} {permissions}").unwrap(),
         }
     }
-    for (key, value) in &edits.annotations {
+    for (key, value) in &grant.annotations {
         writeln!(text, "annotation {key}={value}").unwrap();
     }
-    for name in &edits.cdi_devices {
+    for name in &grant.cdi_devices {
         writeln!(text, "cdi {name}").unwrap();
     }
     text
@@ -57,7 +59,7 @@ fn asked(
     lists: &[ListStrategy],
     names: &[&str],
     change: impl Fn(&mut Handover),
-) -> Edits {
+) -> Grant {
     let pool = pool(|handover| {
         handover.lists = lists.to_vec();
         change(handover);
@@ -125,23 +127,22 @@ fn only_an_explicit_no_leaves_the_nodes_out() {
                 handover.device_nodes = device_nodes;
             }))
         };
-        let edits = grant(&offer(true), &ids(&["GPU-a"])).unwrap();
+        let mut given = grant(&offer(true), &ids(&["GPU-a"])).unwrap();
         let cdi = [CdiAnnotations, CdiCri].iter().any(|s| lists.contains(s));
         let other = [Envvar, VolumeMounts].iter().any(|s| lists.contains(s));
-        assert_eq!(edits.devices.is_empty(), cdi && !other, "{lists:?}");
         assert_eq!(
-            edits.annotations.is_empty() && edits.cdi_devices.is_empty(),
+            given.edits.device_nodes.is_empty(),
+            cdi && !other,
+            "{lists:?}"
+        );
+        assert_eq!(
+            given.annotations.is_empty() && given.cdi_devices.is_empty(),
             !cdi,
             "{lists:?}"
         );
         let bare = grant(&offer(false), &ids(&["GPU-a"])).unwrap();
-        assert_eq!(
-            bare,
-            Edits {
-                devices: Vec::new(),
-                ..edits
-            }
-        );
+        given.edits.device_nodes.clear();
+        assert_eq!(bare, given);
     }
 }
 
@@ -208,11 +209,14 @@ fn channels_are_handed_over_in_every_mode(#[case] lists: &[ListStrategy], #[case
 #[test]
 fn capabilities_are_the_pools() {
     for lists in subsets() {
-        let edits = asked(Extras::default(), &lists, &["GPU-a"], |handover| {
+        let given = asked(Extras::default(), &lists, &["GPU-a"], |handover| {
             handover.nvidia.capabilities = Some("compute,utility".to_owned());
         });
-        assert_eq!(edits.envs["NVIDIA_DRIVER_CAPABILITIES"], "compute,utility");
-        let edits = asked(Extras::default(), &lists, &["GPU-a"], |_| ());
-        assert!(!edits.envs.contains_key("NVIDIA_DRIVER_CAPABILITIES"));
+        assert_eq!(
+            given.edits.env["NVIDIA_DRIVER_CAPABILITIES"],
+            "compute,utility"
+        );
+        let given = asked(Extras::default(), &lists, &["GPU-a"], |_| ());
+        assert!(!given.edits.env.contains_key("NVIDIA_DRIVER_CAPABILITIES"));
     }
 }

@@ -342,7 +342,7 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
     let containers = request.container_requests.iter();
     let answer = AllocateResponse {
         container_responses: containers
-            .map(|container| grant::grant(offer, &container.device_ids).map(edits))
+            .map(|container| grant::grant(offer, &container.device_ids).map(answer))
             .collect::<Result<_, _>>()?,
     };
     match answer.encoded_len() {
@@ -383,23 +383,25 @@ fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
     clock.grant(cards);
 }
 
-fn edits(edits: rules::Edits) -> ContainerAllocateResponse {
-    let mounts = edits.mounts.into_iter().map(|mount| Mount {
+/// The answer for one container. Hooks and groups have no place in it; [`grant::notes`] says so.
+fn answer(grant: rules::Grant) -> ContainerAllocateResponse {
+    let mounts = grant.edits.mounts.into_iter().map(|mount| Mount {
+        read_only: mount.is_read_only(),
         container_path: mount.container_path,
         host_path: mount.host_path,
-        read_only: false,
     });
-    let devices = edits.devices.into_iter().map(|device| DeviceSpec {
-        container_path: device.container_path,
-        host_path: device.host_path,
-        permissions: device.permissions,
+    let nodes = grant.edits.device_nodes.into_iter();
+    let devices = nodes.map(|node| DeviceSpec {
+        host_path: node.outside().to_owned(),
+        container_path: node.path,
+        permissions: node.permissions.unwrap_or_else(|| "rw".to_owned()),
     });
-    let names = edits.cdi_devices.into_iter();
+    let names = grant.cdi_devices.into_iter();
     ContainerAllocateResponse {
-        envs: edits.envs.into_iter().collect(),
+        envs: grant.edits.env.into_iter().collect(),
         mounts: mounts.collect(),
         devices: devices.collect(),
-        annotations: edits.annotations.into_iter().collect(),
+        annotations: grant.annotations.into_iter().collect(),
         cdi_devices: names.map(|name| CdiDevice { name }).collect(),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use grant::cdi::{Severity, check};
 use rstest::rstest;
-use rules::cdi::{DeviceNode, Spec};
+use rules::{DeviceNode, cdi::Spec};
 use serde_json::{Value, json};
 use sim::Scratch;
 

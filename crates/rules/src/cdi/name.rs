@@ -1,7 +1,5 @@
 //! CDI names: the texts that CDI allows, and the annotation that carries names.
 
-use std::path::Path;
-
 /// An annotation that carries CDI names to a container runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotation<'a> {
@@ -66,12 +64,6 @@ fn uuid(digest: u128) -> String {
         &hex[20..],
     ];
     parts.join("-")
-}
-
-/// An absolute path as seen from outside of `root`.
-pub fn under(root: &Path, path: &str) -> String {
-    let root = root.to_string_lossy();
-    format!("{}{path}", root.trim_end_matches('/'))
 }
 
 #[cfg(test)]

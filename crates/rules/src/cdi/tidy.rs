@@ -1,6 +1,7 @@
 //! The same spec, told once and in order: nothing twice, nothing in a device that all devices have.
 
-use super::{ContainerEdits, Device, Mount, Spec};
+use super::{Device, Spec};
+use crate::{ContainerEdits, Mount};
 
 // === impl Spec ===
 
@@ -9,9 +10,9 @@ impl Spec {
     /// nothing were left of it: a device without edits is no device. Sets the version.
     #[must_use]
     pub fn tidy(mut self) -> Self {
-        self.container_edits.tidy();
+        tidy_edits(&mut self.container_edits);
         for device in &mut self.devices {
-            device.container_edits.tidy();
+            tidy_edits(&mut device.container_edits);
             device.subtract(&self.container_edits);
         }
         self.devices.sort_by(|a, b| a.name.cmp(&b.name));
@@ -27,47 +28,45 @@ impl Spec {
 impl Device {
     fn subtract(&mut self, common: &ContainerEdits) {
         let mut rest = self.container_edits.clone();
-        rest.env.retain(|it| !common.env.contains(it));
+        rest.env
+            .retain(|name, value| common.env.get(name) != Some(value));
         rest.device_nodes
             .retain(|it| !common.device_nodes.contains(it));
         rest.hooks.retain(|it| !common.hooks.contains(it));
         rest.mounts.retain(|it| !common.mounts.contains(it));
-        rest.additional_gids
-            .retain(|it| !common.additional_gids.contains(it));
+        rest.groups.retain(|it| !common.groups.contains(it));
         if !rest.is_empty() {
             self.container_edits = rest;
         }
     }
 }
 
-// === impl ContainerEdits ===
-
-impl ContainerEdits {
-    fn tidy(&mut self) {
-        self.env.sort();
-        self.env.dedup();
-        self.device_nodes
-            .sort_by(|a, b| order(&a.path).cmp(&order(&b.path)));
-        self.device_nodes
-            .dedup_by(|later, first| later.path == first.path);
-        let key = |mount: &Mount| {
-            let path = mount.container_path.clone();
-            (depth(&path), path, mount.clone())
-        };
-        self.mounts.sort_by_cached_key(key);
-        self.mounts
-            .dedup_by(|later, first| later.container_path == first.container_path);
-        let mut seen = Vec::new();
-        self.hooks.retain(|hook| {
-            let new = !seen.contains(hook);
-            if new {
-                seen.push(hook.clone());
-            }
-            new
-        });
-        self.additional_gids.sort_unstable();
-        self.additional_gids.dedup();
-    }
+/// Sorts edits and removes what is there twice.
+fn tidy_edits(edits: &mut ContainerEdits) {
+    edits
+        .device_nodes
+        .sort_by(|a, b| order(&a.path).cmp(&order(&b.path)));
+    edits
+        .device_nodes
+        .dedup_by(|later, first| later.path == first.path);
+    let key = |mount: &Mount| {
+        let path = mount.container_path.clone();
+        (depth(&path), path, mount.clone())
+    };
+    edits.mounts.sort_by_cached_key(key);
+    edits
+        .mounts
+        .dedup_by(|later, first| later.container_path == first.container_path);
+    let mut seen = Vec::new();
+    edits.hooks.retain(|hook| {
+        let new = !seen.contains(hook);
+        if new {
+            seen.push(hook.clone());
+        }
+        new
+    });
+    edits.groups.sort_unstable();
+    edits.groups.dedup();
 }
 
 /// Folders before what is in them, then by name.

@@ -31,15 +31,15 @@ fn cdi_names(
     #[case] change: impl Fn(&mut Handover),
     #[case] expected: &[&str],
 ) {
-    let edits = asked(everything(), lists, names, change);
+    let given = asked(everything(), lists, names, change);
     let full = |name: &&str| format!("k8s.device-plugin.nvidia.com/{name}");
     let expected: Vec<String> = expected.iter().map(full).collect();
     let value = |strategy, value: Vec<String>| match lists.contains(&strategy) {
         true => value,
         false => Vec::new(),
     };
-    assert_eq!(edits.cdi_devices, value(CdiCri, expected.clone()));
-    let annotations: Vec<String> = edits.annotations.into_values().collect();
+    assert_eq!(given.cdi_devices, value(CdiCri, expected.clone()));
+    let annotations: Vec<String> = given.annotations.into_values().collect();
     assert_eq!(annotations, value(CdiAnnotations, vec![expected.join(",")]));
 }
 
@@ -53,13 +53,13 @@ fn what_the_host_has_not_is_not_named_but_asked_of_the_runtime() {
         ) = (true, true, true);
         handover.nvidia.imex = vec![0];
     };
-    let edits = asked(
+    let given = asked(
         Extras::default(),
         &[Envvar, VolumeMounts, CdiCri],
         &["GPU-a"],
         change,
     );
-    insta::assert_snapshot!(show(&edits), @r"
+    insta::assert_snapshot!(show(&given), @r"
     env NVIDIA_GDRCOPY=enabled
     env NVIDIA_GDS=enabled
     env NVIDIA_MOFED=enabled
@@ -82,8 +82,8 @@ fn the_annotation_has_the_prefix_of_the_pool_and_differs_by_resource() {
         offer(resource, pool, vec![card(0)])
     };
     let key = |resource: &str| {
-        let edits = grant(&offer(resource), &ids(&["GPU-d"])).unwrap();
-        edits.annotations.into_keys().next().unwrap()
+        let given = grant(&offer(resource), &ids(&["GPU-d"])).unwrap();
+        given.annotations.into_keys().next().unwrap()
     };
     let gpu = key("nvidia.com/gpu");
     assert!(

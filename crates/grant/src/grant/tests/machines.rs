@@ -68,8 +68,8 @@ fn mig_devices_by_index() {
     let pool = pool(|handover| handover.ids = IdStrategy::Index);
     let devices = vec![partition(1, 0), partition(0, 1), partition(0, 0)];
     let offer = offer("nvidia.com/mig-1g.5gb", pool, devices);
-    let edits = grant(&offer, &ids(&["MIG-1-0", "MIG-0-1", "MIG-0-0"])).unwrap();
-    assert_eq!(edits.envs[VISIBLE_DEVICES], "0:0,0:1,1:0");
+    let given = grant(&offer, &ids(&["MIG-1-0", "MIG-0-1", "MIG-0-0"])).unwrap();
+    assert_eq!(given.edits.env[VISIBLE_DEVICES], "0:0,0:1,1:0");
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn nodes_that_the_agent_does_not_see_are_left_out() {
     let mut blind = card(0);
     blind.nodes.clear();
     let offer = offer("nvidia.com/gpu", pool(|_| ()), vec![blind, card(1)]);
-    let edits = given(&offer, &["GPU-d"]);
-    assert_eq!(edits, "env NVIDIA_VISIBLE_DEVICES=GPU-d\n");
+    let given = given(&offer, &["GPU-d"]);
+    assert_eq!(given, "env NVIDIA_VISIBLE_DEVICES=GPU-d\n");
     assert_eq!(crate::notes(&offer).len(), 1);
 }
 
@@ -111,19 +111,23 @@ fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
     let mut pool = shared(Method::Mps, 2);
     pool.handover.lists = vec![VolumeMounts];
     let volumes = grant(&cards(pool.clone()), &ids(&["GPU-c::1"])).unwrap();
-    let inside = volumes.mounts.iter().map(|m| m.container_path.as_str());
+    let inside = volumes
+        .edits
+        .mounts
+        .iter()
+        .map(|m| m.container_path.as_str());
     let expected = [
         "/mps/nvidia.com/gpu/pipe",
         "/dev/shm",
         "/var/run/nvidia-container-devices/GPU-c",
     ];
     assert_eq!(inside.collect::<Vec<_>>(), expected);
-    assert_eq!(volumes.mounts[1].host_path, "/run/nvidia/mps/shm");
+    assert_eq!(volumes.edits.mounts[1].host_path, "/run/nvidia/mps/shm");
 
     pool.handover.lists = vec![CdiCri];
     let names = grant(&cards(pool), &ids(&["GPU-c::1"])).unwrap();
-    assert_eq!(names.mounts, volumes.mounts[..2]);
-    let pipe = &names.envs["CUDA_MPS_PIPE_DIRECTORY"];
+    assert_eq!(names.edits.mounts, volumes.edits.mounts[..2]);
+    let pipe = &names.edits.env["CUDA_MPS_PIPE_DIRECTORY"];
     assert_eq!(pipe, "/mps/nvidia.com/gpu/pipe");
 }
 
@@ -134,10 +138,10 @@ fn mps_comes_before_the_mounts_that_name_devices_and_with_cdi_too() {
 fn without_mps_there_is_nothing_of_it(#[case] method: Method) {
     let offer = cards(shared(method, 1));
     let id = offer.units[0].id.to_string();
-    let edits = grant(&offer, &[id]).unwrap();
+    let given = grant(&offer, &[id]).unwrap();
     assert!(
-        edits.mounts.is_empty() && edits.envs.len() == 1,
-        "{edits:?}"
+        given.edits.mounts.is_empty() && given.edits.env.len() == 1,
+        "{given:?}"
     );
 }
 

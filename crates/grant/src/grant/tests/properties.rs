@@ -99,24 +99,25 @@ fn requests() -> impl Strategy<Value = (Offer, Vec<String>)> {
 }
 
 /// Edits without what the documentation says follows the order of the request.
-fn without_order(mut edits: Edits) -> Edits {
+fn without_order(mut given: Grant) -> Grant {
     let sorted = |text: &str| {
         let mut parts: Vec<&str> = text.split(',').collect();
         parts.sort_unstable();
         parts.join(",")
     };
-    if let Some(visible) = edits.envs.get_mut(VISIBLE_DEVICES) {
+    if let Some(visible) = given.edits.env.get_mut(VISIBLE_DEVICES) {
         *visible = sorted(visible);
     }
-    edits
+    given
+        .edits
         .mounts
         .sort_by(|a, b| a.container_path.cmp(&b.container_path));
-    edits.cdi_devices.sort();
-    let annotations = std::mem::take(&mut edits.annotations).into_values();
-    edits.annotations = annotations
+    given.cdi_devices.sort();
+    let annotations = std::mem::take(&mut given.annotations).into_values();
+    given.annotations = annotations
         .map(|names| (String::new(), sorted(&names)))
         .collect();
-    edits
+    given
 }
 
 proptest! {
@@ -176,24 +177,24 @@ proptest! {
 
     #[test]
     fn nodes_are_sorted_each_once_and_never_lost((offer, ids) in requests()) {
-        let Ok(edits) = grant(&offer, &ids) else { return Ok(()) };
-        prop_assert!(edits.devices.is_sorted_by(|a, b| a.container_path < b.container_path));
+        let Ok(given) = grant(&offer, &ids) else { return Ok(()) };
+        prop_assert!(given.edits.device_nodes.is_sorted_by(|a, b| a.path < b.path));
         if !offer.pool.handover.device_nodes {
-            prop_assert!(edits.devices.is_empty());
+            prop_assert!(given.edits.device_nodes.is_empty());
             return Ok(());
         }
-        let named = !edits.cdi_devices.is_empty() || !edits.annotations.is_empty();
+        let named = !given.cdi_devices.is_empty() || !given.annotations.is_empty();
         for unit in ids.iter().filter_map(|id| offer.unit(id)) {
             let device = &offer.entry(unit).unwrap().device;
             let carried = named && device.vendor == VENDOR;
-            let has = |path: &String| edits.devices.iter().any(|d| d.container_path == *path);
+            let has = |path: &String| given.edits.device_nodes.iter().any(|d| d.path == *path);
             prop_assert!(carried || device.nodes.iter().all(|node| has(&node.path)));
         }
     }
 
     #[test]
     fn names_are_of_the_granted_devices_each_once((offer, ids) in requests()) {
-        let Ok(edits) = grant(&offer, &ids) else { return Ok(()) };
+        let Ok(given) = grant(&offer, &ids) else { return Ok(()) };
         let devices: BTreeSet<String> = ids
             .iter()
             .filter_map(|id| offer.unit(id))
@@ -207,7 +208,7 @@ proptest! {
                 },
             })
             .collect();
-        let named: Vec<String> = edits.cdi_devices.iter()
+        let named: Vec<String> = given.cdi_devices.iter()
             .filter_map(|name| name.strip_prefix("k8s.device-plugin.nvidia.com/gpu="))
             .map(str::to_owned)
             .collect();

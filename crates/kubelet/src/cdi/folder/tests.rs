@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use rules::cdi::{ContainerEdits, Device, DeviceNode};
+use rules::{ContainerEdits, DeviceNode, cdi::Device};
 
 use super::*;
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use grant::cdi::{Problem, Severity, check};
-use rules::cdi::{ContainerEdits, Spec};
+use rules::{ContainerEdits, cdi::Spec};
 use serde::Serialize;
 
 use super::files::{SpecFile, find, or_usual};
@@ -128,13 +128,12 @@ fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<Problem> {
         }
     };
     for (n, node) in edits.device_nodes.iter().enumerate() {
-        let path = node.host_path.as_deref().unwrap_or(&node.path);
         // With its numbers in the spec, a runtime makes the node without looking.
         let severity = match node.kind.is_some() && node.major.is_some() {
             true => Severity::Warning,
             false => Severity::Error,
         };
-        look(format!("deviceNodes[{n}]"), path, severity);
+        look(format!("deviceNodes[{n}]"), node.outside(), severity);
     }
     for (n, mount) in edits.mounts.iter().enumerate() {
         if mount.kind.is_none() || mount.options.iter().any(|option| option.contains("bind")) {

@@ -26,7 +26,7 @@ async fn the_one_device_is_handed_over_by_its_name(
     let nodes = &spec.device(name).unwrap().container_edits.device_nodes;
     assert!(nodes.iter().any(|own| own.path == node), "{nodes:?}");
     let mounts = &spec.container_edits.mounts;
-    let cuda = |mount: &rules::cdi::Mount| mount.container_path.ends_with("/libcuda.so.1.1");
+    let cuda = |mount: &rules::Mount| mount.container_path.ends_with("/libcuda.so.1.1");
     assert!(mounts.iter().any(cuda), "the driver's files are in it");
 }
 

@@ -6,9 +6,9 @@
 use config::{AcmeHalves, Backends, Method, Sharing};
 use model::{Device, Entry, EventCode, Kind};
 use rules::{
-    DeviceEdit, EditRequest, Edits, Meaning, Missing, Need, Rules, SpecRequest, SpecScope, Specs,
-    Standing, Table, Vendor,
-    cdi::{self, ContainerEdits, Spec},
+    ContainerEdits, DeviceNode, EditRequest, Grant, Meaning, Missing, Need, Rules, SpecRequest,
+    SpecScope, Specs, Standing, Table, Vendor,
+    cdi::{self, Spec},
 };
 
 /// The rules of the vendor.
@@ -84,29 +84,30 @@ impl Rules for Acme {
         })
     }
 
-    fn edits(&self, request: &EditRequest<'_>) -> Edits {
+    fn edits(&self, request: &EditRequest<'_>) -> Grant {
         let ids: Vec<&str> = request.devices.iter().map(|d| d.id.as_str()).collect();
-        let mut edits = Edits::default();
-        edits.set("ACME_DEVICES", ids.join(","));
+        let mut grant = Grant::default();
+        grant.edits.set("ACME_DEVICES", ids.join(","));
         if request.lists.has(config::ListStrategy::CdiCri) {
-            edits.cdi_devices = ids.iter().map(|id| format!("{KIND}={id}")).collect();
+            grant.cdi_devices = ids.iter().map(|id| format!("{KIND}={id}")).collect();
         }
         if !request.lists.only_cdi() {
             let companions = request.extras.companions.of(CALIBRATION).iter().cloned();
             for path in request.nodes().chain(companions) {
-                edits.devices.push(DeviceEdit::new("/".as_ref(), &path));
+                let node = DeviceNode::new("/".as_ref(), &path);
+                grant.edits.device_nodes.push(node);
             }
         }
-        edits
+        grant
     }
 
     fn specs(&self, request: &SpecRequest<'_>) -> Result<Specs, String> {
         let devices = request.snapshot.devices.iter().map(|entry| &entry.device);
         let devices = devices.filter(|device| device.vendor == ACME.name);
         let devices = devices.map(|device| {
-            let nodes = device.nodes.iter().map(|node| cdi::DeviceNode {
+            let nodes = device.nodes.iter().map(|node| DeviceNode {
                 path: node.path.clone(),
-                ..cdi::DeviceNode::default()
+                ..DeviceNode::default()
             });
             cdi::Device {
                 name: device.id.to_string(),

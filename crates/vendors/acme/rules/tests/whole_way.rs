@@ -215,17 +215,17 @@ fn placement_follows_its_links_by_its_own_table() {
 fn a_container_gets_its_variables_nodes_and_names() {
     let plan = plan(CONFIG, &node());
     let ids = ["acme-2".to_owned(), "acme-0".to_owned()];
-    let edits = grant::grant(offer(&plan, "acme.example/npu"), &ids).unwrap();
-    assert_eq!(edits.envs["ACME_DEVICES"], "acme-2,acme-0");
-    let nodes: Vec<&str> = edits.devices.iter().map(|node| &*node.host_path).collect();
+    let npu = grant::grant(offer(&plan, "acme.example/npu"), &ids).unwrap();
+    assert_eq!(npu.edits.env["ACME_DEVICES"], "acme-2,acme-0");
+    let nodes: Vec<&str> = npu.edits.device_nodes.iter().map(|node| node.outside()).collect();
     assert_eq!(nodes, ["/dev/acme-cal", "/dev/acme0", "/dev/acme2"]);
     assert_eq!(
-        edits.cdi_devices,
+        npu.cdi_devices,
         ["acme.example/npu=acme-2", "acme.example/npu=acme-0"]
     );
     let gpu = grant::grant(offer(&plan, "nvidia.com/gpu"), &["GPU-0".to_owned()]).unwrap();
-    assert_eq!(gpu.envs["NVIDIA_VISIBLE_DEVICES"], "GPU-0");
-    assert!(!gpu.envs.contains_key("ACME_DEVICES"));
+    assert_eq!(gpu.edits.env["NVIDIA_VISIBLE_DEVICES"], "GPU-0");
+    assert!(!gpu.edits.env.contains_key("ACME_DEVICES"));
 }
 
 #[test]

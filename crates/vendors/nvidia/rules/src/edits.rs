@@ -6,10 +6,7 @@ use std::path::Path;
 
 use config::{IdStrategy, ListStrategy, Method};
 use model::{Device, names};
-use rules::{
-    DeviceEdit, EditRequest, Edits, Note,
-    cdi::{Annotation, under},
-};
+use rules::{DeviceNode, EditRequest, Grant, Note, cdi::Annotation, under};
 
 use crate::{
     companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED},
@@ -43,20 +40,23 @@ struct Maker<'a> {
     /// Those that it does not have, sorted.
     missing: Vec<u32>,
     extras: Vec<Extra<'a>>,
-    edits: Edits,
+    grant: Grant,
 }
 
 /// The edits for a container that is given these devices. Device nodes are given to the kubelet unless a
 /// CDI device carries them (rule 8).
-pub(crate) fn edits(request: &EditRequest<'_>) -> Edits {
+pub(crate) fn edits(request: &EditRequest<'_>) -> Grant {
     let mut maker = Maker::new(request);
     maker.cdi();
     maker.mps();
     for extra in &maker.extras {
-        maker.edits.set(extra.variable, "enabled");
+        maker.grant.edits.set(extra.variable, "enabled");
     }
     if let Some(capabilities) = &request.handover.nvidia.capabilities {
-        maker.edits.set("NVIDIA_DRIVER_CAPABILITIES", capabilities);
+        maker
+            .grant
+            .edits
+            .set("NVIDIA_DRIVER_CAPABILITIES", capabilities);
     }
     maker.envvar();
     maker.volume_mounts();
@@ -64,7 +64,7 @@ pub(crate) fn edits(request: &EditRequest<'_>) -> Edits {
         maker.nodes();
     }
     maker.notes();
-    maker.edits
+    maker.grant
 }
 
 // === impl Maker ===
@@ -99,7 +99,7 @@ impl<'a> Maker<'a> {
                     nodes: companions.of(class),
                 })
                 .collect(),
-            edits: Edits::default(),
+            grant: Grant::default(),
         }
     }
 
@@ -113,10 +113,10 @@ impl<'a> Maker<'a> {
                 resource: self.request.resource.as_str(),
             };
             let (key, value) = annotation.of(&names);
-            self.edits.annotations.insert(key, value);
+            self.grant.annotations.insert(key, value);
         }
         if lists.has(ListStrategy::CdiCri) {
-            self.edits.cdi_devices = names;
+            self.grant.cdi_devices = names;
         }
     }
 
@@ -139,19 +139,23 @@ impl<'a> Maker<'a> {
         let root = root.unwrap_or(MPS_ROOT.as_ref());
         let pipe = format!("/{}/pipe", self.request.resource);
         let inside = format!("/mps{pipe}");
-        self.edits.set("CUDA_MPS_PIPE_DIRECTORY", &inside);
-        self.edits.mount(under(root, &pipe), inside);
-        self.edits.mount(under(root, "/shm"), "/dev/shm".to_owned());
+        self.grant.edits.set("CUDA_MPS_PIPE_DIRECTORY", &inside);
+        self.grant.edits.mount(under(root, &pipe), inside);
+        self.grant
+            .edits
+            .mount(under(root, "/shm"), "/dev/shm".to_owned());
     }
 
     fn envvar(&mut self) {
         if !self.request.lists.has(ListStrategy::Envvar) {
             return;
         }
-        self.edits.set(VISIBLE_DEVICES, self.names.join(","));
+        self.grant.edits.set(VISIBLE_DEVICES, self.names.join(","));
         if !self.channels.is_empty() {
             let channels: Vec<String> = self.channels.iter().map(u32::to_string).collect();
-            self.edits.set("NVIDIA_IMEX_CHANNELS", channels.join(","));
+            self.grant
+                .edits
+                .set("NVIDIA_IMEX_CHANNELS", channels.join(","));
         }
     }
 
@@ -160,14 +164,14 @@ impl<'a> Maker<'a> {
         if !self.request.lists.has(ListStrategy::VolumeMounts) {
             return;
         }
-        self.edits.set(VISIBLE_DEVICES, DEVICES_FOLDER);
+        self.grant.edits.set(VISIBLE_DEVICES, DEVICES_FOLDER);
         for name in &self.names {
             let path = format!("{DEVICES_FOLDER}/{name}");
-            self.edits.mount("/dev/null", path);
+            self.grant.edits.mount("/dev/null", path);
         }
         for channel in &self.channels {
             let path = format!("{DEVICES_FOLDER}/imex/{channel}");
-            self.edits.mount("/dev/null", path);
+            self.grant.edits.mount("/dev/null", path);
         }
     }
 
@@ -183,7 +187,8 @@ impl<'a> Maker<'a> {
             } else {
                 &self.request.handover.nvidia.dev_root
             };
-            self.edits.devices.push(DeviceEdit::new(root, &path));
+            let node = DeviceNode::new(root, &path);
+            self.grant.edits.device_nodes.push(node);
         }
     }
 
@@ -214,6 +219,6 @@ impl<'a> Maker<'a> {
             Note::info(format!("{id} has no index and is named by its UUID"))
         });
         let notes = channels.chain(extras).chain(indices).collect();
-        self.edits.notes = notes;
+        self.grant.notes = notes;
     }
 }

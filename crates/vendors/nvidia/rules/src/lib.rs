@@ -17,7 +17,7 @@ pub mod xid;
 use config::{Backends, Sharing};
 use model::{Device, Entry, EventCode};
 use rules::{
-    EditRequest, Edits, Meaning, Missing, Need, Rules, SpecRequest, Specs, Standing, Table, Vendor,
+    EditRequest, Grant, Meaning, Missing, Need, Rules, SpecRequest, Specs, Standing, Table, Vendor,
     Vendors,
 };
 
@@ -74,7 +74,7 @@ impl Rules for Nvidia {
         missing::missing(need)
     }
 
-    fn edits(&self, request: &EditRequest<'_>) -> Edits {
+    fn edits(&self, request: &EditRequest<'_>) -> Grant {
         edits::edits(request)
     }
 

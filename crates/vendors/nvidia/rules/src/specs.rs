@@ -13,8 +13,8 @@ mod wish;
 use config::{IdStrategy, NvidiaCdi};
 use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
 use rules::{
-    SpecRequest, SpecScope, Specs,
-    cdi::{ContainerEdits, Device, Nodes, Spec, is_device},
+    ContainerEdits, Nodes, SpecRequest, SpecScope, Specs,
+    cdi::{Device, Spec, is_device},
 };
 
 use self::{
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The variable of NVIDIA's runtime, with the word that keeps it from doing what CDI does.
-const VOID: &str = "NVIDIA_VISIBLE_DEVICES=void";
+const VOID: (&str, &str) = ("NVIDIA_VISIBLE_DEVICES", "void");
 /// The kind of the spec for management containers.
 const MANAGEMENT: &str = "management.nvidia.com/gpu";
 
@@ -255,7 +255,7 @@ impl<'a> Maker<'a> {
         let folders: Vec<&str> = layout::cuda_folders(&self.contents).into_iter().collect();
         if !folders.is_empty() && self.files.platform.is_usual() {
             let folders = folders.join(":");
-            edits.env.push(format!("NVIDIA_CTK_LIBCUDA_DIR={folders}"));
+            edits.set("NVIDIA_CTK_LIBCUDA_DIR", folders);
         }
         let root = &self.cdi.driver_root;
         let files = self.contents.iter();
@@ -307,10 +307,9 @@ fn device(name: &str, edits: ContainerEdits) -> Device {
 }
 
 fn void() -> ContainerEdits {
-    ContainerEdits {
-        env: vec![VOID.to_owned()],
-        ..ContainerEdits::default()
-    }
+    let mut edits = ContainerEdits::default();
+    edits.set(VOID.0, VOID.1);
+    edits
 }
 
 #[cfg(test)]

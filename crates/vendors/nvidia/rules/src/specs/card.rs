@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Device as Card, Kind, NodeRole, names};
 
-use rules::cdi::ContainerEdits;
+use rules::ContainerEdits;
 
 use super::Maker;
 

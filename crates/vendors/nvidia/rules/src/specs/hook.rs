@@ -6,7 +6,7 @@ use std::path::Path;
 use config::NvidiaCdi;
 use model::{DriverFile, DriverFiles, Platform};
 
-use rules::cdi::{Hook, under};
+use rules::{Hook, under};
 
 use super::layout::{folders, links};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::{DriverFile, FileKind};
 
-use rules::cdi::{Mount, under};
+use rules::{Mount, under};
 
 /// The options for what is only read.
 const READ: [&str; 5] = ["ro", "nosuid", "nodev", "rbind", "rprivate"];

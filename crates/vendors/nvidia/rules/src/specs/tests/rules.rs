@@ -110,7 +110,7 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
         let value = serde_json::to_value(spec).unwrap();
         assert_eq!(check(&value), [], "{}", spec.kind);
         let env = &spec.container_edits.env;
-        assert!(env.contains(&"NVIDIA_VISIBLE_DEVICES=void".to_owned()));
+        assert_eq!(env["NVIDIA_VISIBLE_DEVICES"], "void");
     }
     let gds = device(spec(&made, GDS), "all");
     assert_eq!(
@@ -233,7 +233,7 @@ fn switches_do_what_nvidias_do() {
         (spec(&made, GPU).clone(), made.notes)
     };
     let (with, _) = edits(&cdi);
-    let groups = &device(&with, "GPU-d").container_edits.additional_gids;
+    let groups = &device(&with, "GPU-d").container_edits.groups;
     assert_eq!(groups[..], [44, 110]);
     assert_eq!(with.cdi_version, "0.7.0");
     let socket = "/run/nvidia-persistenced/socket";
@@ -246,7 +246,7 @@ fn switches_do_what_nvidias_do() {
     .map(str::to_owned)
     .into();
     let (without, notes) = edits(&cdi);
-    let groups = &device(&without, "GPU-d").container_edits.additional_gids;
+    let groups = &device(&without, "GPU-d").container_edits.groups;
     assert_eq!(groups[..], [0; 0]);
     assert_eq!(without.cdi_version, "0.3.0");
     assert!(!inside(&without.container_edits).contains(&socket));
@@ -284,7 +284,7 @@ fn a_node_for_a_group_puts_the_container_into_it() {
     };
     let made = made(&machine(vec![card(0)], files), &Wish::default(), &cdi());
     let edits = &device(spec(&made, GPU), "GPU-d").container_edits;
-    assert_eq!(edits.additional_gids, [27]);
+    assert_eq!(edits.groups, [27]);
     let [node] = &edits.device_nodes[..] else {
         panic!("{:?}", edits.device_nodes);
     };

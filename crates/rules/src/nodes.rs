@@ -1,4 +1,4 @@
-//! Device nodes of a spec, with what their file system says of them.
+//! Device nodes, with what their file system says of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,12 +7,12 @@ use std::{
 
 use model::NodeStat;
 
-use super::{ContainerEdits, DeviceNode, under};
+use crate::{ContainerEdits, DeviceNode, edits::under};
 
 /// The bits by which everybody may read and write.
 const WORLD: u32 = 0o006;
 
-/// The facts by which device nodes become part of a spec.
+/// The facts by which device nodes become edits.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a> {
     /// The folder on the host under which they are.
@@ -34,7 +34,7 @@ impl Nodes<'_> {
         for path in paths {
             let path = path.as_ref();
             let stat = self.stats.get(path);
-            edits.additional_gids.extend(self.group(stat));
+            edits.groups.extend(self.group(stat));
             edits.device_nodes.push(self.node(path, stat));
         }
         edits
@@ -45,11 +45,7 @@ impl Nodes<'_> {
             true => path.to_owned(),
             false => under(self.root, path),
         };
-        let plain = DeviceNode {
-            path: path.to_owned(),
-            host_path: (host_path != path).then_some(host_path),
-            ..DeviceNode::default()
-        };
+        let plain = DeviceNode::at(host_path, path);
         let Some(stat) = stat else {
             return plain;
         };
