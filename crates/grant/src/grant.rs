@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use config::{Handover, ListStrategy, Sharing};
 use model::{Device, Extras, ResourceName, Snapshot};
 use pool::Offer;
-use rules::{EditRequest, Grant, Lists, Reason, Runtime, Vendors, resolve_lists};
+use rules::{EditRequest, Grant, Lists, Reason, Vendors};
 
 use crate::{Error, check};
 
@@ -52,9 +52,7 @@ impl<'a> Ask<'a> {
 /// The reason why the ids are not granted, see [`check`].
 pub fn grant(offer: &Offer, ids: &[String]) -> Result<Grant, Error> {
     let devices = check(offer, ids)?;
-    // Who writes the specs has decided `auto`; where nobody does, nothing is known.
-    let lists = resolve_lists(&offer.pool.handover, Runtime::default());
-    Ok(edits(&Ask::of(offer, &devices, &lists)))
+    Ok(edits(&Ask::of(offer, &devices, &offer.lists)))
 }
 
 /// Makes the edits for devices, vendor by vendor, and what goes with them to the kubelet. Device nodes are

@@ -2,7 +2,7 @@
 
 use model::{Device, NodeRole, names};
 use pool::Offer;
-use rules::{Note, Runtime, resolve_lists};
+use rules::Note;
 
 use crate::{Ask, edits};
 
@@ -11,15 +11,14 @@ pub fn notes(offer: &Offer) -> Vec<Note> {
     let entries = offer.units.iter().filter_map(|unit| offer.entry(unit));
     let mut devices: Vec<&Device> = entries.map(|entry| &*entry.device).collect();
     devices.dedup_by_key(|device| &device.id);
-    let lists = resolve_lists(&offer.pool.handover, Runtime::default());
-    let grant = edits(&Ask::of(offer, &devices, &lists));
+    let grant = edits(&Ask::of(offer, &devices, &offer.lists));
     let mut notes = grant.notes;
     if !grant.edits.hooks.is_empty() || !grant.edits.groups.is_empty() {
         notes.push(Note::missing(
             "hooks and groups are not handed over: the kubelet has no place for them, a CDI spec has",
         ));
     }
-    notes.extend(of_nodes(offer, &devices, lists.only_cdi()));
+    notes.extend(of_nodes(offer, &devices, offer.lists.only_cdi()));
     notes
 }
 

@@ -73,6 +73,7 @@ mod tests {
             units,
             snapshot: Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH)),
             pool: Arc::new(config::Pool::all("gpu", "nvidia.com/gpu")),
+            lists: rules::resolve_lists(&config::Handover::default(), rules::Runtime::default()),
             vendors: rules::Vendors::default(),
         }
     }

@@ -163,6 +163,7 @@ pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer 
         resource: "nvidia.com/gpu".parse().expect("it is one"),
         units,
         snapshot: Arc::new(snapshot),
+        lists: rules::resolve_lists(&pool.handover, rules::Runtime::default()),
         pool: Arc::new(pool),
         vendors: nvidia_rules::VENDORS,
     }

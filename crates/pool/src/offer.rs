@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use config::Pool;
 use model::{DeviceId, Entry, ResourceName, Snapshot};
-use rules::Vendors;
+use rules::{Lists, Vendors};
 use serde::Serialize;
 
 /// Every resource of the node, sorted by name.
@@ -21,6 +21,9 @@ pub struct Offer {
     pub snapshot: Arc<Snapshot>,
     /// The pool it comes from.
     pub pool: Arc<Pool>,
+    /// The ways in which the container runtime is told of its devices. A draft has them as far as the config
+    /// tells; who writes the CDI specs settles `auto`.
+    pub lists: Lists,
     /// The vendors whose rules its devices follow.
     pub vendors: Vendors,
 }

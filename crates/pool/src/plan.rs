@@ -11,7 +11,7 @@ use std::{
 
 use config::{Config, Method, Pool, Pools, PreStartMode, Sharing};
 use model::{Device, DeviceId, Entry, ResourceName, Snapshot};
-use rules::{Missing, Standing, Vendor, Vendors};
+use rules::{Missing, Runtime, Standing, Vendor, Vendors, resolve_lists};
 
 use crate::{
     Aside, AsideKind, Note, NoteKind, Offer, Offers,
@@ -288,6 +288,8 @@ impl<'a> Draft<'a> {
             resource,
             units,
             snapshot: Arc::clone(self.snapshot),
+            // Nothing is known here of specs, runtime and kubelet.
+            lists: resolve_lists(&pool.handover, Runtime::default()),
             pool: Arc::new(pool),
             vendors: self.vendors,
         })

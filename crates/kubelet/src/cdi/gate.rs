@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use config::{Handover, ListStrategy, Pool};
+use config::ListStrategy;
 use grant::cdi_names;
 use pool::{Offer, Offers, Unit};
 use rules::{Reason, Runtime, resolve_lists};
@@ -49,8 +49,7 @@ fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
     let blocked = cdi.iter().any(|list| found.has(*list));
     let status = ListStatus {
         resource: offer.resource.clone(),
-        strategies: found.strategies.clone(),
-        reason: found.reason,
+        lists: found.clone(),
         why: match found.reason {
             Reason::Configured => found.reason.to_string(),
             Reason::NoSpec => {
@@ -74,16 +73,9 @@ fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
         },
         _ => unit,
     });
-    let pool = Pool {
-        handover: Handover {
-            lists: found.strategies,
-            ..offer.pool.handover.clone()
-        },
-        ..Pool::clone(&offer.pool)
-    };
     let offer = Offer {
         units: units.collect(),
-        pool: Arc::new(pool),
+        lists: found,
         ..offer.clone()
     };
     (offer, status)

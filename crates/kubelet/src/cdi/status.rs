@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
-use config::ListStrategy;
 use model::ResourceName;
-use rules::Reason;
+use rules::Lists;
 
 use super::{Evidence, FileStatus};
 
@@ -33,11 +32,9 @@ pub struct Status {
 pub struct ListStatus {
     /// Of which resource.
     pub resource: ResourceName,
-    /// How.
-    pub strategies: Vec<ListStrategy>,
-    /// Why so.
-    pub reason: Reason,
-    /// The same in words.
+    /// The strategies in force, as the offer has them.
+    pub lists: Lists,
+    /// The reason in words, with the evidence.
     pub why: String,
 }
 
@@ -62,7 +59,7 @@ impl Status {
             tracing::warn!("CDI: {note}");
         }
         for list in self.lists.iter().filter(|list| !old.lists.contains(list)) {
-            let (resource, lists) = (&list.resource, &list.strategies);
+            let (resource, lists) = (&list.resource, &list.lists.strategies);
             tracing::info!(%resource, ?lists, why = list.why, "containers are told of devices");
         }
     }
@@ -78,8 +75,8 @@ impl From<&Status> for CdiStatus {
         };
         let lists = |lists: &ListStatus| CdiLists {
             resource: lists.resource.clone(),
-            strategies: lists.strategies.iter().map(word).collect(),
-            reason: word(lists.reason),
+            strategies: lists.lists.strategies.iter().map(word).collect(),
+            reason: word(lists.lists.reason),
             why: lists.why.clone(),
         };
         let evidence = |evidence: &Evidence| CdiEvidence {

@@ -5,14 +5,12 @@ mod kept;
 
 use std::path::Path;
 
-use config::{Backends, Handover, ListStrategy, Pool, RuntimeSupport};
+use config::{Backends, Handover, ListStrategy, RuntimeSupport};
 use host::lane::Lane;
 use jiff::Timestamp;
-use model::{
-    Backend, Device, DeviceId, DeviceNode, DriverFiles, Entry, Extras, NodeRole, Phase, sample,
-};
-use nvidia_rules::{Nvidia, VENDORS};
-use pool::{Offer, Unit, UnitId};
+use model::{Device, DeviceNode, DriverFiles, Extras, NodeRole, Phase};
+use nvidia_rules::{Nvidia, VENDORS, sample};
+use pool::Offer;
 use rstest::rstest;
 use rules::{Rules as _, SpecRequest, SpecScope, cdi::Spec};
 use tempfile::TempDir;
@@ -134,48 +132,22 @@ fn config_of(lists: &[ListStrategy]) -> Arc<Config> {
     Arc::new(config)
 }
 
+/// An offer of these cards, on a node whose probe has told of the driver's files.
 fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
-    let entry = |id: &&str| {
-        Entry::from(Device {
-            nodes: vec![DeviceNode {
-                path: format!("/dev/{id}"),
-                role: NodeRole::Own,
-            }],
-            ..Device::card_of("nvidia", *id, "NVIDIA A100")
-        })
+    let card = |id: &&str| Device {
+        nodes: vec![DeviceNode {
+            path: format!("/dev/{id}"),
+            role: NodeRole::Own,
+        }],
+        ..Device::card_of("nvidia", *id, "NVIDIA A100")
     };
-    let unit = |id: &&str| Unit {
-        id: UnitId::new(*id),
-        device: DeviceId::new(*id),
-        healthy: true,
-        reason: String::new(),
-        numa: None,
+    let extras = Extras {
+        files: Some(Arc::new(DriverFiles::default())),
+        ..Extras::default()
     };
-    let backend = Backend {
-        extras: Extras {
-            files: Some(Arc::new(DriverFiles::default())),
-            ..Extras::default()
-        },
-        ..sample::backend()
-    };
-    let pool = Pool::all("gpu", "nvidia.com/gpu");
-    Arc::new(Offer {
-        resource: "nvidia.com/gpu".parse().unwrap(),
-        units: cards.iter().map(unit).collect(),
-        snapshot: Arc::new(Snapshot {
-            devices: cards.iter().map(entry).collect(),
-            backends: vec![backend],
-            ..Snapshot::empty(Timestamp::UNIX_EPOCH)
-        }),
-        pool: Arc::new(Pool {
-            handover: Handover {
-                lists: lists.to_vec(),
-                ..Handover::default()
-            },
-            ..pool
-        }),
-        vendors: VENDORS,
-    })
+    let cards = cards.iter().map(card).collect();
+    let offer = sample::offer("nvidia.com/gpu", sample::listed(lists), cards);
+    Arc::new(sample::with(extras, offer))
 }
 
 fn nothing(_: &Path) {}
@@ -269,7 +241,9 @@ async fn while_the_driver_is_away_the_spec_stays_as_it_is() {
     let right = fs_err::read_to_string(stage.file()).unwrap();
     let mut away = Offer::clone(&offer(&[CdiCri], &["a", "b"]));
     let mut snapshot = Snapshot::clone(&away.snapshot);
-    snapshot.backends[0].phase = Phase::NoDriver;
+    for backend in &mut snapshot.backends {
+        backend.phase = Phase::NoDriver;
+    }
     away.snapshot = Arc::new(snapshot);
     stage.drafts.send_replace(Arc::from([Arc::new(away)]));
     let came = stage.offers.wait_for(|offers| offers[0].units.len() == 2);

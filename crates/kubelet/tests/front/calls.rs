@@ -130,6 +130,7 @@ fn pooled(offers: &Offers, change: impl Fn(&mut config::Pool)) -> Offers {
     let changed = offers.iter().map(|offer| {
         let mut offer = Offer::clone(offer);
         change(Arc::make_mut(&mut offer.pool));
+        offer.lists = rules::resolve_lists(&offer.pool.handover, rules::Runtime::default());
         Arc::new(offer)
     });
     changed.collect()

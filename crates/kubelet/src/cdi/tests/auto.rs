@@ -40,11 +40,11 @@ async fn auto_is_decided_and_never_blocks(
     assert_eq!(offer.healthy(), 1);
     let decided = |status: &Status| {
         let mut lists = status.lists.iter();
-        lists.any(|row| row.strategies == [list] && row.why.contains(reason))
+        lists.any(|row| row.lists.strategies == [list] && row.why.contains(reason))
     };
     let status = stage.until(decided).await;
     assert!(status.lists[0].why.contains("auto is"), "{status:?}");
-    assert_eq!(stage.offers.borrow()[0].pool.handover.lists, [list]);
+    assert_eq!(stage.offers.borrow()[0].lists.strategies, [list]);
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn auto_follows_a_kubelet_that_is_replaced() {
     stage.offer(&["a"]).await;
     for (agent, list) in [("1.79.3", CdiCri), ("1.54.0", Envvar), ("1.65.0", CdiCri)] {
         stage.caller.send_replace(Some(format!("grpc-go/{agent}")));
-        let so = |offers: &Offers| offers[0].pool.handover.lists == [list];
+        let so = |offers: &Offers| offers[0].lists.strategies == [list];
         let so = stage.offers.wait_for(so);
         timeout(LONG, so).await.unwrap().unwrap();
     }

@@ -1,7 +1,7 @@
 //! What stays for containers, by the kubelet's record of them.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use config::IdStrategy;
+use config::{IdStrategy, Pool};
 use kubelet_api::deviceplugin::{CdiDevice, ContainerAllocateResponse};
 use prost::Message as _;
 
@@ -39,7 +39,7 @@ async fn a_spec_goes_when_no_pool_asks_for_it_and_no_container_holds_it() {
     assert!(stage.file().exists());
     stage.config.send_replace(config_of(&[Envvar]));
     let offer = stage.offer(&["a", "b"]).await;
-    assert_eq!(offer.pool.handover.lists, [Envvar]);
+    assert_eq!(offer.lists.strategies, [Envvar]);
     stage.until(|status| status.files.is_empty()).await;
     assert!(!stage.file().exists());
 }

@@ -9,6 +9,7 @@ use model::{
     sample,
 };
 use pool::{Offer, Unit, UnitId};
+use rules::{Runtime, resolve_lists};
 
 use crate::companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED};
 
@@ -28,6 +29,7 @@ pub fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
             devices,
             ..Snapshot::empty(Timestamp::UNIX_EPOCH)
         }),
+        lists: resolve_lists(&pool.handover, Runtime::default()),
         pool: Arc::new(pool),
         vendors: crate::VENDORS,
     }
