@@ -34,10 +34,10 @@ compare *args:
 fuzz target="" seconds=fuzz_seconds:
     fuzz/run "{{ target }}" "{{ seconds }}"
 
-# What the published CDI crate makes of our specs; see crates/grant/oracle/README.md
+# What the published CDI crate makes of our specs; see crates/cdi/oracle/README.md
 oracle:
     cargo build
-    cargo test --manifest-path crates/grant/oracle/Cargo.toml
+    cargo test --manifest-path crates/cdi/oracle/Cargo.toml
 
 # The whole way of a made-up vendor, which only this compiles; see CONTRIBUTING.md
 acme:
@@ -51,5 +51,5 @@ deny *args:
 fmt:
     cargo fmt --all
     cargo fmt --manifest-path fuzz/Cargo.toml
-    cargo fmt --manifest-path crates/grant/oracle/Cargo.toml
+    cargo fmt --manifest-path crates/cdi/oracle/Cargo.toml
     cargo fmt --manifest-path crates/vendors/acme/rules/Cargo.toml

@@ -1,7 +1,6 @@
 //! Devices → what the container gets. Pure functions. [`edits`] is for any front end; [`check`] and [`grant`]
 //! are for the device plugin, whose requests are ids of an offer.
 
-pub mod cdi;
 mod check;
 mod grant;
 mod notes;

@@ -2,7 +2,6 @@
 //! types that it speaks in. The boxes below take [`Vendors`] as an argument and name no vendor. Pure
 //! functions.
 
-pub mod cdi;
 mod division;
 mod edits;
 mod event;
@@ -23,7 +22,7 @@ pub use self::{
     lists::{Lists, Reason, Runtime, resolve_lists},
     need::{Missing, Need},
     nodes::Nodes,
-    specs::{SpecRequest, SpecScope, Specs},
+    specs::{KindEdits, NamedEdits, SpecRequest, SpecScope, Specs},
     table::Table,
     vendor::{PLAIN, Rules, Vendor},
     vendors::Vendors,

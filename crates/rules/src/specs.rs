@@ -1,11 +1,12 @@
 //! CDI specs that a vendor is asked for, and those that it made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Backends, Handover};
 use model::Snapshot;
+use serde::{Deserialize, Serialize};
 
-use crate::cdi::Spec;
+use crate::ContainerEdits;
 
 /// Specs that a vendor is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ pub struct SpecRequest<'a> {
     pub scope: SpecScope<'a>,
     /// The specs that were made last: a device whose nodes vanished keeps its edits, so that its name stays
     /// a name.
-    pub previous: &'a [Spec],
+    pub previous: &'a [KindEdits],
 }
 
 /// The devices and classes that specs are to have.
@@ -43,7 +44,47 @@ pub enum SpecScope<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Specs {
     /// At most one spec for each kind.
-    pub specs: Vec<Spec>,
+    pub specs: Vec<KindEdits>,
     /// Sentences on what containers will miss, and on what was not understood.
     pub notes: Vec<String>,
+}
+
+/// Contents of one CDI spec: the devices of a kind, and the edits of each. Order and version are made of them
+/// by who writes the spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindEdits {
+    /// `vendor/class`.
+    pub kind: String,
+    /// The devices, in any order.
+    pub devices: Vec<NamedEdits>,
+    /// The edits that a container is given with any of the devices.
+    pub container_edits: ContainerEdits,
+}
+
+/// One device of a CDI spec. Its JSON is CDI's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedEdits {
+    /// Its name, unique in the kind.
+    pub name: String,
+    /// Notes for programs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// The edits that a container is given with it.
+    pub container_edits: ContainerEdits,
+}
+
+// === impl KindEdits ===
+
+impl KindEdits {
+    /// The device of that name.
+    pub fn device(&self, name: &str) -> Option<&NamedEdits> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The qualified names of the devices.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let devices = self.devices.iter();
+        devices.map(|device| format!("{}={}", self.kind, device.name))
+    }
 }

@@ -8,8 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use cdi::Spec;
 use host::small::{self, Error};
-use rules::cdi::Spec;
 
 use super::TEXT_LIMIT;
 

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use cdi::Spec;
 use config::{Config, Handover};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
 use pool::Offers;
-use rules::{Rules, SpecRequest, SpecScope, Vendors, cdi::Spec};
+use rules::{KindEdits, Rules, SpecRequest, SpecScope, Vendors};
 use tokio::time::Instant;
 
 use super::{
@@ -42,8 +43,8 @@ pub(super) struct Memory {
     around: Option<Around>,
     /// What was last asked of the disk, and what came of it.
     last: Option<(Files, Outcome)>,
-    /// The newest specs, for devices whose nodes vanish.
-    specs: Vec<Spec>,
+    /// The contents of the newest specs, for devices whose nodes vanish.
+    specs: Vec<KindEdits>,
     /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
     pub(super) looking: Lane<(Around, Option<Vec<Spec>>)>,
     pub(super) settling: Lane<Outcome>,
@@ -134,7 +135,8 @@ impl Memory {
         match (seen, &mut self.around) {
             (Ok((around, left)), _) => {
                 self.around = Some(around);
-                self.specs.extend(left.into_iter().flatten());
+                let left = left.into_iter().flatten();
+                self.specs.extend(left.map(KindEdits::from));
             }
             (Err(why), Some(around)) => around.held = Err(why),
             (Err(_), None) => {}
@@ -191,14 +193,15 @@ impl Memory {
         notes.extend(made.notes);
         self.specs
             .retain(|spec| !kinds.contains(&spec.kind.as_str()));
-        self.specs.extend(made.specs);
+        let made: Vec<Spec> = made.specs.into_iter().map(Spec::from).collect();
+        self.specs.extend(made.iter().cloned().map(KindEdits::from));
         let want = if is_wanted {
             Wanted::Spec
         } else {
             Wanted::Held
         };
         let wanted = kinds.iter().map(|kind| {
-            let spec = self.specs.iter().find(|spec| spec.kind == *kind);
+            let spec = made.iter().find(|spec| spec.kind == *kind);
             let spec = spec.map(|spec| want(Arc::new(spec.clone())));
             (*kind, spec.unwrap_or(Wanted::Nothing))
         });
@@ -212,7 +215,7 @@ impl Memory {
             Ok(Some(held)) => held.names.iter().filter(|n| is_ours(n)).cloned().collect(),
             // Without a record any name may be in use.
             Ok(None) | Err(_) => {
-                let names = self.specs.iter().flat_map(Spec::names);
+                let names = self.specs.iter().flat_map(KindEdits::names);
                 names.filter(is_ours).collect()
             }
         }

@@ -5,6 +5,7 @@ mod kept;
 
 use std::path::Path;
 
+use cdi::Spec;
 use config::{Backends, Handover, ListStrategy, RuntimeSupport};
 use host::lane::Lane;
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use model::{Device, DeviceNode, DriverFiles, Extras, NodeRole, Phase};
 use nvidia_rules::{Nvidia, VENDORS, sample};
 use pool::Offer;
 use rstest::rstest;
-use rules::{Rules as _, SpecRequest, SpecScope, cdi::Spec};
+use rules::{Rules as _, SpecRequest, SpecScope};
 use tempfile::TempDir;
 use tokio::{task::JoinSet, time::timeout};
 
@@ -328,7 +329,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         scope: SpecScope::Everything(&Handover::default()),
         previous: &[],
     };
-    let spec = Nvidia.specs(&request).unwrap().specs.remove(0);
+    let spec = Spec::from(Nvidia.specs(&request).unwrap().specs.remove(0));
     let wanted = vec![(KIND, Wanted::Spec(Arc::new(spec)))];
     let mut memory = Memory::default();
     let good = memory.settle(&settings, wanted.clone(), true).await;

@@ -4,8 +4,8 @@ mod boards;
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+use cdi::Spec;
 use rstest::rstest;
-use rules::cdi::Spec;
 use serde_json::Value;
 use sim::kubelet::{Devices, Era, Granted, Kubelet, Pod, Settings};
 

@@ -6,9 +6,9 @@ use std::{
     process::{Command, Output},
 };
 
-use grant::cdi::{Severity, check};
+use cdi::{Severity, Spec, check};
 use rstest::rstest;
-use rules::{DeviceNode, cdi::Spec};
+use rules::DeviceNode;
 use serde_json::{Value, json};
 use sim::Scratch;
 

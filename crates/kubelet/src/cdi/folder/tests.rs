@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use rules::{ContainerEdits, DeviceNode, cdi::Device};
+use rules::{ContainerEdits, DeviceNode, NamedEdits};
 
 use super::*;
 
 fn spec(class: &str, names: &[&str]) -> Spec {
-    let device = |name: &&str| Device {
+    let device = |name: &&str| NamedEdits {
         name: (*name).to_owned(),
         container_edits: ContainerEdits {
             device_nodes: vec![DeviceNode {
@@ -16,7 +16,7 @@ fn spec(class: &str, names: &[&str]) -> Spec {
             }],
             ..ContainerEdits::default()
         },
-        ..Device::default()
+        ..NamedEdits::default()
     };
     Spec {
         cdi_version: "0.3.0".to_owned(),

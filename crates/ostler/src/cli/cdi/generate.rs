@@ -8,11 +8,12 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use cdi::Spec;
 use clap::ValueEnum;
 use config::{Config, Handover, NvidiaCdi};
 use model::{Phase, Snapshot};
 use probe::protocol::FileSearch;
-use rules::{Rules, SpecRequest, SpecScope, Specs, cdi::Spec};
+use rules::{Rules, SpecRequest, SpecScope, Specs};
 
 use crate::{
     cli::{block_on, devices::look, place::Place, table},
@@ -84,8 +85,8 @@ impl Args {
         if made.specs.is_empty() {
             bail!("{}", why_none(&snapshot));
         }
-        for spec in &made.specs {
-            self.put(spec)?;
+        for contents in made.specs {
+            self.put(&Spec::from(contents))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -7,8 +7,8 @@ use std::{
     process::ExitCode,
 };
 
-use grant::cdi::{Problem, Severity, check};
-use rules::{ContainerEdits, cdi::Spec};
+use cdi::{Problem, Severity, Spec, check};
+use rules::ContainerEdits;
 use serde::Serialize;
 
 use super::files::{SpecFile, find, or_usual};

@@ -6,9 +6,8 @@
 use config::{AcmeHalves, Backends, Method, Sharing};
 use model::{Device, Entry, EventCode, Kind};
 use rules::{
-    ContainerEdits, DeviceNode, EditRequest, Grant, Meaning, Missing, Need, Rules, SpecRequest,
-    SpecScope, Specs, Standing, Table, Vendor,
-    cdi::{self, Spec},
+    ContainerEdits, DeviceNode, EditRequest, Grant, KindEdits, Meaning, Missing, NamedEdits, Need,
+    Rules, SpecRequest, SpecScope, Specs, Standing, Table, Vendor,
 };
 
 /// The rules of the vendor.
@@ -109,26 +108,26 @@ impl Rules for Acme {
                 path: node.path.clone(),
                 ..DeviceNode::default()
             });
-            cdi::Device {
+            NamedEdits {
                 name: device.id.to_string(),
                 container_edits: ContainerEdits {
                     device_nodes: nodes.collect(),
                     ..ContainerEdits::default()
                 },
-                ..cdi::Device::default()
+                ..NamedEdits::default()
             }
         });
-        let spec = Spec {
+        let spec = KindEdits {
             kind: KIND.to_owned(),
             devices: devices.collect(),
-            ..Spec::default()
+            ..KindEdits::default()
         };
         let specs = match request.scope {
             SpecScope::Management(_) => Vec::new(),
             SpecScope::Asked { .. } | SpecScope::Everything(_) if spec.devices.is_empty() => {
                 Vec::new()
             }
-            SpecScope::Asked { .. } | SpecScope::Everything(_) => vec![spec.tidy()],
+            SpecScope::Asked { .. } | SpecScope::Everything(_) => vec![spec],
         };
         Ok(Specs {
             specs,

@@ -217,7 +217,12 @@ fn a_container_gets_its_variables_nodes_and_names() {
     let ids = ["acme-2".to_owned(), "acme-0".to_owned()];
     let npu = grant::grant(offer(&plan, "acme.example/npu"), &ids).unwrap();
     assert_eq!(npu.edits.env["ACME_DEVICES"], "acme-2,acme-0");
-    let nodes: Vec<&str> = npu.edits.device_nodes.iter().map(|node| node.outside()).collect();
+    let nodes: Vec<&str> = npu
+        .edits
+        .device_nodes
+        .iter()
+        .map(|node| node.outside())
+        .collect();
     assert_eq!(nodes, ["/dev/acme-cal", "/dev/acme0", "/dev/acme2"]);
     assert_eq!(
         npu.cdi_devices,

@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
+use cdi::Annotation;
 use config::{IdStrategy, ListStrategy, Method};
 use model::{Device, names};
-use rules::{DeviceNode, EditRequest, Grant, Note, cdi::Annotation, under};
+use rules::{DeviceNode, EditRequest, Grant, Note, under};
 
 use crate::{
     companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED},

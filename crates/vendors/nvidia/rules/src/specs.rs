@@ -10,12 +10,10 @@ mod note;
 mod platform;
 mod wish;
 
+use cdi::is_device;
 use config::{IdStrategy, NvidiaCdi};
 use model::{Backend, Device as Card, DriverFile, DriverFiles, FileKind, NodeRole, Snapshot};
-use rules::{
-    ContainerEdits, Nodes, SpecRequest, SpecScope, Specs,
-    cdi::{Device, Spec, is_device},
-};
+use rules::{ContainerEdits, KindEdits, NamedEdits, Nodes, SpecRequest, SpecScope, Specs};
 
 use self::{
     flag::Flags,
@@ -80,12 +78,12 @@ pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
 
 /// The specs of a node, by class. A device that the snapshot still has, but of which no node is to
 /// be seen, keeps the edits that it has in `previous`, so that its name stays a name.
-fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[Spec]) -> Specs {
+fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[KindEdits]) -> Specs {
     let nothing = DriverFiles::default();
     let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
         return Specs::default();
     };
-    let mut specs: Vec<Spec> = maker.gpus(previous).into_iter().collect();
+    let mut specs: Vec<KindEdits> = maker.gpus(previous).into_iter().collect();
     specs.extend(maker.channels());
     let companions = &maker.backend.extras.companions;
     let others = [
@@ -125,7 +123,7 @@ fn management(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
         true => maker
             .notes
             .push("there is no device node of the driver".to_owned()),
-        false => specs.push(maker.spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
+        false => specs.push(spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
     }
     maker.note();
     Specs {
@@ -172,9 +170,9 @@ impl<'a> Maker<'a> {
     }
 
     /// Cards, MIG devices and all of them; nothing where there is no device.
-    fn gpus(&mut self, previous: &[Spec]) -> Option<Spec> {
+    fn gpus(&mut self, previous: &[KindEdits]) -> Option<KindEdits> {
         let before = previous.iter().find(|spec| spec.kind == KINDS[0]);
-        let mut devices: Vec<Device> = Vec::new();
+        let mut devices: Vec<NamedEdits> = Vec::new();
         let mut all = ContainerEdits::default();
         for card in self.cards() {
             let edits = self.edits(card);
@@ -185,7 +183,7 @@ impl<'a> Maker<'a> {
                         "{name} cannot be named in CDI, and has no entry in the spec"
                     ));
                 } else if !edits.is_empty() {
-                    devices.push(Device {
+                    devices.push(NamedEdits {
                         annotations: self.annotations(card),
                         ..device(name, edits.clone())
                     });
@@ -205,25 +203,25 @@ impl<'a> Maker<'a> {
             devices.push(device(ALL, all));
         }
         let kind = format!("{VENDOR}/{GPU}");
-        Some(self.spec(&kind, devices, self.driver()))
+        Some(spec(&kind, devices, self.driver()))
     }
 
-    fn channels(&self) -> Option<Spec> {
+    fn channels(&self) -> Option<KindEdits> {
         let there = self.backend.extras.companions.numbers(IMEX_CHANNEL);
         let there: Vec<u32> = there.collect();
         let channels = self.wish.imex.iter().filter(|n| there.contains(n));
-        let devices: Vec<Device> = channels
+        let devices: Vec<NamedEdits> = channels
             .map(|n| {
                 let path = format!("/dev/nvidia-caps-imex-channels/channel{n}");
                 device(&n.to_string(), self.nodes.edits([path]))
             })
             .collect();
         let kind = format!("{VENDOR}/{IMEX_CHANNEL}");
-        (!devices.is_empty()).then(|| self.spec(&kind, devices, void()))
+        (!devices.is_empty()).then(|| spec(&kind, devices, void()))
     }
 
     /// The spec of a class with the one device `all`.
-    fn whole(&self, class: &str, nodes: &[String]) -> Spec {
+    fn whole(&self, class: &str, nodes: &[String]) -> KindEdits {
         let mut edits = self.nodes.edits(nodes);
         if class == GDS {
             let files = self.files.files.iter();
@@ -233,17 +231,7 @@ impl<'a> Maker<'a> {
                 .extend(files.map(|file| mount(&self.cdi.driver_root, file)));
         }
         let kind = format!("{VENDOR}/{class}");
-        self.spec(&kind, vec![device(ALL, edits)], void())
-    }
-
-    fn spec(&self, kind: &str, devices: Vec<Device>, common: ContainerEdits) -> Spec {
-        let spec = Spec {
-            kind: kind.to_owned(),
-            devices,
-            container_edits: common,
-            ..Spec::default()
-        };
-        spec.tidy()
+        spec(&kind, vec![device(ALL, edits)], void())
     }
 
     /// What every container has that has any device.
@@ -298,11 +286,19 @@ fn backend(snapshot: &Snapshot) -> Option<&Backend> {
     snapshot.backend(NVIDIA.name)
 }
 
-fn device(name: &str, edits: ContainerEdits) -> Device {
-    Device {
+fn device(name: &str, edits: ContainerEdits) -> NamedEdits {
+    NamedEdits {
         name: name.to_owned(),
         container_edits: edits,
-        ..Device::default()
+        ..NamedEdits::default()
+    }
+}
+
+fn spec(kind: &str, devices: Vec<NamedEdits>, common: ContainerEdits) -> KindEdits {
+    KindEdits {
+        kind: kind.to_owned(),
+        devices,
+        container_edits: common,
     }
 }
 

@@ -7,8 +7,8 @@ mod rules;
 
 use std::sync::Arc;
 
+use cdi::{Spec, check};
 use config::{IdStrategy, NvidiaCdi};
-use grant::cdi::check;
 use model::{Device as Card, Driver, DriverFiles, Extras, Snapshot};
 
 use super::*;
@@ -39,17 +39,37 @@ fn cdi() -> NvidiaCdi {
     NvidiaCdi::default()
 }
 
-fn made(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
-    by_class(snapshot, wish, cdi, &[])
+/// Specs as they are written.
+struct Written {
+    specs: Vec<Spec>,
+    notes: Vec<String>,
+}
+
+fn written(made: Specs) -> Written {
+    Written {
+        specs: made.specs.into_iter().map(Spec::from).collect(),
+        notes: made.notes,
+    }
+}
+
+fn made(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
+    written(by_class(snapshot, wish, cdi, &[]))
+}
+
+/// The same after an earlier round, of which these specs are left.
+fn made_after(before: &Written, snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
+    let previous = before.specs.iter().cloned().map(KindEdits::from);
+    let previous: Vec<KindEdits> = previous.collect();
+    written(by_class(snapshot, wish, cdi, &previous))
 }
 
 /// The spec of a class; it must be there.
-fn spec<'a>(made: &'a Specs, class: &str) -> &'a Spec {
+fn spec<'a>(made: &'a Written, class: &str) -> &'a Spec {
     let mut specs = made.specs.iter();
     specs.find(|spec| spec.class() == class).unwrap()
 }
 
-fn device<'a>(spec: &'a Spec, name: &str) -> &'a Device {
+fn device<'a>(spec: &'a Spec, name: &str) -> &'a NamedEdits {
     spec.device(name).unwrap_or_else(|| panic!("no {name}"))
 }
 

@@ -187,7 +187,11 @@ fn a_board_without_nodes_has_no_spec_and_a_reason() {
 
 #[test]
 fn who_looks_after_a_board_has_its_nodes() {
-    let made = management(&machine(vec![tegra()], jetson()), &Wish::default(), &cdi());
+    let made = written(management(
+        &machine(vec![tegra()], jetson()),
+        &Wish::default(),
+        &cdi(),
+    ));
     let edits = &device(&made.specs[0], ALL).container_edits;
     assert_eq!(
         paths(edits),

@@ -117,7 +117,7 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
         paths(&gds.container_edits),
         ["/dev/nvidia-fs0", "/dev/nvidia-fs1"]
     );
-    let none = by_class(&snapshot, &Wish::default(), &cdi(), &[]);
+    let none = super::made(&snapshot, &Wish::default(), &cdi());
     assert_eq!(none.specs.len(), 1, "nothing that nobody asked for");
 }
 
@@ -165,13 +165,13 @@ fn a_device_whose_nodes_vanished_keeps_its_entry() {
     let mut lost = card(0);
     lost.nodes.clear();
     let snapshot = machine(vec![lost, card(1)], DriverFiles::default());
-    let after = by_class(&snapshot, &Wish::default(), &cdi(), &before.specs);
+    let after = made_after(&before, &snapshot, &Wish::default(), &cdi());
     assert_eq!(
         device(spec(&after, GPU), "GPU-d"),
         device(spec(&before, GPU), "GPU-d")
     );
     let gone = machine(vec![card(1)], DriverFiles::default());
-    let gone = by_class(&gone, &Wish::default(), &cdi(), &before.specs);
+    let gone = made_after(&before, &gone, &Wish::default(), &cdi());
     assert_eq!(spec(&gone, GPU).device("GPU-d"), None);
 }
 
@@ -294,7 +294,7 @@ fn a_node_for_a_group_puts_the_container_into_it() {
 #[test]
 fn a_management_container_has_every_node_of_the_driver() {
     let (snapshot, wish, cdi) = one("debian");
-    let made = management(&snapshot, &wish, &cdi);
+    let made = written(management(&snapshot, &wish, &cdi));
     let [spec] = &made.specs[..] else {
         panic!("{:?}", made.specs);
     };

@@ -1,7 +1,8 @@
 //! The same spec, told once and in order: nothing twice, nothing in a device that all devices have.
 
-use super::{Device, Spec};
-use crate::{ContainerEdits, Mount};
+use rules::{ContainerEdits, Mount};
+
+use super::Spec;
 
 // === impl Spec ===
 
@@ -9,11 +10,11 @@ impl Spec {
     /// Sorts, removes what is there twice, and takes from each device what all of them have, unless
     /// nothing were left of it: a device without edits is no device. Sets the version.
     #[must_use]
-    pub fn tidy(mut self) -> Self {
+    pub(crate) fn tidy(mut self) -> Self {
         tidy_edits(&mut self.container_edits);
         for device in &mut self.devices {
             tidy_edits(&mut device.container_edits);
-            device.subtract(&self.container_edits);
+            subtract(&mut device.container_edits, &self.container_edits);
         }
         self.devices.sort_by(|a, b| a.name.cmp(&b.name));
         self.devices
@@ -23,21 +24,18 @@ impl Spec {
     }
 }
 
-// === impl Device ===
-
-impl Device {
-    fn subtract(&mut self, common: &ContainerEdits) {
-        let mut rest = self.container_edits.clone();
-        rest.env
-            .retain(|name, value| common.env.get(name) != Some(value));
-        rest.device_nodes
-            .retain(|it| !common.device_nodes.contains(it));
-        rest.hooks.retain(|it| !common.hooks.contains(it));
-        rest.mounts.retain(|it| !common.mounts.contains(it));
-        rest.groups.retain(|it| !common.groups.contains(it));
-        if !rest.is_empty() {
-            self.container_edits = rest;
-        }
+/// Takes from edits what is common, unless nothing were left of them.
+fn subtract(edits: &mut ContainerEdits, common: &ContainerEdits) {
+    let mut rest = edits.clone();
+    rest.env
+        .retain(|name, value| common.env.get(name) != Some(value));
+    rest.device_nodes
+        .retain(|it| !common.device_nodes.contains(it));
+    rest.hooks.retain(|it| !common.hooks.contains(it));
+    rest.mounts.retain(|it| !common.mounts.contains(it));
+    rest.groups.retain(|it| !common.groups.contains(it));
+    if !rest.is_empty() {
+        *edits = rest;
     }
 }
 

@@ -40,6 +40,12 @@ pub fn is_part(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && is_device(name) && !name.contains(':')
 }
 
+/// Splits `vendor/class`, if both are what CDI allows.
+pub fn split_kind(kind: &str) -> Option<(&str, &str)> {
+    kind.split_once('/')
+        .filter(|(vendor, class)| is_part(vendor) && is_part(class))
+}
+
 /// FNV-1a with 128 bits: it must differ where its input does, and never change. It keeps no secret.
 fn digest(texts: &[&str]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

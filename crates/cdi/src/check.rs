@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::walk::At;
-use ::rules::cdi::{Spec, split_kind};
+use crate::{Spec, split_kind};
 
 /// The versions of CDI, oldest first. Before 0.3.0 nothing was released that runtimes read.
 const VERSIONS: [&str; 8] = [

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rules::{ContainerEdits, KindEdits, NamedEdits};
 use serde::{Deserialize, Serialize};
-
-use super::name::is_part;
-use crate::ContainerEdits;
 
 /// One spec file: the devices of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,22 +17,9 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// The devices, sorted by name.
-    pub devices: Vec<Device>,
+    pub devices: Vec<NamedEdits>,
     /// What a container is given with any of the devices.
     #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
-    pub container_edits: ContainerEdits,
-}
-
-/// One device of a spec.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Device {
-    /// Its name, unique in the kind.
-    pub name: String,
-    /// Notes for programs.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
-    /// What a container is given with it.
     pub container_edits: ContainerEdits,
 }
 
@@ -55,7 +40,7 @@ impl Spec {
     }
 
     /// The device of that name.
-    pub fn device(&self, name: &str) -> Option<&Device> {
+    pub fn device(&self, name: &str) -> Option<&NamedEdits> {
         self.devices.iter().find(|device| device.name == name)
     }
 
@@ -71,7 +56,7 @@ impl Spec {
         let devices = self.devices.iter().map(|device| &device.container_edits);
         let edits = || devices.clone().chain([&self.container_edits]);
         let first_is_letter =
-            |device: &Device| device.name.starts_with(|c: char| c.is_ascii_alphabetic());
+            |device: &NamedEdits| device.name.starts_with(|c: char| c.is_ascii_alphabetic());
         let nodes = || edits().flat_map(|edits| &edits.device_nodes);
         let mut notes = self.devices.iter().map(|device| &device.annotations);
         let notes = !self.annotations.is_empty() || notes.any(|notes| !notes.is_empty());
@@ -91,8 +76,25 @@ impl Spec {
     }
 }
 
-/// Splits `vendor/class`, if both are what CDI allows.
-pub fn split_kind(kind: &str) -> Option<(&str, &str)> {
-    kind.split_once('/')
-        .filter(|(vendor, class)| is_part(vendor) && is_part(class))
+impl From<KindEdits> for Spec {
+    /// The spec in its order, with the lowest version that it can have.
+    fn from(edits: KindEdits) -> Self {
+        let spec = Self {
+            kind: edits.kind,
+            devices: edits.devices,
+            container_edits: edits.container_edits,
+            ..Self::default()
+        };
+        spec.tidy()
+    }
+}
+
+impl From<Spec> for KindEdits {
+    fn from(spec: Spec) -> Self {
+        Self {
+            kind: spec.kind,
+            devices: spec.devices,
+            container_edits: spec.container_edits,
+        }
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     kind, version,
     walk::{At, Rule},
 };
-use ::rules::cdi::is_device;
+use crate::is_device;
 
 /// When hooks run.
 const HOOKS: [&str; 6] = [

@@ -1,5 +1,0 @@
-//! Checks of CDI specs, whoever wrote them.
-
-mod check;
-
-pub use self::check::{Problem, Severity, check};
