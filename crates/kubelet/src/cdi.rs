@@ -8,7 +8,6 @@
 //! says by now: the kubelet uses it again when it starts the container again.
 
 mod caller;
-mod folder;
 mod gate;
 mod held;
 mod memory;
@@ -30,7 +29,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::memory::{Memory, Round};
 pub use self::{
-    folder::FileStatus,
     runtime::{Evidence, evidence},
     status::{ListStatus, Status},
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use cdi::Spec;
+use cdi::{InUse, Key, Outcome, Spec, Store, Wanted, store::Wishes};
 use config::{Config, Handover};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::{
     Evidence, Settings, Status,
     caller::kubelet,
-    folder::{Files, Outcome, Wanted, read, sync},
     gate::{Known, gate},
     held::{Held, held, is_of},
     runtime::evidence,
@@ -42,7 +41,7 @@ pub(super) struct Memory {
     /// What others keep on the disk; nothing before it was seen once.
     around: Option<Around>,
     /// What was last asked of the disk, and what came of it.
-    last: Option<(Files, Outcome)>,
+    last: Option<(Wishes, Outcome)>,
     /// The contents of the newest specs, for devices whose nodes vanish.
     specs: Vec<KindEdits>,
     /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
@@ -125,7 +124,7 @@ impl Memory {
                 runtime: evidence(&cdi, &host_root),
                 held: held(&kubelet_dir, &kinds),
             };
-            (around, is_first.then(|| read(&cdi.dir, &kinds)))
+            (around, is_first.then(|| Store::new(cdi.dir).read(&kinds)))
         };
         let seen = match self.settling.is_busy() {
             true => Err(lane::Error::Late),
@@ -144,8 +143,8 @@ impl Memory {
     }
 
     /// The fate of the file of each kind.
-    fn wanted(&mut self, vendors: Vendors, round: &Round) -> (Files, Vec<String>) {
-        let (mut files, mut notes) = (Files::new(), Vec::new());
+    fn wanted(&mut self, vendors: Vendors, round: &Round) -> (Wishes, Vec<String>) {
+        let (mut files, mut notes) = (Wishes::new(), Vec::new());
         for rules in vendors.iter() {
             files.extend(self.wanted_of(rules, round, &mut notes));
         }
@@ -153,9 +152,12 @@ impl Memory {
     }
 
     /// The fate of the files of a vendor.
-    fn wanted_of(&mut self, rules: &dyn Rules, round: &Round, notes: &mut Vec<String>) -> Files {
+    fn wanted_of(&mut self, rules: &dyn Rules, round: &Round, notes: &mut Vec<String>) -> Wishes {
         let kinds = rules.vendor().cdi_kinds;
-        let all = |wanted: Wanted| kinds.iter().map(|kind| (*kind, wanted.clone())).collect();
+        let all = |wanted: Wanted| {
+            let keys = kinds.iter().map(|kind| Key::of_kind(kind));
+            keys.map(|key| (key, wanted.clone())).collect()
+        };
         let Some(around) = &self.around else {
             // What is there, and who needs it, is not known.
             return all(Wanted::AsItIs);
@@ -203,7 +205,7 @@ impl Memory {
         let wanted = kinds.iter().map(|kind| {
             let spec = made.iter().find(|spec| spec.kind == *kind);
             let spec = spec.map(|spec| want(Arc::new(spec.clone())));
-            (*kind, spec.unwrap_or(Wanted::Nothing))
+            (Key::of_kind(kind), spec.unwrap_or(Wanted::Nothing))
         });
         wanted.collect()
     }
@@ -221,11 +223,19 @@ impl Memory {
         }
     }
 
+    /// The names that containers were started with, as far as there is a record.
+    fn in_use(&self) -> InUse {
+        match self.around.as_ref().map(|around| &around.held) {
+            Some(Ok(Some(held))) => InUse::Names(held.names.clone()),
+            Some(Ok(None) | Err(_)) | None => InUse::Unknown,
+        }
+    }
+
     /// Makes the disk so, unless it was so when it was last looked at.
     pub(super) async fn settle(
         &mut self,
         settings: &Settings,
-        wanted: Files,
+        wanted: Wishes,
         again: bool,
     ) -> Outcome {
         let known = self.last.as_ref().filter(|(last, outcome)| {
@@ -235,8 +245,9 @@ impl Memory {
         if let Some((_, outcome)) = known {
             return outcome.clone();
         }
-        let (dir, asked) = (settings.cdi.dir.clone(), wanted.clone());
-        let settle = move || sync(&dir, &asked);
+        let (store, asked) = (Store::new(&settings.cdi.dir), wanted.clone());
+        let in_use = self.in_use();
+        let settle = move || store.settle(&asked, &in_use);
         let settled = match self.looking.is_busy() {
             true => Err(lane::Error::Late),
             false => self.settling.run(settings.limit, settle).await,

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
+use cdi::store::FileStatus;
 use model::ResourceName;
 use rules::Lists;
 
-use super::{Evidence, FileStatus};
+use super::Evidence;
 
 /// How it goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Status {
             }
         }
         for file in &old.files {
-            if !self.files.iter().any(|new| new.kind == file.kind) {
+            if !self.files.iter().any(|new| new.key == file.key) {
                 tracing::info!(path = %file.path.display(), "the CDI spec is not needed any more");
             }
         }
@@ -68,7 +69,7 @@ impl Status {
 impl From<&Status> for CdiStatus {
     fn from(status: &Status) -> Self {
         let file = |file: &FileStatus| CdiFile {
-            class: class_of(file.kind).to_owned(),
+            class: class_of(file.key.kind()).to_owned(),
             path: file.path.clone(),
             names: file.names,
             problem: file.problem.clone(),

@@ -5,7 +5,7 @@ mod kept;
 
 use std::path::Path;
 
-use cdi::Spec;
+use cdi::{Key, Outcome, Spec, Wanted};
 use config::{Backends, Handover, ListStrategy, RuntimeSupport};
 use host::lane::Lane;
 use jiff::Timestamp;
@@ -17,10 +17,7 @@ use rules::{Rules as _, SpecRequest, SpecScope};
 use tempfile::TempDir;
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{
-    folder::{Outcome, Wanted},
-    *,
-};
+use super::*;
 
 const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
@@ -330,7 +327,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         previous: &[],
     };
     let spec = Spec::from(Nvidia.specs(&request).unwrap().specs.remove(0));
-    let wanted = vec![(KIND, Wanted::Spec(Arc::new(spec)))];
+    let wanted = vec![(Key::of_kind(KIND), Wanted::Spec(Arc::new(spec)))];
     let mut memory = Memory::default();
     let good = memory.settle(&settings, wanted.clone(), true).await;
     assert!(!good.names.is_empty() && !good.late);

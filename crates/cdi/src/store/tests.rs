@@ -1,5 +1,7 @@
 //! Real files in a temporary folder.
 
+mod random;
+
 use std::os::unix::fs::PermissionsExt;
 
 use rules::{ContainerEdits, DeviceNode, NamedEdits};
@@ -32,12 +34,18 @@ const KINDS: [&str; 2] = [
 ];
 
 /// One thing for the first kind, and nothing for the other.
-fn only(first: Wanted) -> Files {
-    vec![(KINDS[0], first), (KINDS[1], Wanted::Nothing)]
+fn only(first: Wanted) -> Wishes {
+    let [gpu, gds] = KINDS.map(Key::of_kind);
+    vec![(gpu, first), (gds, Wanted::Nothing)]
 }
 
-fn gpus(names: &[&str]) -> Files {
+fn gpus(names: &[&str]) -> Wishes {
     only(Wanted::Spec(Arc::new(spec("gpu", names))))
+}
+
+/// Settles while no container holds a name.
+fn sync(dir: &Path, wishes: &Wishes) -> Outcome {
+    Store::new(dir).settle(wishes, &InUse::Names(BTreeSet::new()))
 }
 
 fn entries(dir: &Path) -> Vec<String> {
@@ -159,7 +167,7 @@ fn a_pipe_under_the_name_of_a_spec_is_not_waited_for() {
     let outcome = sync(dir.path(), &gpus(&["a"]));
     let problem = outcome.problem(KINDS[0]).unwrap();
     assert!(problem.contains("no regular file"), "{problem}");
-    assert!(read(dir.path(), &KINDS).is_empty());
+    assert!(Store::new(dir.path()).read(&KINDS).is_empty());
     assert!(file.exists());
 }
 
@@ -189,4 +197,47 @@ fn a_write_that_fails_again_says_the_same_again() {
     assert!(problem.contains(FILE), "{problem}");
     let again = sync(&cdi, &gpus(&["a"]));
     assert!(first == again, "{:?}", again.problem(KINDS[0]));
+}
+
+#[test]
+fn what_a_container_was_started_with_stays_though_nobody_wants_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    sync(dir.path(), &gpus(&["a", "b"]));
+    let held = InUse::Names([format!("{}=b", KINDS[0])].into());
+    for in_use in [held, InUse::Unknown] {
+        let outcome = store.settle(&only(Wanted::Nothing), &in_use);
+        assert_eq!(outcome.names.len(), 2, "{in_use:?}");
+        assert_eq!(store.keys(&KINDS), [Key::of_kind(KINDS[0])]);
+    }
+    let other = InUse::Names([format!("{}=all", KINDS[1])].into());
+    store.settle(&only(Wanted::Nothing), &other);
+    assert_eq!(entries(dir.path()), [""; 0]);
+}
+
+#[test]
+fn claims_of_one_kind_have_a_file_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(dir.path());
+    let claim = |uid| Key::of_claim(KINDS[0], uid).unwrap();
+    let wish = |uid: &str| Wanted::Spec(Arc::new(spec("gpu", &[uid])));
+    let both = [(claim("1"), wish("1")), (claim("2"), wish("2"))];
+    let outcome = store.settle(&both, &InUse::Unknown);
+    assert_eq!(outcome.names.len(), 2);
+    assert_eq!(store.keys(&KINDS), [claim("1"), claim("2")]);
+    assert_eq!(store.read(&KINDS).len(), 2);
+    let none = InUse::Names(BTreeSet::new());
+    store.settle(&[(claim("1"), Wanted::Nothing)], &none);
+    assert_eq!(store.keys(&KINDS), [claim("2")]);
+}
+
+#[test]
+fn a_draft_of_an_agent_that_was_ended_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, other) = (format!(".{FILE}.tmp-1-2"), ".other.json.tmp-1-2");
+    for name in [&ours, other] {
+        fs_err::write(dir.path().join(name), "{").unwrap();
+    }
+    sync(dir.path(), &only(Wanted::Nothing));
+    assert_eq!(entries(dir.path()), [other]);
 }
