@@ -11,7 +11,6 @@ mod caller;
 mod gate;
 mod held;
 mod memory;
-mod runtime;
 mod status;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -28,10 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::memory::{Memory, Round};
-pub use self::{
-    runtime::{Evidence, evidence},
-    status::{ListStatus, Status},
-};
+pub use self::status::{ListStatus, Status};
 
 /// The most bytes that are read of a config or a spec of others.
 const TEXT_LIMIT: u64 = 4 << 20;

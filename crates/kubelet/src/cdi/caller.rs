@@ -5,9 +5,8 @@
 //! kubelet's version, but that of its gRPC library, and Kubernetes pins it: 1.56 at most before 1.29,
 //! 1.58 in 1.29 and 1.30, 1.65 and newer since 1.31. k3s has its own pins: 1.58 already with 1.28.
 
+use cdi::Evidence;
 use config::{Cdi, RuntimeSupport};
-
-use super::Evidence;
 
 /// How kubelets call themselves, followed by the version of the library.
 const LIBRARY: &str = "grpc-go/";

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use cdi::Outcome;
+use cdi::{Evidence, Outcome};
 use config::ListStrategy;
 use grant::cdi_names;
 use pool::{Offer, Offers, Unit};
 use rules::{Reason, Runtime, resolve_lists};
 
-use super::{Evidence, status::ListStatus};
+use super::status::ListStatus;
 
 /// What is known of those on the way from a name to a container.
 #[derive(Clone, Debug)]

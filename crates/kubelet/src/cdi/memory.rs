@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use cdi::{InUse, Key, Outcome, Spec, Store, Wanted, store::Wishes};
+use cdi::{Evidence, InUse, Key, Outcome, Spec, Store, Wanted, store::Wishes};
 use config::{Config, Handover};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
@@ -11,11 +11,10 @@ use rules::{KindEdits, Rules, SpecRequest, SpecScope, Vendors};
 use tokio::time::Instant;
 
 use super::{
-    Evidence, Settings, Status,
+    Settings, Status,
     caller::kubelet,
     gate::{Known, gate},
     held::{Held, held, is_of},
-    runtime::evidence,
 };
 
 /// What a round is about.
@@ -111,7 +110,7 @@ impl Memory {
     /// If that does not answer, the runtime is as it was last seen.
     async fn look(&mut self, settings: &Settings) {
         let Settings {
-            cdi,
+            cdi: own,
             host_root,
             kubelet_dir,
             vendors,
@@ -121,10 +120,10 @@ impl Memory {
         let is_first = self.around.is_none();
         let look = move || {
             let around = Around {
-                runtime: evidence(&cdi, &host_root),
+                runtime: cdi::evidence(&own, &host_root),
                 held: held(&kubelet_dir, &kinds),
             };
-            (around, is_first.then(|| Store::new(cdi.dir).read(&kinds)))
+            (around, is_first.then(|| Store::new(own.dir).read(&kinds)))
         };
         let seen = match self.settling.is_busy() {
             true => Err(lane::Error::Late),

@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use api::{CdiEvidence, CdiFile, CdiLists, CdiStatus, word};
-use cdi::store::FileStatus;
+use cdi::{Evidence, store::FileStatus};
 use model::ResourceName;
 use rules::Lists;
-
-use super::Evidence;
 
 /// How it goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -182,8 +182,9 @@ fn with_containerd(config: &str) -> Rig {
     let rig = Rig::new(DGX);
     let folder = rig.node.root().join("etc/containerd");
     fs_err::create_dir_all(&folder).unwrap();
+    let table = "[plugins.\"io.containerd.cri.v1.runtime\"]";
     let specs = format!(
-        "{config}cdi_spec_dirs = [\"{}\"]\n",
+        "{config}{table}\ncdi_spec_dirs = [\"{}\"]\n",
         rig.cdi_dir().display()
     );
     fs_err::write(folder.join("config.toml"), specs).unwrap();
