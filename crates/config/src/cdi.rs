@@ -24,7 +24,7 @@ pub struct Cdi {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeSupport {
-    /// By the runtime's own config file, where it can be read, and the kubelet's calls.
+    /// By the runtime's own config and files that only newer kubelets write, where they can be read.
     Auto,
     /// They do.
     Supported,

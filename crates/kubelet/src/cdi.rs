@@ -7,10 +7,10 @@
 //! removed or changed them. A name that a container was started with stays a name, whatever the config
 //! says by now: the kubelet uses it again when it starts the container again.
 
-mod caller;
 mod gate;
 mod held;
 mod memory;
+mod release;
 mod status;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -37,7 +37,7 @@ const TEXT_LIMIT: u64 = 4 << 20;
 pub struct Settings {
     /// The config's section.
     pub cdi: config::Cdi,
-    /// The folder under which the host's files are, for the runtime's config.
+    /// The folder under which the host's files are, for the files of runtime and kubelet.
     pub host_root: PathBuf,
     /// The kubelet's device plugin folder, for its record of what containers hold.
     pub kubelet_dir: PathBuf,
@@ -58,8 +58,6 @@ pub struct Wires {
     pub config: watch::Receiver<Arc<Config>>,
     /// Offers as they are made.
     pub drafts: watch::Receiver<Offers>,
-    /// What the kubelet's calls say of it.
-    pub caller: watch::Receiver<Option<String>>,
     /// Offers that the kubelet may have.
     pub offers: watch::Sender<Offers>,
     /// How it goes.
@@ -75,7 +73,6 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
     loop {
         let draft = Arc::clone(&wires.drafts.borrow_and_update());
         let config = Arc::clone(&wires.config.borrow_and_update());
-        let caller = wires.caller.borrow_and_update().clone();
         // The pools of a new config are here before the offers that are made of them: what either
         // asks for is in place, so that no name goes before what names it, or comes after it.
         let new = config.pools.pools.iter().map(|pool| &pool.handover);
@@ -87,7 +84,6 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
                 .first()
                 .map_or_else(newest, |o| Arc::clone(&o.snapshot)),
             draft,
-            caller,
             config,
         };
         let (offers, status) = memory.round(&settings, &round, again).await;
@@ -105,7 +101,6 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
                 Err(_) => return cancel.cancelled().await,
             },
             Ok(()) = wires.config.changed() => false,
-            Ok(()) = wires.caller.changed() => false,
             // Offers that come all the time must not put the look off.
             () = look(&mut folder, calm && used, due) => {
                 due = Instant::now() + settings.check;

@@ -73,8 +73,6 @@ pub struct Settings {
     pub register: bool,
     /// Who prepares devices before a container starts, for pools that want it.
     pub prepare: Option<Arc<dyn Prepare>>,
-    /// Where to tell what the kubelet's calls say of it.
-    pub caller: watch::Sender<Option<String>>,
     /// The newest samples, for placement by weights.
     pub samples: watch::Receiver<Samples>,
 }
@@ -167,7 +165,6 @@ impl Settings {
             retire: Duration::from_secs(30),
             register: true,
             prepare: None,
-            caller: watch::Sender::default(),
             samples: watch::Sender::default().subscribe(),
         }
     }

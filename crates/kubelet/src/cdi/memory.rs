@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::{
     Settings, Status,
-    caller::kubelet,
     gate::{Known, gate},
     held::{Held, held, is_of},
+    release,
 };
 
 /// What a round is about.
@@ -23,8 +23,6 @@ pub(super) struct Round {
     pub(super) draft: Offers,
     /// The one that the draft is made of, or the newest.
     pub(super) snapshot: Arc<Snapshot>,
-    /// What the kubelet's calls say of it.
-    pub(super) caller: Option<String>,
     /// The config that the pools and the vendors' settings are of.
     pub(super) config: Arc<Config>,
 }
@@ -52,6 +50,7 @@ pub(super) struct Memory {
 #[derive(Clone, Debug)]
 pub(super) struct Around {
     runtime: Evidence,
+    kubelet: Evidence,
     /// What containers hold, if there is a record of it, or why it is not understood.
     held: Result<Option<Held>, String>,
 }
@@ -85,7 +84,7 @@ impl Memory {
         let around = self.around.as_ref();
         let known = Known {
             runtime: around.map(|it| it.runtime.clone()).unwrap_or_default(),
-            kubelet: kubelet(&settings.cdi, round.caller.as_deref()),
+            kubelet: around.map(|it| it.kubelet.clone()).unwrap_or_default(),
         };
         let (offers, lists) = gate(&round.draft, &outcome, &known);
         if let Some(Err(why)) = around.map(|it| &it.held) {
@@ -121,6 +120,7 @@ impl Memory {
         let look = move || {
             let around = Around {
                 runtime: cdi::evidence(&own, &host_root),
+                kubelet: release::evidence(&own, &kubelet_dir, &host_root),
                 held: held(&kubelet_dir, &kinds),
             };
             (around, is_first.then(|| Store::new(own.dir).read(&kinds)))

@@ -19,6 +19,8 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::*;
 
+/// The kubelet's device plugin folder, below its root folder.
+const PLUGINS: &str = "kubelet/device-plugins";
 const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
 const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
@@ -27,7 +29,6 @@ const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 struct Stage {
     drafts: watch::Sender<Offers>,
     config: watch::Sender<Arc<Config>>,
-    caller: watch::Sender<Option<String>>,
     offers: watch::Receiver<Offers>,
     status: watch::Receiver<Status>,
     folder: TempDir,
@@ -49,7 +50,7 @@ impl Stage {
                 cdi,
                 VENDORS,
                 folder.path().to_owned(),
-                folder.path().to_owned(),
+                folder.path().join(PLUGINS),
             )
         };
         let empty = Arc::new(Snapshot::empty(Timestamp::UNIX_EPOCH));
@@ -57,14 +58,12 @@ impl Stage {
             watch::Sender::new(Offers::default()),
             watch::Sender::new(config_of(lists)),
         );
-        let caller = watch::Sender::default();
         let (offers, status) = (watch::Sender::default(), watch::Sender::default());
         let (came, told) = (offers.subscribe(), status.subscribe());
         let wires = Wires {
             snapshots: watch::Sender::new(empty).subscribe(),
             config: config.subscribe(),
             drafts: drafts.subscribe(),
-            caller: caller.subscribe(),
             offers,
             status,
         };
@@ -73,7 +72,6 @@ impl Stage {
         Self {
             drafts,
             config,
-            caller,
             offers: came,
             status: told,
             folder,
@@ -318,7 +316,7 @@ async fn a_disk_that_hangs_later_takes_no_name_away(#[case] in_a_look: bool) {
         cdi,
         VENDORS,
         folder.path().to_owned(),
-        folder.path().to_owned(),
+        folder.path().join(PLUGINS),
     );
     let request = SpecRequest {
         snapshot: &offer(&[CdiCri], &["a"]).snapshot,

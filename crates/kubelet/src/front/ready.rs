@@ -139,7 +139,6 @@ impl Plugin {
         let shared = Shared {
             clock: Arc::clone(&self.kept.clock),
             prepare: self.settings.prepare.clone(),
-            caller: self.settings.caller.clone(),
             samples: self.settings.samples.clone(),
         };
         let server = Server::start(bound, self.served.clone(), shared);

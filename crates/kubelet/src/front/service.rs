@@ -66,8 +66,6 @@ pub(crate) struct Shared {
     /// Held for a moment only, to read or to note.
     pub(crate) clock: Arc<Mutex<Clock>>,
     pub(crate) prepare: Option<Arc<dyn Prepare>>,
-    /// What the kubelet's calls say of it.
-    pub(crate) caller: watch::Sender<Option<String>>,
     /// The newest samples, for placement by weights.
     pub(crate) samples: watch::Receiver<Samples>,
 }
@@ -141,24 +139,6 @@ impl Service {
     }
 }
 
-// === impl Shared ===
-
-impl Shared {
-    /// Tells what a call of the kubelet's says of it.
-    fn tell(&self, request: &Request<Empty>) {
-        let agent = request.metadata().get("user-agent");
-        let agent = agent.and_then(|agent| agent.to_str().ok());
-        let new = agent.unwrap_or_default();
-        self.caller.send_if_modified(|known| {
-            let is_new = known.as_deref() != Some(new);
-            if is_new {
-                *known = Some(new.to_owned());
-            }
-            is_new
-        });
-    }
-}
-
 #[tonic::async_trait]
 impl DevicePlugin for Service {
     async fn get_device_plugin_options(
@@ -173,16 +153,12 @@ impl DevicePlugin for Service {
 
     async fn list_and_watch(
         &self,
-        request: Request<Empty>,
+        _: Request<Empty>,
     ) -> Result<Response<Self::ListAndWatchStream>, Status> {
         if let Err(error) = &self.served.borrow().list {
             return Err(Error::from(error.clone()).into());
         }
         let hang_up = HangUp::pick_up(&self.line);
-        // Others who look do not speak for the kubelet.
-        if hang_up.0.is_some() {
-            self.shared.tell(&request);
-        }
         let lists = lists(self.served.clone()).take_until(self.cancel.clone().cancelled_owned());
         let lists = lists.map(move |list| {
             let _held = &hang_up;

@@ -6,7 +6,7 @@ use api::Phase;
 use kubelet::front::Settings;
 use kubelet_api::deviceplugin::Empty;
 use pool::{Offer, Offers, UnitId};
-use tonic::{Code, Request};
+use tonic::Code;
 
 use crate::{
     node::{GPU, Node, cards},
@@ -108,22 +108,4 @@ async fn nothing_is_registered_while_the_list_is_too_large() {
     let (_plugin, mut stream) = kubelet.admit().await;
     assert_eq!(next(&mut stream).await.len(), 1);
     assert_eq!(node.reaches(Phase::Registered).await.resource.as_str(), GPU);
-}
-
-/// Asks for the list with this name.
-fn named(agent: &'static str) -> Request<Empty> {
-    let mut request = Request::new(Empty {});
-    let agent = agent.parse().unwrap();
-    request.metadata_mut().insert("user-agent", agent);
-    request
-}
-
-#[tokio::test]
-async fn who_opens_the_stream_is_told_and_who_only_looks_is_not() {
-    let mut at = setting(cards(1, &[])).await;
-    let first = at.caller.wait_for(Option::is_some).await.unwrap().clone();
-    assert!(first.unwrap().starts_with("tonic/"));
-    let mut looking = at.plugin.list_and_watch(named("grpcurl")).await.unwrap();
-    next(looking.get_mut()).await;
-    assert!(!at.caller.has_changed().unwrap());
 }

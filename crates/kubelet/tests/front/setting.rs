@@ -6,7 +6,6 @@ use kubelet::front::{Prepare, Preparing, Settings};
 use kubelet_api::deviceplugin::ListAndWatchResponse;
 use pool::{Offer, Offers};
 use tempfile::TempDir;
-use tokio::sync::watch;
 use tonic::Streaming;
 
 use crate::{
@@ -20,8 +19,6 @@ pub(crate) struct Setting {
     pub(crate) plugin: Plugin,
     pub(crate) stream: Streaming<ListAndWatchResponse>,
     pub(crate) kubelet: Registrar,
-    /// What the calls say of the kubelet.
-    pub(crate) caller: watch::Receiver<Option<String>>,
     _dir: TempDir,
 }
 
@@ -48,7 +45,6 @@ pub(crate) async fn setting(offers: Offers) -> Setting {
         prepare: Some(Arc::new(Doorkeeper)),
         ..Settings::new(dir.path())
     };
-    let caller = settings.caller.subscribe();
     let node = Node::with(settings, offers);
     let (plugin, stream) = kubelet.admit().await;
     Setting {
@@ -56,7 +52,6 @@ pub(crate) async fn setting(offers: Offers) -> Setting {
         plugin,
         stream,
         kubelet,
-        caller,
         _dir: dir,
     }
 }

@@ -52,8 +52,6 @@ pub(super) struct Wires {
     /// Offers that the kubelet may have.
     offers: watch::Sender<Offers>,
     cdi: watch::Sender<kubelet::cdi::Status>,
-    /// What the kubelet's calls say of it.
-    caller: watch::Sender<Option<String>>,
     /// What became of every device.
     made: watch::Sender<Made>,
     kubelet: watch::Sender<kubelet::Status>,
@@ -95,7 +93,6 @@ impl Wires {
             drafts: watch::Sender::new(Offers::default()),
             offers: watch::Sender::new(Offers::default()),
             cdi: watch::Sender::default(),
-            caller: watch::Sender::default(),
             made: watch::Sender::default(),
             kubelet: watch::Sender::default(),
             loaded: watch::Sender::new(status::fresh_config(source.file().map(Path::to_owned))),
@@ -133,7 +130,6 @@ impl Wires {
                     snapshots: wires.readers.snapshots,
                     config: wires.config.subscribe(),
                     drafts: wires.drafts.subscribe(),
-                    caller: wires.caller.subscribe(),
                     offers: wires.offers,
                     status: wires.cdi,
                 };
@@ -147,7 +143,6 @@ impl Wires {
                 let preparer =
                     Preparer::new(wires.readers, wires.asked, wires.orders, wires.runner);
                 settings.prepare = Some(Arc::new(preparer));
-                settings.caller = wires.caller;
                 settings.samples = samples;
                 let offers = wires.offers.subscribe();
                 Box::pin(kubelet::front::run(settings, offers, wires.kubelet, stop))

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use cdi::Spec;
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sim::kubelet::{Devices, Era, Granted, Kubelet, Pod, Settings};
 
 use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Rig, Running, card, eventually};
@@ -191,29 +191,37 @@ fn with_containerd(config: &str) -> Rig {
     rig
 }
 
-/// A kubelet with this gRPC library.
-async fn kubelet(rig: &Rig, library: &str) -> Kubelet {
-    let settings = Settings {
-        library: library.to_owned(),
-        ..Settings::new(rig.kubelet_dir())
-    };
-    Kubelet::start(settings).await.unwrap()
+/// Writes the state of DRA claims into the kubelet's root folder, in the form of this group.
+fn claims(rig: &Rig, group: &str) {
+    let root = rig.kubelet_dir().parent().unwrap().to_owned();
+    let data = json!({ "kind": "DRACheckpoint", "apiVersion": format!("{group}/v1") });
+    let state = json!({ "Data": data.to_string(), "Checksum": 1 });
+    fs_err::write(root.join("dra_manager_state"), state.to_string()).unwrap();
 }
 
+const GROUP: &str = "checkpoint.dra.kubelet.k8s.io";
+
 #[rstest]
-#[case::all_is_new("version = 3\n", "grpc-go/1.79.3", true, "config.toml")]
-#[case::old_runtime("version = 2\n", "grpc-go/1.79.3", false, "config.toml")]
-#[case::old_kubelet("version = 3\n", "grpc-go/1.56.3", false, "gRPC 1.56")]
-#[case::strange_kubelet("version = 3\n", "somebody/1", false, "`somebody/1")]
+#[case::all_is_new("version = 3\n", GROUP, true, "config.toml")]
+#[case::old_runtime("version = 2\n", GROUP, false, "config.toml")]
+#[case::old_kubelet(
+    "version = 3\n",
+    "other",
+    false,
+    "dra_manager_state is not in the form"
+)]
 #[tokio::test]
-async fn auto_goes_by_the_runtimes_config_and_the_kubelets_calls(
+async fn auto_goes_by_the_runtimes_config_and_the_kubelets_files(
     #[case] config: &str,
-    #[case] library: &str,
+    #[case] group: &str,
     #[case] by_cdi: bool,
     #[case] why: &str,
 ) {
     let rig = with_containerd(config);
-    let kubelet = kubelet(&rig, library).await;
+    claims(&rig, group);
+    let kubelet = Kubelet::start(Settings::new(rig.kubelet_dir()))
+        .await
+        .unwrap();
     let agent = rig.agent(AUTO);
     let running = Running {
         agent,
@@ -228,25 +236,6 @@ async fn auto_goes_by_the_runtimes_config_and_the_kubelets_calls(
     let variable = "NVIDIA_VISIBLE_DEVICES";
     assert_eq!(granted.response.envs.contains_key(variable), !by_cdi);
     assert_eq!(granted.response.devices.is_empty(), by_cdi);
-}
-
-#[tokio::test]
-async fn auto_follows_the_node_to_another_kubelet() {
-    let rig = with_containerd("version = 3\n");
-    let agent = rig.agent(AUTO);
-    for (library, by_cdi) in [("grpc-go/1.56.3", false), ("grpc-go/1.65.0", true)] {
-        let kubelet = kubelet(&rig, library).await;
-        let number = &library["grpc-go/".len()..][..4];
-        let known = |s: &Value| s["cdi"]["lists"].to_string().contains(number);
-        agent.says("the new one", known).await;
-        let full = |devices: &Devices| devices.len() == 8 && devices.values().all(|d| d.healthy);
-        kubelet.wait(GPU, full, LONG).await.unwrap();
-        let pod = Pod::new("default", "guest").container("main", [(GPU, 1)]);
-        let admitted = kubelet.admit(pod).await.unwrap();
-        assert_eq!(cdi(&admitted.containers["main"]).is_empty(), !by_cdi);
-        kubelet.remove(&admitted.pod);
-        kubelet.stop().await;
-    }
 }
 
 #[tokio::test]

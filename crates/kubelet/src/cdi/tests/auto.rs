@@ -1,6 +1,7 @@
 //! What `auto` comes to.
 
 use super::*;
+use crate::cdi::release::tests::NEW;
 
 /// The config of a containerd that takes names from every folder.
 fn containerd(folder: &Path) {
@@ -9,33 +10,32 @@ fn containerd(folder: &Path) {
     fs_err::write(dir.join("config.toml"), "version = 3\n").unwrap();
 }
 
-const NEW: Option<&str> = Some("grpc-go/1.79.3");
+/// The file of a kubelet that passes names on.
+fn kubelet(folder: &Path) {
+    fs_err::create_dir_all(folder.join("kubelet")).unwrap();
+    fs_err::write(folder.join("kubelet/dra_manager_state"), NEW).unwrap();
+}
+
+fn both(folder: &Path) {
+    containerd(folder);
+    kubelet(folder);
+}
 
 #[rstest]
-#[case::by_the_configs_word(Supported, nothing, None, CdiCri, "supported")]
-#[case::against_the_configs_word(Unsupported, containerd, NEW, Envvar, "unsupported")]
-#[case::by_evidence(RuntimeSupport::Auto, containerd, NEW, CdiCri, "config.toml")]
-#[case::no_runtime(RuntimeSupport::Auto, nothing, NEW, Envvar, "hostRoot")]
-#[case::no_kubelet(RuntimeSupport::Auto, containerd, None, Envvar, "called yet")]
-#[case::old_kubelet(
-    RuntimeSupport::Auto,
-    containerd,
-    Some("grpc-go/1.56.3"),
-    Envvar,
-    "1.56"
-)]
-#[case::strange_kubelet(RuntimeSupport::Auto, containerd, Some("tonic/0.14"), Envvar, "tonic")]
-#[case::no_spec(Supported, blocked, NEW, Envvar, "File exists")]
+#[case::by_the_configs_word(Supported, nothing, CdiCri, "supported")]
+#[case::against_the_configs_word(Unsupported, both, Envvar, "unsupported")]
+#[case::by_evidence(RuntimeSupport::Auto, both, CdiCri, "config.toml")]
+#[case::no_runtime(RuntimeSupport::Auto, kubelet, Envvar, "hostRoot")]
+#[case::no_kubelet(RuntimeSupport::Auto, containerd, Envvar, "cdi.runtime: supported")]
+#[case::no_spec(Supported, blocked, Envvar, "File exists")]
 #[tokio::test]
 async fn auto_is_decided_and_never_blocks(
     #[case] runtime: RuntimeSupport,
     #[case] prepare: fn(&Path),
-    #[case] caller: Option<&str>,
     #[case] list: ListStrategy,
     #[case] reason: &str,
 ) {
     let mut stage = Stage::start(&[Auto], runtime, prepare);
-    stage.caller.send_replace(caller.map(str::to_owned));
     let offer = stage.offer(&["a"]).await;
     assert_eq!(offer.healthy(), 1);
     let decided = |status: &Status| {
@@ -48,11 +48,15 @@ async fn auto_is_decided_and_never_blocks(
 }
 
 #[tokio::test]
-async fn auto_follows_a_kubelet_that_is_replaced() {
+async fn auto_follows_a_kubelet_that_comes_later() {
     let mut stage = Stage::start(&[Auto], RuntimeSupport::Auto, containerd);
     stage.offer(&["a"]).await;
-    for (agent, list) in [("1.79.3", CdiCri), ("1.54.0", Envvar), ("1.65.0", CdiCri)] {
-        stage.caller.send_replace(Some(format!("grpc-go/{agent}")));
+    let root = stage.folder.path().join("kubelet");
+    for (is_there, list) in [(true, CdiCri), (false, Envvar)] {
+        match is_there {
+            true => kubelet(stage.folder.path()),
+            false => fs_err::remove_dir_all(&root).unwrap(),
+        }
         let so = |offers: &Offers| offers[0].lists.strategies == [list];
         let so = stage.offers.wait_for(so);
         timeout(LONG, so).await.unwrap().unwrap();

@@ -24,6 +24,8 @@ fn record(folder: &Path, names: &[&str], annotated: &[&str]) {
         "nvidia.com/gpu","DeviceIDs":{{"-1":["a"]}},"AllocResp":"{given}"}}],
         "RegisteredDevices":{{"nvidia.com/gpu":["a"]}}}},"Checksum":1}}"#
     );
+    let folder = folder.join(PLUGINS);
+    fs_err::create_dir_all(&folder).unwrap();
     fs_err::write(folder.join("kubelet_internal_checkpoint"), text).unwrap();
 }
 
@@ -79,8 +81,9 @@ async fn without_the_kubelets_record_every_name_stays() {
     stage.offer(&["a", "b"]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.has(&["=a", "=all", "=b"]).await;
-    let path = stage.folder.path().join("kubelet_internal_checkpoint");
-    fs_err::write(path, "{}").unwrap();
+    let folder = stage.folder.path().join(PLUGINS);
+    fs_err::create_dir_all(&folder).unwrap();
+    fs_err::write(folder.join("kubelet_internal_checkpoint"), "{}").unwrap();
     let noted = |status: &Status| status.notes.iter().any(|note| note.contains("checkpoint"));
     stage.until(noted).await;
     stage.has(&["=a", "=all", "=b"]).await;
@@ -122,7 +125,6 @@ async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()
     let round = Round {
         draft: Offers::default(),
         snapshot: Arc::clone(&offer(&[Envvar], &["a"]).snapshot),
-        caller: None,
         config: Arc::default(),
     };
     let end = hang_lane(&mut memory.settling, Outcome::default).await;
@@ -145,13 +147,12 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
         cdi,
         VENDORS,
         folder.path().to_owned(),
-        folder.path().to_owned(),
+        folder.path().join(PLUGINS),
     );
     let made = offer(&[CdiCri], &["a"]);
     let round = Round {
         snapshot: Arc::clone(&made.snapshot),
         draft: Arc::from([Arc::clone(&made)]),
-        caller: None,
         config: Arc::default(),
     };
     idle(folder.path());

@@ -275,15 +275,11 @@ async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
     );
     let mut came = offers.subscribe();
     let (snapshots, drafts) = (watch::Sender::new(node()), watch::Sender::new(plan.offers));
-    let (config, caller) = (
-        watch::Sender::new(Arc::new(config)),
-        watch::Sender::default(),
-    );
+    let config = watch::Sender::new(Arc::new(config));
     let wires = Wires {
         snapshots: snapshots.subscribe(),
         config: config.subscribe(),
         drafts: drafts.subscribe(),
-        caller: caller.subscribe(),
         offers,
         status,
     };

@@ -1,0 +1,136 @@
+//! Evidence that the kubelet passes CDI names on: files in its root folder that only newer releases write.
+//!
+//! A kubelet before 1.29 drops the names of an answer without a word, and so does one of 1.29 or 1.30 whose
+//! feature gate `DevicePluginCDIDevices` is off (pkg/features/kube_features.go: alpha in 1.28, on in 1.29, locked
+//! in 1.31). Its calls do not tell its release, and neither does its record of devices. But:
+//!
+//! - `dra_manager_state` is written when a kubelet with DRA starts (pkg/kubelet/cm/dra/manager.go, `NewManager`,
+//!   and pkg/kubelet/cm/dra/state/checkpointer.go, `GetOrCreate`). DRA is on since 1.34 and locked since 1.35. The
+//!   file has had the form with `checkpoint.dra.kubelet.k8s.io` since after the types of 1.31; the form of
+//!   before proves nothing, because 1.27 wrote it, too.
+//! - `allocated_pods_state` is written with the first pod that a kubelet since 1.33 admits
+//!   (pkg/kubelet/allocation/allocation_manager.go, `NewManager`, and state/state_checkpoint.go, `storeState`); the
+//!   gate `InPlacePodVerticalScaling` is on since 1.33 and locked since 1.35. Before, the file was called
+//!   `pod_status_manager_state`.
+//!
+//! Neither is removed by an older kubelet that takes the place of a newer one.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use cdi::Evidence;
+use config::{Cdi, RuntimeSupport};
+use host::small;
+use serde::Deserialize;
+
+use super::TEXT_LIMIT;
+
+/// The state of DRA claims.
+const CLAIMS: &str = "dra_manager_state";
+/// The group of the types in the state of claims, in the form that proves something.
+const CLAIMS_GROUP: &str = "checkpoint.dra.kubelet.k8s.io/";
+/// The resources of pods.
+const PODS: &str = "allocated_pods_state";
+
+/// The state of claims: a JSON text in a JSON text.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ClaimsFile {
+    data: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Claims {
+    api_version: String,
+}
+
+/// Reads what is known of the kubelet with this device plugin folder, on the host under `host_root`. It blocks,
+/// and never fails: what cannot be read is no evidence, with the reason.
+pub(super) fn evidence(cdi: &Cdi, kubelet_dir: &Path, host_root: &Path) -> Evidence {
+    match cdi.runtime {
+        RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
+        RuntimeSupport::Unsupported => Evidence::new(false, "the config says `unsupported`"),
+        RuntimeSupport::Auto => look(&roots(kubelet_dir, host_root)),
+    }
+}
+
+/// The places where the agent may see the kubelet's root folder. A pod often has the device plugin folder of
+/// the host, but not the one around it; then it is below `host_root`.
+fn roots(kubelet_dir: &Path, host_root: &Path) -> Vec<PathBuf> {
+    let Some(beside) = kubelet_dir.parent() else {
+        return Vec::new();
+    };
+    let below = host_root.join(beside.strip_prefix("/").unwrap_or(beside));
+    let mut roots = vec![beside.to_owned(), below];
+    roots.dedup();
+    roots
+}
+
+fn look(roots: &[PathBuf]) -> Evidence {
+    let mut against = Vec::new();
+    for root in roots {
+        for found in [claims(&root.join(CLAIMS)), pods(&root.join(PODS))] {
+            match found {
+                Ok(Some(reason)) => return Evidence::new(true, reason),
+                Ok(None) => {}
+                Err(why) => against.push(why),
+            }
+        }
+    }
+    let places: Vec<String> = roots
+        .iter()
+        .map(|root| root.display().to_string())
+        .collect();
+    against.push(format!(
+        "no {CLAIMS} or {PODS} of a kubelet of 1.31 or newer is in {}; if it is 1.29 or newer, set \
+         cdi.runtime: supported",
+        places.join(" or ")
+    ));
+    Evidence::new(false, against.join("; "))
+}
+
+/// The evidence in the state of claims.
+fn claims(path: &Path) -> Result<Option<String>, String> {
+    let name = path.display();
+    let text = match small::read_text(path, TEXT_LIMIT) {
+        Ok(text) => text,
+        Err(small::Error::Io(error)) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(format!("{name} cannot be read: {error}")),
+    };
+    let file: Option<ClaimsFile> = serde_json::from_str(&text).ok();
+    let claims = file.and_then(|file| serde_json::from_str::<Claims>(&file.data).ok());
+    match claims.is_some_and(|claims| claims.api_version.starts_with(CLAIMS_GROUP)) {
+        true => Ok(Some(format!(
+            "{name} is of a kubelet of 1.31 or newer, which pass CDI names on"
+        ))),
+        false => Err(format!(
+            "{name} is not in the form that kubelets of 1.31 and newer write"
+        )),
+    }
+}
+
+/// The evidence in the resources of pods. Its name is enough: it can be large, and has changed its form.
+fn pods(path: &Path) -> Result<Option<String>, String> {
+    let name = path.display();
+    match fs_err::metadata(path) {
+        Ok(file) if file.is_file() && file.len() > 0 => Ok(Some(format!(
+            "{name} is of a kubelet of 1.33 or newer, which pass CDI names on"
+        ))),
+        Ok(_) => Err(format!("{name} is no file that a kubelet wrote")),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(format!("{name} cannot be looked at: {error}")),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+#[cfg(test)]
+pub(super) mod tests;
