@@ -75,8 +75,8 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
         let config = Arc::clone(&wires.config.borrow_and_update());
         // The pools of a new config are here before the offers that are made of them: what either
         // asks for is in place, so that no name goes before what names it, or comes after it.
-        let new = config.pools.pools.iter().map(|pool| &pool.handover);
-        let old = draft.iter().map(|offer| &offer.pool.handover);
+        let new = config.pools.pools.iter();
+        let old = draft.iter().map(|offer| &*offer.pool);
         memory.ask(new.chain(old), settings.check * 2);
         let newest = || Arc::clone(&wires.snapshots.borrow());
         let round = Round {

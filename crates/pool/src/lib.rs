@@ -19,6 +19,6 @@ pub use self::{
     name::{Error as NameError, name, slug},
     offer::{Offer, Offers, Unit, UnitId},
     plan::{Plan, offers, plan},
-    select::matches,
+    select::{matches, may_take},
     share::REPLICA_LIMIT,
 };

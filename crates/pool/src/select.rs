@@ -65,6 +65,12 @@ fn matches_fact(pattern: &str, fact: Option<&str>) -> bool {
     fact.map_or(pattern == "*", |fact| like(pattern, fact))
 }
 
+/// Tells if a pool with these selectors may take devices of a vendor, whichever devices it has.
+pub fn may_take(selectors: &[Selector], vendor: &str) -> bool {
+    let means = |selector: &Selector| any(&selector.vendor, |pattern| like(pattern, vendor));
+    selectors.is_empty() || selectors.iter().any(means)
+}
+
 /// The first selector that means the device.
 pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'s Selector> {
     selectors.iter().find(|selector| matches(selector, device))

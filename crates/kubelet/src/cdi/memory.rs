@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cdi::{Evidence, InUse, Key, Outcome, Spec, Store, Wanted, store::Wishes};
-use config::{Config, Handover};
+use config::{Config, Handover, Pool, Selector};
 use host::lane::{self, Lane};
 use model::{Phase, Snapshot};
 use pool::Offers;
@@ -31,10 +31,10 @@ pub(super) struct Round {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// What pools ask for.
-    asked: Vec<Handover>,
+    asked: Vec<Asked>,
     /// What they asked for until a moment ago: a container may have been given it of which the
     /// kubelet has not written that down yet.
-    faded: Vec<(Handover, Instant)>,
+    faded: Vec<(Asked, Instant)>,
     /// What others keep on the disk; nothing before it was seen once.
     around: Option<Around>,
     /// What was last asked of the disk, and what came of it.
@@ -44,6 +44,14 @@ pub(super) struct Memory {
     /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
     pub(super) looking: Lane<(Around, Option<Vec<Spec>>)>,
     pub(super) settling: Lane<Outcome>,
+}
+
+/// What one pool asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    /// The devices that the pool takes.
+    selectors: Vec<Selector>,
+    handover: Handover,
 }
 
 /// What others keep on the disk.
@@ -59,9 +67,9 @@ pub(super) struct Around {
 
 impl Memory {
     /// Notes what is asked for now. What was asked for before counts for a while.
-    pub(super) fn ask<'a>(&mut self, all: impl Iterator<Item = &'a Handover>, grace: Duration) {
+    pub(super) fn ask<'a>(&mut self, all: impl Iterator<Item = &'a Pool>, grace: Duration) {
         let now = Instant::now();
-        let before = std::mem::replace(&mut self.asked, all.cloned().collect());
+        let before = std::mem::replace(&mut self.asked, all.map(Asked::from).collect());
         self.faded.extend(before.into_iter().map(|old| (old, now)));
         let asked = &self.asked;
         self.faded
@@ -161,14 +169,16 @@ impl Memory {
             // What is there, and who needs it, is not known.
             return all(Wanted::AsItIs);
         };
-        let lately: Vec<Handover> = self.faded.iter().map(|(old, _)| old.clone()).collect();
-        let is_asked = self.asked.iter().any(Handover::may_use_cdi);
+        let vendor = rules.vendor().name;
+        let now = Asked::of_vendor(self.asked.iter(), vendor);
+        let lately = Asked::of_vendor(self.faded.iter().map(|(old, _)| old), vendor);
+        let is_asked = now.iter().any(Handover::may_use_cdi);
         let is_wanted = is_asked || lately.iter().any(Handover::may_use_cdi);
         let held = self.names(around, kinds);
         if !is_wanted && held.is_empty() {
             return all(Wanted::Nothing);
         }
-        let backend = round.snapshot.backend(rules.vendor().name);
+        let backend = round.snapshot.backend(vendor);
         if backend.is_none_or(|backend| backend.phase != Phase::Running) {
             // What is there may be right, and containers restart meanwhile.
             return all(Wanted::AsItIs);
@@ -177,7 +187,7 @@ impl Memory {
             snapshot: &round.snapshot,
             settings: &round.config.backends,
             scope: SpecScope::Asked {
-                now: &self.asked,
+                now: &now,
                 lately: &lately,
                 held: &held,
             },
@@ -265,6 +275,25 @@ impl Memory {
     }
 }
 
+// === impl Asked ===
+
+impl Asked {
+    /// The handovers of those that may take devices of a vendor: what the others ask for is not for it.
+    fn of_vendor<'a>(all: impl Iterator<Item = &'a Self>, vendor: &str) -> Vec<Handover> {
+        let own = all.filter(|asked| pool::may_take(&asked.selectors, vendor));
+        own.map(|asked| asked.handover.clone()).collect()
+    }
+}
+
+impl From<&Pool> for Asked {
+    fn from(pool: &Pool) -> Self {
+        Self {
+            selectors: pool.selectors.clone(),
+            handover: pool.handover.clone(),
+        }
+    }
+}
+
 // === impl Around ===
 
 impl Around {
@@ -305,16 +334,13 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(20);
 
-    fn handover(list: config::ListStrategy) -> Handover {
-        Handover {
-            lists: vec![list],
-            ..Handover::default()
-        }
+    fn pool(list: config::ListStrategy) -> Pool {
+        nvidia_rules::sample::listed(&[list])
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_counts_until_the_kubelet_wrote_it_down() {
-        let (by_name, other) = (handover(CdiCri), handover(Envvar));
+        let (by_name, other) = (pool(CdiCri), pool(Envvar));
         let mut memory = Memory::default();
         memory.ask([&by_name].into_iter(), GRACE);
         tokio::time::advance(GRACE * 2).await;
@@ -323,5 +349,25 @@ mod tests {
         tokio::time::advance(GRACE).await;
         memory.ask([&other].into_iter(), GRACE);
         assert!(memory.faded.is_empty());
+    }
+
+    #[test]
+    fn a_vendor_is_told_of_the_pools_that_may_take_its_devices() {
+        let of = |vendor: &[&str]| Asked {
+            selectors: vec![Selector {
+                vendor: vendor.iter().map(|name| (*name).to_owned()).collect(),
+                ..Selector::default()
+            }],
+            handover: pool(CdiCri).handover,
+        };
+        let all = [
+            of(&[]),
+            of(&["nvidia"]),
+            of(&["amd"]),
+            of(&["*"]),
+            of(&["amd", "n*"]),
+        ];
+        assert_eq!(Asked::of_vendor(all.iter(), "nvidia").len(), 4);
+        assert_eq!(Asked::of_vendor(all.iter(), "intel").len(), 2);
     }
 }

@@ -157,13 +157,13 @@ async fn what_containers_hold_stays_while_the_disk_does_not_tell_who_holds_what(
     };
     idle(folder.path());
     let mut memory = Memory::default();
-    memory.ask([&made.pool.handover].into_iter(), Duration::ZERO);
+    memory.ask([&*made.pool].into_iter(), Duration::ZERO);
     memory.round(&settings, &round, true).await;
     let file = folder.path().join(FILE);
     assert!(file.exists());
     let left = offer(&[Envvar], &["a"]);
     for mut memory in [Memory::default(), memory] {
-        memory.ask([&left.pool.handover].into_iter(), Duration::ZERO);
+        memory.ask([&*left.pool].into_iter(), Duration::ZERO);
         hang(&mut memory, &settings, || {
             record(folder.path(), &["a"], &[])
         })

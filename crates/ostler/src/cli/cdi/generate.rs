@@ -101,29 +101,26 @@ impl Args {
         if let Some(path) = &self.hook_path {
             cdi.hook_path.clone_from(path);
         }
-        let pools = config.pools.pools.iter();
-        let mut asked: Vec<Handover> = pools.map(|pool| pool.handover.clone()).collect();
-        let first = asked.iter().find(|handover| handover.may_use_cdi());
-        let is_asked = first.is_some();
-        let mut usual = first.cloned().unwrap_or_default();
-        if let Some(root) = &self.dev_root {
-            for handover in asked.iter_mut().chain([&mut usual]) {
-                handover.nvidia.dev_root.clone_from(root);
-            }
-        }
-        let scope = if self.management {
-            SpecScope::Management(&usual)
-        } else if is_asked {
-            SpecScope::Asked {
-                now: &asked,
-                lately: &[],
-                held: &BTreeSet::new(),
-            }
-        } else {
-            SpecScope::Everything(&usual)
-        };
         let mut all = Specs::default();
         for rules in VENDORS.iter() {
+            let asked = self.asked(config, rules.vendor().name);
+            let first = asked.iter().find(|handover| handover.may_use_cdi());
+            let mut usual = first.cloned().unwrap_or_default();
+            self.move_nodes(&mut usual);
+            let scope = if self.management {
+                SpecScope::Management(&usual)
+            } else if first.is_some() {
+                SpecScope::Asked {
+                    now: &asked,
+                    lately: &[],
+                    held: &BTreeSet::new(),
+                }
+            } else if pools_ask(config) {
+                // Pools ask for specs of others.
+                continue;
+            } else {
+                SpecScope::Everything(&usual)
+            };
             let made = rules.specs(&SpecRequest {
                 snapshot,
                 settings: &settings,
@@ -139,6 +136,24 @@ impl Args {
             }
         }
         all
+    }
+
+    /// The handovers of the pools that may take devices of a vendor.
+    fn asked(&self, config: &Config, vendor: &str) -> Vec<Handover> {
+        let pools = config.pools.pools.iter();
+        let own = pools.filter(|pool| pool::may_take(&pool.selectors, vendor));
+        let mut asked: Vec<Handover> = own.map(|pool| pool.handover.clone()).collect();
+        for handover in &mut asked {
+            self.move_nodes(handover);
+        }
+        asked
+    }
+
+    /// Sets the folder of device nodes, if one is named.
+    fn move_nodes(&self, handover: &mut Handover) {
+        if let Some(root) = &self.dev_root {
+            handover.nvidia.dev_root.clone_from(root);
+        }
     }
 
     /// A word about a program for hooks that was named and is not there.
@@ -182,6 +197,12 @@ fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
         Form::Yaml => "yaml",
     };
     dir.join(format!("{}.{ending}", kind.replace('/', "-")))
+}
+
+/// Returns true if a pool asks for CDI specs.
+fn pools_ask(config: &Config) -> bool {
+    let mut handovers = config.pools.pools.iter().map(|pool| &pool.handover);
+    handovers.any(Handover::may_use_cdi)
 }
 
 /// Returns true if the vendor's probe reports devices.

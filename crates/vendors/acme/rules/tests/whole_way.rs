@@ -7,13 +7,14 @@ use acme_rules::{ACME, Acme, CALIBRATION};
 use config::{AcmeHalves, Config};
 use health::{Now, Policy, Record};
 use jiff::Timestamp;
-use kubelet::cdi::{Settings, Wires};
+use kubelet::cdi::{Settings, Status, Wires};
 use model::{
     Backend, CauseKind, Companions, Device, DeviceNode, Entry, Extras, Kind, Link, NodeRole, Phase,
     Snapshot, State,
 };
 use pool::{AsideKind, NoteKind, Offer, Offers, Plan};
 use rules::Vendors;
+use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -257,23 +258,24 @@ fn its_event_takes_a_card_out_until_a_reset_as_its_settings_say() {
     assert_eq!(command.unwrap(), ["acmectl", "reset", "acme-3"]);
 }
 
-#[tokio::test]
-async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
+/// The stage for CDI with this config, until the first offers are through: these, what is said of them, and the
+/// folder with the specs.
+async fn first_round(text: &str) -> (Offers, Status, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = config(CONFIG);
+    let mut config = config(text);
     config.cdi.dir = folder.path().join("cdi");
     let plan = pool::plan(&config, VENDORS, &node());
     let settings = Settings::new(
         config.cdi.clone(),
         VENDORS,
         folder.path().to_owned(),
-        folder.path().to_owned(),
+        folder.path().join("kubelet/device-plugins"),
     );
     let (offers, status) = (
         watch::Sender::new(Offers::default()),
         watch::Sender::default(),
     );
-    let mut came = offers.subscribe();
+    let (mut came, mut told) = (offers.subscribe(), status.subscribe());
     let (snapshots, drafts) = (watch::Sender::new(node()), watch::Sender::new(plan.offers));
     let config = watch::Sender::new(Arc::new(config));
     let wires = Wires {
@@ -286,15 +288,22 @@ async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
     let cancel = CancellationToken::new();
     let stage = kubelet::cdi::run(settings, wires, cancel.clone());
     let look = async {
-        let passed = came
-            .wait_for(|offers| !offers.is_empty())
-            .await
-            .unwrap()
-            .clone();
+        let passed = came.wait_for(|offers| !offers.is_empty()).await;
+        let passed = passed.unwrap().clone();
+        let said = told
+            .wait_for(|status: &Status| !status.lists.is_empty())
+            .await;
+        let said = said.unwrap().clone();
         cancel.cancel();
-        passed
+        (passed, said)
     };
-    let ((), passed) = tokio::join!(stage, look);
+    let ((), (passed, said)) = tokio::join!(stage, look);
+    (passed, said, folder)
+}
+
+#[tokio::test]
+async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
+    let (passed, _, folder) = first_round(CONFIG).await;
     let npu = passed
         .iter()
         .find(|o| o.resource.as_str() == "acme.example/npu");
@@ -302,4 +311,21 @@ async fn its_spec_is_on_the_disk_before_the_kubelet_hears_of_a_name() {
     let file = folder.path().join("cdi/acme.example-npu.json");
     let text = std::fs::read_to_string(file).unwrap();
     assert!(text.contains("\"/dev/acme3\""), "{text}");
+}
+
+#[tokio::test]
+async fn its_pools_ask_for_no_specs_of_another_vendor() {
+    let (_, both, _) = first_round(CONFIG).await;
+    let missed = |status: &Status| {
+        status
+            .notes
+            .iter()
+            .any(|note| note.contains("driver's files"))
+    };
+    assert!(missed(&both), "{:?}", both.notes);
+    let gpu = "{name: gpu, handover: {lists: [envvar]},";
+    let (_, own, folder) = first_round(&CONFIG.replace("{name: gpu,", gpu)).await;
+    assert!(!missed(&own), "{:?}", own.notes);
+    let files = std::fs::read_dir(folder.path().join("cdi")).unwrap();
+    assert_eq!(files.count(), 1);
 }
