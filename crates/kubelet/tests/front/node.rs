@@ -8,9 +8,7 @@ use kubelet::{
     Status,
     front::{self, Settings},
 };
-use model::{
-    Cause, CauseKind, Device, DeviceNode, Entry, Kind, NodeRole, Snapshot, State, Verdict,
-};
+use model::{Cause, CauseKind, Device, Entry, NodeRole, Snapshot, State, Verdict, sample};
 use pool::Offers;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -98,10 +96,7 @@ pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
 /// The offers of a node with one card and one MIG device, which may be unhealthy.
 pub(crate) fn mixed(unhealthy: bool) -> Offers {
     let mut partition = entry(1, unhealthy);
-    partition.device_mut().kind = Kind::Partition {
-        parent: "GPU-9".into(),
-        profile: Some("1g.5gb".to_owned()),
-    };
+    partition.device_mut().kind = sample::partition(9, 0).kind;
     snapshot(vec![entry(0, false), partition])
 }
 
@@ -116,14 +111,12 @@ fn snapshot(devices: Vec<Entry>) -> Offers {
 }
 
 fn entry(at: usize, unhealthy: bool) -> Entry {
-    let device = Device {
+    let mut device = Device {
+        id: format!("GPU-{at:04}").into(),
         numa: (at % 3 != 2).then_some(u32::from(at % 3 == 1)),
-        nodes: vec![DeviceNode {
-            path: format!("/dev/nvidia{at}"),
-            role: NodeRole::Own,
-        }],
-        ..Device::card_of("nvidia", format!("GPU-{at:04}"), "test card")
+        ..sample::card(u32::try_from(at).unwrap())
     };
+    device.nodes.retain(|node| node.role == NodeRole::Own);
     let mut verdict = Verdict::default();
     if unhealthy {
         verdict.state = State::Unhealthy;
