@@ -77,7 +77,7 @@ async fn have_what_the_spec_says(node: &mut Node, list: List) -> Result<()> {
     Ok(())
 }
 
-/// containerd's config says that it takes CDI names, and the kubelet's calls that it passes them on.
+/// containerd's config says that it takes CDI names, and the kubelet's state of DRA claims that it passes them on.
 /// Without that, device nodes go through the kubelet.
 pub(super) async fn auto_hands_over_by_cdi_where_the_runtime_can(node: &mut Node) -> Result<()> {
     let plain = plain(node).await?;
