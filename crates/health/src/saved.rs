@@ -119,6 +119,9 @@ pub(crate) struct SavedStanding {
     /// A condition that ends when the driver is loaded anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_reset: bool,
+    /// The time, in milliseconds, for which a condition may last before it counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) grace_ms: u64,
 }
 
 /// How often trouble began.
@@ -187,6 +190,10 @@ impl Saved {
 impl SavedBegun {
     /// What a foreign process on the device is called; every other trouble has its check's name.
     pub(crate) const RESIDUE: &str = "residue";
+}
+
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
 }
 
 fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>

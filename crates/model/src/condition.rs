@@ -1,6 +1,6 @@
 //! Conditions: named states of a device that its vendor reads besides the facts that every vendor has.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,10 @@ pub struct Condition {
     /// A new loading of the driver, or a start of the node, ends the condition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_with_reset: bool,
+    /// The time, in milliseconds, for which the condition may last before it counts: what has not ended yet
+    /// may be all in order.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub grace_millis: u64,
 }
 
 /// The name of a condition: lower-case letters, digits, `-` and `.`, at most 64 of them.
@@ -51,6 +55,15 @@ pub enum ConditionState {
 
 /// The longest name.
 const LIMIT: usize = 64;
+
+// === impl Condition ===
+
+impl Condition {
+    /// The time for which the condition may last before it counts.
+    pub fn grace(&self) -> Duration {
+        Duration::from_millis(self.grace_millis)
+    }
+}
 
 // === impl ConditionName ===
 
@@ -94,6 +107,10 @@ impl From<ConditionName> for String {
     }
 }
 
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -131,11 +148,15 @@ mod tests {
                 {"name": "ras.mmhub"},
                 "ras.athub",
                 {"name": "fan", "state": "ok", "ends_with_reset": true},
+                {"name": "training", "state": "warning", "grace_millis": 1500},
+                {"name": "pump", "state": "warning", "grace_millis": "soon"},
             ],
         }))
         .unwrap();
         let names: Vec<&str> = reading.conditions.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(names, ["ras.umc", "fan"]);
+        assert_eq!(names, ["ras.umc", "fan", "training"]);
+        let graces: Vec<u64> = reading.conditions.iter().map(|c| c.grace_millis).collect();
+        assert_eq!(graces, [0, 0, 1500]);
         let written = serde_json::to_value(&reading).unwrap();
         assert_eq!(serde_json::from_value::<Reading>(written).unwrap(), reading);
     }

@@ -153,11 +153,12 @@ fn save_standing(check: &Check, standing: &Standing, now: Now) -> SavedStanding 
         check: check.name().into_owned(),
         evidence: standing.evidence.clone(),
         since: standing.since,
-        lasted_ms: u64::try_from(standing.began.ago(now).as_millis()).unwrap_or(u64::MAX),
+        lasted_ms: millis(standing.began.ago(now)),
         unread: standing.unread,
         well: standing.passing.map(|passing| passing.since),
         mild: standing.mild,
         ends_with_reset: standing.ends_with_reset,
+        grace_ms: millis(standing.grace),
     }
 }
 
@@ -205,6 +206,7 @@ fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)>
         unread: saved.unread,
         mild: saved.mild,
         ends_with_reset: saved.ends_with_reset,
+        grace: Duration::from_millis(saved.grace_ms),
     };
     Some((Check::named(&saved.check)?, standing))
 }
@@ -221,6 +223,10 @@ fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
         saved.xid.map_or(EventCode::ECC_UNCORRECTED, code)
     };
     (saved.code.clone().unwrap_or_else(old), happened)
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn earlier(seconds: u64, now: Now) -> Moment {

@@ -22,6 +22,8 @@ pub(super) struct Standing {
     pub(super) mild: bool,
     /// A condition that ends when the driver is loaded anew.
     pub(super) ends_with_reset: bool,
+    /// The time for which a condition may last before it counts.
+    pub(super) grace: Duration,
 }
 
 /// Checks in a row that passed. Those that an agent before this one made are not counted again.
@@ -34,14 +36,40 @@ pub(super) struct Passing {
     pub(super) since: Timestamp,
 }
 
+// === impl Standing ===
+
+impl Standing {
+    /// True for a condition that has not lasted long enough to count. One that passes its checks does not
+    /// grow older.
+    pub(super) fn is_in_grace(&self, now: Now) -> bool {
+        self.lasted(now) < self.grace
+    }
+
+    /// How long the trouble lasted, up to the first check that passed.
+    fn lasted(&self, now: Now) -> Duration {
+        let ended = self.passing.map(|passing| passing.after);
+        ended.unwrap_or_else(|| self.began.ago(now))
+    }
+}
+
 // === impl Record ===
 
 impl Record {
     /// A check found trouble. What stands keeps its beginning.
     pub(super) fn fail(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
-        if self.begins(&check) {
-            self.begin(flap(&check), policy, now);
+        self.count_beginning(&check, policy, now);
+        self.stand(check, evidence, now);
+    }
+
+    /// Counts that trouble begins if what a check found now is not the same trouble still.
+    pub(super) fn count_beginning(&mut self, check: &Check, policy: &Policy, now: Now) {
+        if self.begins(check) {
+            self.begin(flap(check), policy, now);
         }
+    }
+
+    /// Lets trouble stand that a check found.
+    pub(super) fn stand(&mut self, check: Check, evidence: String, now: Now) -> &mut Standing {
         let standing = self.standing.entry(check).or_insert_with(|| Standing {
             evidence: String::new(),
             since: now.wall,
@@ -50,14 +78,19 @@ impl Record {
             unread: None,
             mild: false,
             ends_with_reset: false,
+            grace: Duration::ZERO,
         });
         standing.evidence = evidence;
         standing.passing = None;
         standing.unread = None;
+        standing
     }
 
     /// A check passed.
     pub(super) fn pass(&mut self, check: &Check, policy: &Policy, now: Now) {
+        if self.has_outlasted_grace(check, now) {
+            self.begin(flap(check), policy, now);
+        }
         let (passes, hold) = self.needs(check, policy, now);
         let Some(standing) = self.standing.get_mut(check) else {
             return;
@@ -73,6 +106,8 @@ impl Record {
         passing.count = passing.count.saturating_add(1);
         standing.passing = Some(passing);
         if passing.count >= passes && passing.first.ago(now) >= hold {
+            // No verdict tells of the end of what did not count.
+            self.unsaved |= !standing.grace.is_zero();
             self.standing.remove(check);
         }
     }
@@ -145,6 +180,7 @@ impl Record {
             // It is not the device that failed, or it was not out.
             Check::MonitorDown | Check::FabricJoining => (1, Duration::ZERO),
             Check::NotAnswering if !self.was_out(policy, now) => (1, Duration::ZERO),
+            Check::Condition(..) if self.is_in_grace(check, now) => (1, Duration::ZERO),
             _ if check.tier() == Tier::Present => (policy.health.passes, doubled(times)),
             // The clock of a check-up is slow: the first time, one that passes is enough.
             _ if times <= 1 => (1, Duration::ZERO),
@@ -154,18 +190,30 @@ impl Record {
 
     /// Whether the driver had not answered for so long that the device was out.
     fn was_out(&self, policy: &Policy, now: Now) -> bool {
-        let Some(standing) = self.standing.get(&Check::NotAnswering) else {
-            return false;
-        };
-        let lasted = standing.passing.map(|passing| passing.after);
-        lasted.unwrap_or_else(|| standing.began.ago(now)) >= policy.health.unanswered_grace
+        let standing = self.standing.get(&Check::NotAnswering);
+        standing.is_some_and(|standing| standing.lasted(now) >= policy.health.unanswered_grace)
+    }
+
+    fn is_in_grace(&self, check: &Check, now: Now) -> bool {
+        let standing = self.standing.get(check);
+        standing.is_some_and(|standing| standing.is_in_grace(now))
+    }
+
+    /// True for a condition that fails, and has done so for longer than its grace. That is counted when it
+    /// passes: before, it may not have been worth counting.
+    fn has_outlasted_grace(&self, check: &Check, now: Now) -> bool {
+        self.standing.get(check).is_some_and(|standing| {
+            let has_grace = !standing.grace.is_zero();
+            has_grace && standing.passing.is_none() && !standing.is_in_grace(now)
+        })
     }
 
     /// Whether trouble that is found now begins with it.
     fn begins(&self, check: &Check) -> bool {
         let fails = |check: &Check| {
             let standing = self.standing.get(check);
-            standing.is_some_and(|standing| standing.passing.is_none())
+            // One with a grace was not counted when it was found.
+            standing.is_some_and(|standing| standing.passing.is_none() && standing.grace.is_zero())
         };
         match check {
             Check::MonitorDown | Check::FabricJoining => false,

@@ -159,7 +159,7 @@ fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Optio
             Some(Some(State::Unknown))
         }
         Check::FabricJoining if lasted < policy.health.thresholds.fabric_join => None,
-        _ if policy::is_off(policy, check.tier()) => None,
+        _ if policy::is_off(policy, check.tier()) || standing.is_in_grace(now) => None,
         _ => match policy::weight(policy, check) {
             Weight::Out if !standing.mild => Some(Some(State::Unhealthy)),
             Weight::Out | Weight::Warn => Some(None),

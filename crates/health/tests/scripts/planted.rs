@@ -95,14 +95,22 @@ fn without(mut saved: serde_json::Value, key: &str) -> serde_json::Value {
     saved
 }
 
-fn standing_without(mut saved: serde_json::Value, key: &str) -> serde_json::Value {
+fn standing_without(saved: serde_json::Value, key: &str) -> serde_json::Value {
+    standing_of_without(saved, |_| true, key)
+}
+
+/// Leaves a key out of what stands of some checks.
+fn standing_of_without(
+    mut saved: serde_json::Value,
+    of: impl Fn(&str) -> bool,
+    key: &str,
+) -> serde_json::Value {
     let standing = saved.get_mut("standing");
-    for one in standing
-        .and_then(|all| all.as_array_mut())
-        .into_iter()
-        .flatten()
-    {
-        *one = without(one.take(), key);
+    let standing = standing.and_then(|all| all.as_array_mut());
+    for one in standing.into_iter().flatten() {
+        if one["check"].as_str().is_some_and(&of) {
+            *one = without(one.take(), key);
+        }
     }
     saved
 }
@@ -253,6 +261,25 @@ planted! {
 }
 
 planted! {
+    /// A restart of the agent forgets that a condition may last a while before it counts.
+    RestartForgetsGrace {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            (same, standing_without(saved, "grace_ms"))
+        }
+    }
+}
+
+planted! {
+    /// A restart of the agent begins the time anew for which a condition may last before it counts.
+    RestartRenewsGrace {
+        fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
+            let is_condition = |check: &str| check.starts_with("condition:");
+            (same, standing_of_without(saved, is_condition, "lasted_ms"))
+        }
+    }
+}
+
+planted! {
     /// A reset between two looks is not seen.
     ResetUnseen {
         fn count(&mut self, _: Counts, _: &Policy) {}
@@ -346,6 +373,16 @@ fn a_restart_that_takes_a_warning_for_critical_is_caught() {
 #[test]
 fn a_restart_that_forgets_that_a_reset_ends_a_condition_is_caught() {
     assert!(is_caught::<RestartForgetsReset>());
+}
+
+#[test]
+fn a_restart_that_forgets_the_grace_of_a_condition_is_caught() {
+    assert!(is_caught::<RestartForgetsGrace>());
+}
+
+#[test]
+fn a_restart_that_begins_the_grace_of_a_condition_anew_is_caught() {
+    assert!(is_caught::<RestartRenewsGrace>());
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(crate) enum Named {
     Cache,
     /// Of the tier performing; some policies have a weight for it.
     Fan,
+    /// Of the tier working; it counts after a minute.
+    Slow,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +111,7 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
     // A script reads one value more often than others, so that it meets its turns.
     let often = dice.roll(KINDS_READ);
     for _ in 0..length {
-        match dice.roll(20) {
+        match dice.roll(21) {
             0..=4 => {
                 view = *dice.pick(&VIEWS);
                 steps.push(Step::Look(view));
@@ -138,6 +140,13 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
             }
             13 => steps.push(Step::Xid(device(&mut dice), *dice.pick(&XIDS))),
             14 => steps.push(wait(&mut dice)),
+            15 => {
+                let device = device(&mut dice);
+                for _ in 0..2 + dice.roll(5) {
+                    steps.push(Step::Read(device, read(often, &mut dice)));
+                    steps.push(Step::Wait(dice.roll(90)));
+                }
+            }
             _ => steps.push(rare(&mut dice)),
         }
     }
@@ -145,7 +154,7 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
 }
 
 /// How many kinds of values there are to read.
-const KINDS_READ: u64 = 17;
+const KINDS_READ: u64 = 18;
 
 const VIEWS: [View; 9] = [
     View::Well,
@@ -217,6 +226,7 @@ fn read(what: u64, dice: &mut Dice) -> Read {
         13 => Read::Condition(Named::Block, condition(bad, dice)),
         14 => Read::Condition(Named::Cache, condition(bad, dice)),
         15 => Read::Condition(Named::Fan, condition(bad, dice)),
+        16 => Read::Condition(Named::Slow, condition(bad, dice)),
         _ if dice.roll(6) == 0 => Read::Fatal,
         _ => Read::Deep(flag),
     }

@@ -118,12 +118,14 @@ fn condition(named: Named, state: ConditionState) -> Condition {
         Named::Block => "ras.umc",
         Named::Cache => "ras.gfx",
         Named::Fan => "fan",
+        Named::Slow => "training",
     };
     Condition {
         name: name.parse().expect("it is a name"),
         state,
         reason: String::new(),
         ends_with_reset: named == Named::Cache,
+        grace_millis: if named == Named::Slow { 60_000 } else { 0 },
     }
 }
 
@@ -175,7 +177,7 @@ fn values(read: &Read) -> Values {
             performing.slowdown_celsius = Some(90);
             return Values::Performing(performing);
         }
-        Read::Condition(Named::Block | Named::Cache, _) => {}
+        Read::Condition(Named::Block | Named::Cache | Named::Slow, _) => {}
         Read::Condition(Named::Fan, _) | Read::Fatal => return Values::Performing(performing),
     }
     Values::Working(working)

@@ -47,6 +47,7 @@ impl Record {
                 }
             }
         }
+        self.trim_begun();
     }
 
     /// True if one more condition that passed can be kept.
@@ -69,12 +70,16 @@ impl Record {
         if !self.make_room(&check, mild, policy) {
             return;
         }
-        self.fail(check.clone(), evidence(condition), policy, now);
-        if let Some(standing) = self.standing.get_mut(&check) {
-            standing.mild = mild;
-            standing.ends_with_reset = condition.ends_with_reset;
+        let grace = condition.grace();
+        if grace.is_zero() {
+            self.count_beginning(&check, policy, now);
         }
-        self.trim_begun();
+        // No verdict tells of what does not count yet, and the next agent goes on from here.
+        self.unsaved |= !grace.is_zero() && !self.standing.contains_key(&check);
+        let standing = self.stand(check, evidence(condition), now);
+        standing.mild = mild;
+        standing.ends_with_reset = condition.ends_with_reset;
+        standing.grace = grace;
     }
 
     /// Makes room for a condition, if need be in the place of one that weighs less. False if there is none.

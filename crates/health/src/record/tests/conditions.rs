@@ -16,6 +16,7 @@ fn condition(name: &str, state: ConditionState) -> Condition {
         state,
         reason: "3 errors".to_owned(),
         ends_with_reset: false,
+        grace_millis: 0,
     }
 }
 
@@ -29,6 +30,15 @@ fn warning(name: &str) -> Condition {
 
 fn ok(name: &str) -> Condition {
     condition(name, ConditionState::Ok)
+}
+
+/// A condition that may last ten minutes before it counts.
+fn slow(state: ConditionState) -> Condition {
+    Condition {
+        ends_with_reset: true,
+        grace_millis: 600_000,
+        ..condition("training", state)
+    }
 }
 
 impl Bench {
@@ -174,6 +184,116 @@ fn a_condition_survives_a_restart_and_only_one_that_says_so_ends_with_a_new_driv
     assert_eq!(bench.evidence(), ["ras.umc: 3 errors"]);
     bench.conditions(&[ok("ras.umc")]);
     assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_condition_with_a_grace_counts_when_it_has_lasted_so_long() {
+    let mut bench = Bench::new();
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    for _ in 0..9 {
+        bench.wait(60).conditions(&[slow(ConditionState::Critical)]);
+        assert_eq!(bench.verdict(), Verdict::default());
+    }
+    assert_eq!(bench.wait(59).verdict(), Verdict::default());
+    assert_eq!(bench.wait(1).state(), State::Unhealthy);
+    let cause = bench.verdict().causes[0].clone();
+    assert_eq!(cause.since, at(0).wall);
+    assert_eq!(
+        cause.ends_when,
+        "the driver reports training as ok again, or is loaded anew"
+    );
+    bench.conditions(&[slow(ConditionState::Warning)]);
+    assert_eq!(
+        bench.warnings(),
+        [CauseKind::Condition],
+        "a warning stays one"
+    );
+    bench.conditions(&[slow(ConditionState::Ok)]);
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_condition_counts_no_recurrence_within_its_grace() {
+    let mut bench = Bench::new();
+    for _ in 0..5 {
+        bench.conditions(&[slow(ConditionState::Critical)]).wait(60);
+        bench.conditions(&[slow(ConditionState::Ok)]);
+        assert!(bench.record.standing.is_empty(), "one reading ends it");
+    }
+    assert!(bench.record.begun.is_empty());
+    assert_eq!(bench.wait(1000).verdict(), Verdict::default());
+}
+
+#[test]
+fn a_condition_that_outlasts_its_grace_again_must_be_ok_for_longer() {
+    let ok = || [slow(ConditionState::Ok)];
+    let mut bench = Bench::new();
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    bench.wait(700).conditions(&ok());
+    assert_eq!(bench.verdict(), Verdict::default(), "the first time");
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    bench.wait(700).conditions(&ok()).restart(SAME);
+    assert_eq!(bench.state(), State::Unhealthy);
+    bench.wait(10).conditions(&ok());
+    assert_eq!(bench.state(), State::Unhealthy);
+    bench.wait(20).conditions(&ok());
+    assert_eq!(bench.verdict(), Verdict::default());
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    bench.wait(60).conditions(&ok());
+    assert!(bench.record.standing.is_empty(), "it is in its grace");
+    assert_eq!(bench.wait(1000).verdict(), Verdict::default());
+}
+
+#[test]
+fn a_restart_neither_shortens_nor_renews_the_grace_of_a_condition() {
+    let mut bench = Bench::new();
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    assert!(bench.record.take_unsaved(), "the next agent goes on");
+    bench.wait(300).restart(SAME);
+    assert_eq!(bench.wait(299).verdict(), Verdict::default());
+    assert_eq!(bench.wait(1).kinds(), [CauseKind::Condition]);
+    assert_eq!(bench.verdict().causes[0].since, at(0).wall);
+    bench.restart(RELOAD);
+    assert_eq!(bench.verdict(), Verdict::default(), "a reset ends it");
+}
+
+#[test]
+fn the_end_of_what_did_not_count_is_kept() {
+    let mut bench = Bench::new();
+    bench.conditions(&[slow(ConditionState::Critical)]);
+    bench.record.take_unsaved();
+    bench.wait(60).conditions(&[slow(ConditionState::Critical)]);
+    assert!(!bench.record.take_unsaved(), "nothing is new");
+    bench.wait(60).conditions(&[slow(ConditionState::Ok)]);
+    assert!(bench.record.take_unsaved());
+    bench.wait(60).conditions(&[slow(ConditionState::Ok)]);
+    assert!(!bench.record.take_unsaved());
+}
+
+#[test]
+fn a_condition_whose_grace_is_withdrawn_counts_at_once_and_begins_then() {
+    let mut bench = Bench::new();
+    let critical = Condition {
+        grace_millis: 0,
+        ..slow(ConditionState::Critical)
+    };
+    bench.conditions(&[slow(ConditionState::Warning)]).wait(60);
+    bench.conditions(std::slice::from_ref(&critical));
+    assert_eq!(bench.kinds(), [CauseKind::Condition]);
+    bench.wait(60).conditions(&[critical]);
+    let begun: Vec<u32> = bench.record.begun.values().map(|b| b.times).collect();
+    assert_eq!(begun, [1]);
+}
+
+#[test]
+fn the_longest_grace_never_ends() {
+    let mut bench = Bench::new();
+    let endless = Condition {
+        grace_millis: u64::MAX,
+        ..critical("training")
+    };
+    bench.conditions(&[endless]).wait(u64::from(u32::MAX));
+    assert_eq!(bench.restart(SAME).verdict(), Verdict::default());
 }
 
 #[test]

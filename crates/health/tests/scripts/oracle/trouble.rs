@@ -30,6 +30,7 @@ pub(super) enum Trouble {
     Block,
     Cache,
     Fan,
+    Slow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(super) enum Mark {
 }
 
 impl Trouble {
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Lost,
         Self::Gone,
         Self::Silent,
@@ -79,6 +80,7 @@ impl Trouble {
         Self::Block,
         Self::Cache,
         Self::Fan,
+        Self::Slow,
     ];
 
     pub(super) fn kind(self) -> CauseKind {
@@ -97,7 +99,7 @@ impl Trouble {
             Self::Temperature => CauseKind::Temperature,
             Self::Corrected => CauseKind::Trend,
             Self::Deep => CauseKind::Deep,
-            Self::Block | Self::Cache | Self::Fan => CauseKind::Condition,
+            Self::Block | Self::Cache | Self::Fan | Self::Slow => CauseKind::Condition,
         }
     }
 
@@ -128,7 +130,8 @@ impl Trouble {
             (Self::Joining, _) => false,
             (Self::Ecc, _) => !rules.ecc_warns,
             (Self::Fan, _) if rules.fan == Some(Weight::Off) => return None,
-            (Self::Block | Self::Cache | Self::Fan, _) if is_warning(self, log) => false,
+            _ if lasted < self.grace() => return None,
+            _ if is_warning(self, log) => false,
             (Self::Fan, _) if rules.fan.is_some() => rules.fan == Some(Weight::Out),
             (_, Tier::Present | Tier::Working) => true,
             (_, Tier::Performing) => rules.performing_out,
@@ -136,6 +139,11 @@ impl Trouble {
             (_, Tier::Deep) => rules.deep_out,
         };
         Some(out.then_some(State::Unhealthy))
+    }
+
+    /// The seconds that it may last before it counts.
+    fn grace(self) -> u64 {
+        if self == Self::Slow { 60 } else { 0 }
     }
 }
 
@@ -154,6 +162,7 @@ fn of_condition(named: Named) -> Trouble {
         Named::Block => Trouble::Block,
         Named::Cache => Trouble::Cache,
         Named::Fan => Trouble::Fan,
+        Named::Slow => Trouble::Slow,
     }
 }
 
@@ -209,13 +218,14 @@ fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize,
     match (trouble, trouble.tier()) {
         (Trouble::Blind | Trouble::Joining, _) => (1, 0),
         (Trouble::Silent, _) if lasted < rules.unanswered => (1, 0),
+        _ if lasted < trouble.grace() => (1, 0),
         (_, Tier::Present) => (rules.passes, rules.doubled(rules.first, times)),
         _ if times <= 1 => (1, 0),
         _ => (1, rules.doubled(rules.first, times - 1)),
     }
 }
 
-/// How often it began lately.
+/// How often it began lately. What has a grace is counted when it ends, if it lasted longer.
 fn begun(trouble: Trouble, log: &[Entry], rules: &Rules) -> u32 {
     let mut bad = false;
     let mut begun = Vec::new();
@@ -225,7 +235,14 @@ fn begun(trouble: Trouble, log: &[Entry], rules: &Rules) -> u32 {
             _ => entry.marks[trouble as usize],
         };
         match mark {
+            Some(Mark::Bad) if trouble.grace() > 0 => bad = true,
             Some(Mark::Bad) if !std::mem::replace(&mut bad, true) => begun.push(Some(entry.wall)),
+            Some(Mark::Good) if trouble.grace() > 0 => {
+                let start = stands(trouble, &log[..at]).filter(|_| bad);
+                let counts = start.is_some_and(|start| entry.run - start >= trouble.grace());
+                begun.extend(counts.then_some(Some(entry.wall)));
+                bad = false;
+            }
             Some(Mark::Good | Mark::Over) => bad = false,
             Some(Mark::Word) => {
                 bad &= stands(trouble, &log[..=at]).is_some() || is_absence(trouble);
@@ -268,7 +285,7 @@ pub(super) fn mark(trouble: Trouble, before: &[Entry], entry: &Entry) -> Option<
 }
 
 fn is_ended_by_reset(trouble: Trouble) -> bool {
-    let stays = [Trouble::RepairFailed, Trouble::Block];
+    let stays = [Trouble::RepairFailed, Trouble::Block, Trouble::Slow];
     trouble.tier() == Tier::Working && !stays.contains(&trouble)
 }
 
@@ -339,7 +356,7 @@ fn tier(read: &Read) -> Tier {
         | Read::RepairFailed(_)
         | Read::Fabric(_)
         | Read::Recovery(_)
-        | Read::Condition(Named::Block | Named::Cache, _) => Tier::Working,
+        | Read::Condition(Named::Block | Named::Cache | Named::Slow, _) => Tier::Working,
         Read::Corrected(_) => Tier::Trend,
         Read::Deep(_) => Tier::Deep,
         _ => Tier::Performing,

@@ -41,6 +41,7 @@ fn a_condition_takes_a_card_and_its_partitions_out_until_it_is_ok() {
             state,
             reason: "3 errors".to_owned(),
             ends_with_reset: false,
+            grace_millis: 0,
         };
         let checkup = Checkup {
             device: card(0).id,
