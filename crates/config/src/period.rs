@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::SignedDuration;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::source::{Item, Notes, parsed};
 
@@ -75,6 +75,15 @@ impl Period {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Self::from(*length))
+    }
+
+    /// Reads a length of time as it is written: for `#[serde(with = "Period")]`.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let period: Self = text.parse().map_err(de::Error::custom)?;
+        Ok(period.get())
     }
 }
 

@@ -16,9 +16,6 @@ use crate::{
 pub struct Thresholds {
     /// Memory errors that were not repaired and are tolerated.
     pub ecc_uncorrected: u32,
-    /// The longest time that a device may take to join its fabric.
-    #[serde(with = "Period")]
-    pub fabric_join: Duration,
     /// The smallest distance, in degrees, to the temperature at which the hardware slows down.
     #[schemars(range(max = 100))]
     pub temperature_margin: u32,
@@ -54,7 +51,6 @@ impl Section for Thresholds {
     fn read(&mut self, at: &mut At<'_>) {
         let or_off = NumberOrOff::read;
         at.set("eccUncorrected", &mut self.ecc_uncorrected);
-        at.set("fabricJoin", &mut self.fabric_join);
         at.set_by(
             "temperatureMargin",
             &mut self.temperature_margin,
@@ -86,7 +82,6 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             ecc_uncorrected: 0,
-            fabric_join: Duration::from_secs(600),
             temperature_margin: 5,
             busy_percent: 50,
             link_errors: 0,

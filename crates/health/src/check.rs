@@ -21,10 +21,6 @@ pub enum Check {
     RepairPending,
     /// Memory repairs that failed.
     RepairFailed,
-    /// The fabric refused it.
-    Fabric,
-    /// The fabric has not been joined yet.
-    FabricJoining,
     /// The driver asks for an action.
     Recovery,
     /// The hardware slows itself down.
@@ -68,7 +64,7 @@ const TIERS: [(Tier, &str); 4] = [
 
 impl Check {
     /// Every check but for conditions, in the order in which causes are listed.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 19] = [
         Self::Lost,
         Self::Gone,
         Self::NotAnswering,
@@ -76,8 +72,6 @@ impl Check {
         Self::Ecc,
         Self::RepairPending,
         Self::RepairFailed,
-        Self::Fabric,
-        Self::FabricJoining,
         Self::Recovery,
         Self::Throttled,
         Self::PcieWidth,
@@ -101,7 +95,6 @@ impl Check {
             Self::MonitorDown => CauseKind::MonitorDown,
             Self::Ecc => CauseKind::Ecc,
             Self::RepairPending | Self::RepairFailed => CauseKind::MemoryRepair,
-            Self::Fabric | Self::FabricJoining => CauseKind::Fabric,
             Self::Recovery => CauseKind::RecoveryAction,
             Self::Throttled => CauseKind::Throttled,
             Self::PcieWidth | Self::PcieGeneration => CauseKind::Pcie,
@@ -119,12 +112,7 @@ impl Check {
     pub fn tier(&self) -> Tier {
         match self {
             Self::Lost | Self::Gone | Self::NotAnswering | Self::MonitorDown => Tier::Present,
-            Self::Ecc
-            | Self::RepairPending
-            | Self::RepairFailed
-            | Self::Fabric
-            | Self::FabricJoining
-            | Self::Recovery => Tier::Working,
+            Self::Ecc | Self::RepairPending | Self::RepairFailed | Self::Recovery => Tier::Working,
             Self::Throttled
             | Self::PcieWidth
             | Self::PcieGeneration
@@ -149,8 +137,6 @@ impl Check {
             Self::Ecc => "ecc",
             Self::RepairPending => "repair-pending",
             Self::RepairFailed => "repair-failed",
-            Self::Fabric => "fabric",
-            Self::FabricJoining => "fabric-joining",
             Self::Recovery => "recovery",
             Self::Throttled => "throttled",
             Self::PcieWidth => "pcie-width",
@@ -180,6 +166,7 @@ impl Check {
             "nvlink-errors" => Some(Self::LinkErrors),
             "nvlinks-down" => Some(Self::LinksDown),
             "remap-rate" => Some(Self::RepairRate),
+            "fabric" | "fabric-joining" => Some(Self::Condition(Tier::Working, name.parse().ok()?)),
             name => Self::condition_named(name)
                 .or_else(|| Self::ALL.into_iter().find(|check| check.name() == name)),
         }
@@ -215,7 +202,6 @@ impl Check {
             Self::RepairFailed => {
                 "the driver does not report it any more; the card wants replacing"
             }
-            Self::Fabric | Self::FabricJoining => "the fabric was joined",
             Self::Recovery => "the driver asks for nothing any more",
             Self::Throttled => "the hardware does not slow itself down any more",
             Self::PcieWidth => "the link has all its lanes again",
@@ -245,9 +231,6 @@ impl Check {
     /// True if a reset of the device, or a new loading of its driver, ends what it found. A condition
     /// says so itself, each time that it is read.
     pub(crate) fn ends_with_reset(&self) -> bool {
-        matches!(
-            self,
-            Self::Ecc | Self::RepairPending | Self::Fabric | Self::FabricJoining | Self::Recovery
-        )
+        matches!(self, Self::Ecc | Self::RepairPending | Self::Recovery)
     }
 }

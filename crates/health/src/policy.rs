@@ -53,12 +53,7 @@ pub(crate) fn weight(policy: &Policy, check: &Check) -> Weight {
     let of_condition = |name| weights.conditions.get(name);
     let own = check.condition().and_then(of_condition);
     let own = own.or_else(|| weights.causes.get(&check.kind()));
-    let weight = own.copied().unwrap_or(tier);
-    match (check, weight) {
-        // A fabric that is being joined may be all in order.
-        (Check::FabricJoining, Weight::Out) => Weight::Warn,
-        _ => weight,
-    }
+    own.copied().unwrap_or(tier)
 }
 
 /// Returns true for a tier that is not checked. Its old findings do not count: nothing would end

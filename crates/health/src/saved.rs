@@ -185,6 +185,25 @@ impl Saved {
     }
 }
 
+// === impl SavedStanding ===
+
+impl SavedStanding {
+    /// Adds the marks of a condition to what agents before this one kept as a check of its own.
+    pub(crate) fn marked(self) -> Self {
+        let (mild, grace_ms) = match self.check.as_str() {
+            "fabric" => (false, 0),
+            "fabric-joining" => (true, 600_000),
+            _ => return self,
+        };
+        Self {
+            mild,
+            ends_with_reset: true,
+            grace_ms,
+            ..self
+        }
+    }
+}
+
 // === impl SavedBegun ===
 
 impl SavedBegun {

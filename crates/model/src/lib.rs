@@ -42,9 +42,7 @@ pub use self::{
     link::{Ancestor, Link},
     node_pattern::{InvalidNodePattern, NodePattern},
     pci::{InvalidPciAddress, PciAddress},
-    reading::{
-        Deep, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working,
-    },
+    reading::{Deep, Performing, Reading, RecoveryAction, Tier, Trend, Values, Working},
     shape::{Shape, Span},
     snapshot::{Entry, Snapshot},
     telemetry::{Ecc, Process, Samples, SinceReset, Telemetry},

@@ -73,28 +73,9 @@ pub struct Working {
     /// A memory repair failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair_failed: Option<bool>,
-    /// State of the device in the fabric.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fabric: Option<FabricState>,
     /// What the driver asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryAction>,
-}
-
-/// State of a device in the fabric: the switches that join all cards.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FabricState {
-    /// The machine has none.
-    None,
-    /// It has not begun.
-    NotStarted,
-    /// It is being joined.
-    InProgress,
-    /// It was joined.
-    Joined,
-    /// It was refused; the driver's code for it.
-    Failed(String),
 }
 
 /// What the driver asks for, in its own words.

@@ -82,8 +82,6 @@ pub enum CauseKind {
     /// Memory repairs wait for a reset, or failed.
     #[serde(alias = "RowRemap", alias = "PageRetirement")]
     MemoryRepair,
-    /// The fabric did not accept the device.
-    Fabric,
     /// The driver asks for an action, e.g. a reset.
     RecoveryAction,
     /// The hardware slows itself down.
@@ -96,6 +94,7 @@ pub enum CauseKind {
     /// The temperature is close to its limit.
     Temperature,
     /// A condition of the device, which its vendor names, is not ok.
+    #[serde(alias = "Fabric")]
     Condition,
     /// A counter grows faster than it should.
     Trend,

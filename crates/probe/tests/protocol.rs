@@ -176,7 +176,7 @@ proptest! {
     fn a_checkup_may_say_anything(
         tier in "working|performing|trend|deep|[a-z]{0,9}",
         fields in proptest::collection::btree_map(
-            "ecc_uncorrected|fabric|recovery|throttled|link_errors|unsupported|failures|conditions|device|[a-z_]{0,12}",
+            "ecc_uncorrected|recovery|throttled|link_errors|unsupported|failures|conditions|device|[a-z_]{0,12}",
             anything(),
             0..6,
         ),
@@ -211,7 +211,7 @@ proptest! {
 
     #[test]
     fn a_broken_checkup_line_is_no_panic(cut in 0_usize..200, byte: u8) {
-        let whole = r#"{"type":"checkup","device":"GPU-1","tier":"working","fabric":{"failed":"X"},"recovery":{"other":9},"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}"#;
+        let whole = r#"{"type":"checkup","device":"GPU-1","tier":"working","conditions":[{"name":"x","state":"ok"}],"recovery":{"other":9},"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}"#;
         let mut bytes = whole.as_bytes().to_vec();
         bytes.truncate(cut);
         bytes.push(byte);

@@ -56,14 +56,12 @@ const PROTOCOL: &str =
     "a field of the probe protocol, which has its next version with the backends of others";
 const SECTION: &str = "the line, or the few, that each vendor has here";
 const FLAGS: &str = "flags of commands that set NVIDIA's settings, as they always did";
-const FABRIC_AND_OLD: &str = "a switched fabric, and names that an older agent wrote";
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
-const REMAIN: [(&str, usize, &str); 47] = [
+const REMAIN: [(&str, usize, &str); 39] = [
     ("config/src/backends.rs", 11, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
-    ("config/src/health/weights.rs", 1, FABRIC),
     ("config/src/lib.rs", 3, SECTION),
     ("config/src/pools.rs", 1, EXAMPLE),
     ("config/src/pools/check.rs", 5, EXAMPLE),
@@ -71,24 +69,17 @@ const REMAIN: [(&str, usize, &str); 47] = [
     ("config/src/pools/selector.rs", 1, EXAMPLE),
     ("config/src/pools/sharing.rs", 1, METHOD),
     ("config/src/resolve.rs", 3, FLAGS),
-    ("config/src/thresholds.rs", 3, FABRIC),
     ("grant/src/check.rs", 1, DROP_IN),
-    ("health/src/check.rs", 16, FABRIC_AND_OLD),
-    ("health/src/policy.rs", 1, FABRIC),
+    ("health/src/check.rs", 6, OLD_FILE),
     ("health/src/record/persist.rs", 3, OLD_FILE),
-    ("health/src/record/readings/working.rs", 13, FABRIC),
-    ("health/src/record/standing.rs", 2, FABRIC),
-    ("health/src/record/verdict.rs", 1, FABRIC),
-    ("health/src/saved.rs", 2, OLD_FILE),
+    ("health/src/saved.rs", 4, OLD_FILE),
     ("inventory/src/inventory/old_facts.rs", 4, OLD_FILE),
     ("inventory/src/state.rs", 1, OLD_FILE),
     ("model/src/backend.rs", 1, PROTOCOL),
     ("model/src/driver_files.rs", 3, PROTOCOL),
     ("model/src/event.rs", 1, EXAMPLE),
-    ("model/src/lib.rs", 1, FABRIC),
     ("model/src/link.rs", 1, FABRIC),
-    ("model/src/reading.rs", 2, FABRIC),
-    ("model/src/verdict.rs", 3, FABRIC_AND_OLD),
+    ("model/src/verdict.rs", 3, OLD_FILE),
     ("ostler/src/cli.rs", 6, DROP_IN),
     ("ostler/src/cli/cdi/generate.rs", 5, FLAGS),
     ("ostler/src/cli/config/check.rs", 4, DROP_IN),

@@ -7,7 +7,7 @@ mod mps;
 mod overrides;
 mod xids;
 
-use std::{path::PathBuf, str::FromStr};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(crate) use self::{
 };
 use super::Startup;
 use crate::{
-    KindName, Pool, Selector,
+    KindName, Period, Pool, Selector,
     source::{At, Section, Word, word},
 };
 
@@ -52,7 +52,7 @@ pub struct NvidiaBackend {
 // The probe reads the same type as JSON: a key that is missing has its default there, and a key that is
 // not known is ignored.
 /// Settings of the probe of NVIDIA's cards. Paths are as the agent sees them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NvidiaProbe {
     /// The folder under which the driver's files are.
@@ -67,6 +67,9 @@ pub struct NvidiaProbe {
     pub mps_path: Option<PathBuf>,
     /// The way in which cards are found.
     pub discovery: Discovery,
+    /// The longest time that a card may take to join its fabric without a warning.
+    #[serde(with = "Period")]
+    pub fabric_join: Duration,
 }
 
 /// The way in which cards in MIG mode are offered.
@@ -141,6 +144,21 @@ impl Section for NvidiaProbe {
         at.set("devPath", &mut self.dev_path);
         at.set("mpsPath", &mut self.mps_path);
         at.set("discovery", &mut self.discovery);
+        at.set("fabricJoin", &mut self.fabric_join);
+    }
+}
+
+impl Default for NvidiaProbe {
+    fn default() -> Self {
+        Self {
+            driver_path: None,
+            loader_fallback: false,
+            nvml_library: None,
+            dev_path: None,
+            mps_path: None,
+            discovery: Discovery::default(),
+            fabric_join: Duration::from_secs(600),
+        }
     }
 }
 
@@ -178,6 +196,7 @@ mod tests {
             driver_path: Some("/driver".into()),
             loader_fallback: true,
             discovery: Discovery::Tegra,
+            fabric_join: Duration::from_millis(90_500),
             ..NvidiaProbe::default()
         };
         let read: NvidiaProbe = serde_json::from_value(section.to_value()).unwrap();

@@ -36,6 +36,7 @@ backends:
     devPath: /g
     mpsPath: /h
     discovery: tegra
+    fabricJoin: 18s
     mig: single
     imexRequired: true
     cdi: {driverRoot: /i, hookPath: /j, featureFlags: x, disableHooks: [y, z]}
@@ -68,7 +69,6 @@ health:
      conditions: {ras.umc: off}}
   thresholds:
     eccUncorrected: 1
-    fabricJoin: 18s
     temperatureMargin: 2
     busyPercent: 3
     linkErrors: 4

@@ -67,10 +67,9 @@ impl Default for TierWeights {
 
 impl TierWeights {
     /// The causes that can have a weight of their own: those of the tiers that have one.
-    pub const CAUSES: [CauseKind; 11] = [
+    pub const CAUSES: [CauseKind; 10] = [
         CauseKind::Ecc,
         CauseKind::MemoryRepair,
-        CauseKind::Fabric,
         CauseKind::RecoveryAction,
         CauseKind::Throttled,
         CauseKind::Pcie,

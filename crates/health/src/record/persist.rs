@@ -191,6 +191,7 @@ fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
 
 /// What a check of this build found; another's is left out.
 fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)> {
+    let saved = saved.marked();
     let lasted = Duration::from_millis(saved.lasted_ms);
     let passing = |since| Passing {
         count: 0,

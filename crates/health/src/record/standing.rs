@@ -178,7 +178,7 @@ impl Record {
         let times = self.times(&flap(check));
         match check {
             // It is not the device that failed, or it was not out.
-            Check::MonitorDown | Check::FabricJoining => (1, Duration::ZERO),
+            Check::MonitorDown => (1, Duration::ZERO),
             Check::NotAnswering if !self.was_out(policy, now) => (1, Duration::ZERO),
             Check::Condition(..) if self.is_in_grace(check, now) => (1, Duration::ZERO),
             _ if check.tier() == Tier::Present => (policy.health.passes, doubled(times)),
@@ -216,7 +216,7 @@ impl Record {
             standing.is_some_and(|standing| standing.passing.is_none() && standing.grace.is_zero())
         };
         match check {
-            Check::MonitorDown | Check::FabricJoining => false,
+            Check::MonitorDown => false,
             Check::Lost | Check::Gone => !fails(&Check::Lost) && !fails(&Check::Gone),
             _ => !fails(check),
         }

@@ -158,7 +158,6 @@ fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Optio
         Check::NotAnswering if lasted < policy.health.unanswered_grace => {
             Some(Some(State::Unknown))
         }
-        Check::FabricJoining if lasted < policy.health.thresholds.fabric_join => None,
         _ if policy::is_off(policy, check.tier()) || standing.is_in_grace(now) => None,
         _ => match policy::weight(policy, check) {
             Weight::Out if !standing.mild => Some(Some(State::Unhealthy)),

@@ -77,6 +77,7 @@ fn a_file_of_a_newer_version_is_read_as_far_as_it_is_understood() {
 #[case("RowRemap", model::CauseKind::MemoryRepair)]
 #[case("PageRetirement", model::CauseKind::MemoryRepair)]
 #[case("NvLink", model::CauseKind::Link)]
+#[case("Fabric", model::CauseKind::Condition)]
 fn changes_that_were_kept_with_an_older_name_are_still_read(
     #[case] name: &str,
     #[case] kind: model::CauseKind,

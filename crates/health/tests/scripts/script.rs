@@ -1,6 +1,6 @@
 //! Random scripts of faults: what happens to a card and its instances, step by step.
 
-use model::{ConditionState, FabricState, RecoveryAction};
+use model::{ConditionState, RecoveryAction};
 
 /// How the card looks in one look. Its instances look the same unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,8 @@ pub(crate) enum Read {
     Ecc(Option<u64>),
     RepairPending(Option<bool>),
     RepairFailed(Option<bool>),
-    Fabric(Option<FabricState>),
+    /// As NVIDIA's probe tells of it, in two conditions.
+    Fabric(Option<Fabric>),
     Recovery(Option<RecoveryAction>),
     Throttled(Option<bool>),
     Lanes(Option<u32>),
@@ -53,6 +54,14 @@ pub(crate) enum Read {
     Condition(Named, ConditionState),
     /// A check-up whose call found the device lost.
     Fatal,
+}
+
+/// The state of a card in its fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fabric {
+    Joining,
+    Joined,
+    Refused,
 }
 
 /// The conditions that the vendor names.
@@ -254,14 +263,8 @@ fn condition(bad: bool, dice: &mut Dice) -> ConditionState {
     }
 }
 
-fn fabric(dice: &mut Dice) -> FabricState {
-    match dice.roll(5) {
-        0 => FabricState::None,
-        1 => FabricState::NotStarted,
-        2 => FabricState::InProgress,
-        3 => FabricState::Joined,
-        _ => FabricState::Failed("7".to_owned()),
-    }
+fn fabric(dice: &mut Dice) -> Fabric {
+    *dice.pick(&[Fabric::Joining, Fabric::Joined, Fabric::Refused])
 }
 
 fn recovery(bad: bool, dice: &mut Dice) -> RecoveryAction {

@@ -9,7 +9,7 @@ use model::{
     StuckCall, Trend, Values, Verdict, Work, Working,
 };
 
-use crate::script::{Counts, Named, Read, View};
+use crate::script::{Counts, Fabric, Named, Read, View};
 
 /// The health of one device.
 pub(crate) trait Subject: Default {
@@ -106,6 +106,7 @@ fn reading(read: &Read) -> Reading {
         values: values(read),
         conditions: match read {
             Read::Condition(named, state) => vec![condition(*named, *state)],
+            Read::Fabric(Some(state)) => fabric(*state).into(),
             _ => Vec::new(),
         },
         unsupported: Vec::new(),
@@ -129,6 +130,25 @@ fn condition(named: Named, state: ConditionState) -> Condition {
     }
 }
 
+fn fabric(state: Fabric) -> [Condition; 2] {
+    let (refused, joining) = match state {
+        Fabric::Joining => (ConditionState::Unknown, ConditionState::Warning),
+        Fabric::Joined => (ConditionState::Ok, ConditionState::Ok),
+        Fabric::Refused => (ConditionState::Critical, ConditionState::Ok),
+    };
+    let condition = |name: &str, state, grace_millis| Condition {
+        name: name.parse().expect("it is a name"),
+        state,
+        reason: String::new(),
+        ends_with_reset: true,
+        grace_millis,
+    };
+    [
+        condition("fabric", refused, 0),
+        condition("fabric-joining", joining, 600_000),
+    ]
+}
+
 /// One value of a tier; the others were not read.
 fn values(read: &Read) -> Values {
     let mut working = Working::default();
@@ -137,7 +157,6 @@ fn values(read: &Read) -> Values {
         Read::Ecc(errors) => working.ecc_uncorrected = errors,
         Read::RepairPending(flag) => working.repair_pending = flag,
         Read::RepairFailed(flag) => working.repair_failed = flag,
-        Read::Fabric(state) => working.fabric = state,
         Read::Recovery(action) => working.recovery = action,
         Read::Corrected(errors) => {
             return Values::Trend(Trend {
@@ -177,7 +196,7 @@ fn values(read: &Read) -> Values {
             performing.slowdown_celsius = Some(90);
             return Values::Performing(performing);
         }
-        Read::Condition(Named::Block | Named::Cache | Named::Slow, _) => {}
+        Read::Fabric(_) | Read::Condition(Named::Block | Named::Cache | Named::Slow, _) => {}
         Read::Condition(Named::Fan, _) | Read::Fatal => return Values::Performing(performing),
     }
     Values::Working(working)

@@ -47,6 +47,7 @@ fn standing() -> impl Strategy<Value = Value> {
         "monitor-down",
         "ecc",
         "fabric-joining",
+        "condition:working:fabric",
         "repair-pending",
         "remap-pending",
         "retirement-pending",

@@ -84,6 +84,12 @@ use super::{load, the_problem};
     "deepCommand"
 )]
 #[case(
+    "backends: {nvidia: {fabricJoin: «soon}}\n",
+    "backends.nvidia.fabricJoin",
+    "not a length of time",
+    "10s"
+)]
+#[case(
     "backends: {nvidia: {xids: {base: «nvidea}}}\n",
     "backends.nvidia.xids.base",
     "not one of catalogue, nvidia",
@@ -99,7 +105,7 @@ use super::{load, the_problem};
     "health: {weights: {causes: {«Lost: warn}}}\n",
     "health.weights.causes.Lost",
     "not a cause that can have a weight",
-    "Ecc, MemoryRepair, Fabric, RecoveryAction, Throttled, Pcie, Link, Temperature, \
+    "Ecc, MemoryRepair, RecoveryAction, Throttled, Pcie, Link, Temperature, \
      Condition, Trend, Deep"
 )]
 #[case(

@@ -1,7 +1,7 @@
 //! Does the device work.
 
 use config::Thresholds;
-use model::{FabricState, RecoveryAction, Working};
+use model::{RecoveryAction, Working};
 
 use super::Finding;
 use crate::Check;
@@ -19,8 +19,6 @@ pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check,
             Check::RepairFailed,
             Finding::flag(values.repair_failed, repair_failed),
         ),
-        (Check::Fabric, fabric(values.fabric.as_ref())),
-        (Check::FabricJoining, joining(values.fabric.as_ref())),
         (Check::Recovery, recovery(values.recovery)),
     ]
 }
@@ -32,30 +30,6 @@ fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
         Some(errors) if errors > u64::from(thresholds.ecc_uncorrected) => Finding::Bad(format!(
             "memory errors that were not repaired since the driver was loaded: {errors}"
         )),
-        Some(_) => Finding::Good,
-        None => Finding::Unread,
-    }
-}
-
-fn fabric(state: Option<&FabricState>) -> Finding {
-    match state {
-        Some(FabricState::Failed(code)) => {
-            Finding::Bad(format!("the fabric refused the device: {code}"))
-        }
-        Some(FabricState::None | FabricState::Joined) => Finding::Good,
-        Some(FabricState::NotStarted | FabricState::InProgress) => Finding::Open,
-        None => Finding::Unread,
-    }
-}
-
-fn joining(state: Option<&FabricState>) -> Finding {
-    match state {
-        Some(FabricState::NotStarted) => {
-            Finding::Bad("joining the fabric has not begun".to_owned())
-        }
-        Some(FabricState::InProgress) => {
-            Finding::Bad("joining the fabric has not ended".to_owned())
-        }
         Some(_) => Finding::Good,
         None => Finding::Unread,
     }

@@ -212,6 +212,46 @@ fn a_condition_with_a_grace_counts_when_it_has_lasted_so_long() {
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
+/// NVIDIA's probe tells of a fabric as these two.
+#[test]
+fn a_fabric_that_takes_long_is_a_warning_and_one_that_failed_stands_until_it_was_joined() {
+    use ConditionState::{Critical, Ok, Unknown, Warning};
+    let fabric = |state, joining| {
+        let refused = Condition {
+            ends_with_reset: true,
+            ..condition("fabric", state)
+        };
+        let joining = Condition {
+            name: "fabric-joining".parse().unwrap(),
+            ..slow(joining)
+        };
+        [refused, joining]
+    };
+    let mut bench = Bench::new();
+    bench.conditions(&fabric(Unknown, Warning));
+    assert_eq!(bench.verdict(), Verdict::default());
+    bench.wait(599);
+    assert_eq!(bench.verdict(), Verdict::default());
+    bench.wait(1);
+    assert_eq!(bench.evidence(), ["fabric-joining: 3 errors"]);
+    assert_eq!(bench.warnings(), [CauseKind::Condition]);
+    bench.conditions(&fabric(Critical, Ok));
+    assert_eq!(bench.verdict().reason(), "fabric: 3 errors");
+    assert_eq!(bench.warnings(), []);
+    bench.wait(60).conditions(&fabric(Unknown, Warning));
+    assert_eq!(bench.kinds(), [CauseKind::Condition]);
+    bench.wait(60).conditions(&fabric(Ok, Ok));
+    assert_eq!(bench.verdict(), Verdict::default());
+}
+
+#[test]
+fn a_condition_that_weighs_nothing_is_not_shown_after_its_grace() {
+    let mut bench = Bench::new();
+    bench.policy.health.weights.working = Weight::Off;
+    bench.conditions(&[slow(ConditionState::Warning)]);
+    assert_eq!(bench.wait(1000).verdict(), Verdict::default());
+}
+
 #[test]
 fn a_condition_counts_no_recurrence_within_its_grace() {
     let mut bench = Bench::new();

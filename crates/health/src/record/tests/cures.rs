@@ -1,7 +1,7 @@
 //! Each cause: break, out, cured, back.
 
 use config::{Periods, Weight};
-use model::{Deep, FabricState, Performing, RecoveryAction, Tier, Trend, Working};
+use model::{Deep, Performing, RecoveryAction, Tier, Trend, Working};
 use rstest::rstest;
 
 use super::*;
@@ -11,7 +11,6 @@ fn working(change: impl Fn(&mut Working)) -> Values {
         ecc_uncorrected: Some(0),
         repair_pending: Some(false),
         repair_failed: Some(false),
-        fabric: Some(FabricState::Joined),
         recovery: Some(RecoveryAction::None),
     };
     change(&mut values);
@@ -52,11 +51,6 @@ fn deep(passed: Option<bool>) -> Values {
 #[case::ecc(CauseKind::Ecc, working(|w| w.ecc_uncorrected = Some(2)), working(|_| {}))]
 #[case::pending(CauseKind::MemoryRepair, working(|w| w.repair_pending = Some(true)), working(|_| {}))]
 #[case::failed(CauseKind::MemoryRepair, working(|w| w.repair_failed = Some(true)), working(|_| {}))]
-#[case::fabric(
-    CauseKind::Fabric,
-    working(|w| w.fabric = Some(FabricState::Failed("7".to_owned()))),
-    working(|_| {})
-)]
 #[case::recovery(
     CauseKind::RecoveryAction,
     working(|w| w.recovery = Some(RecoveryAction::DrainAndReset)),
@@ -149,10 +143,7 @@ fn a_weight_can_be_set_for_one_kind() {
 fn what_is_off_is_left_out_of_account() {
     let mut bench = Bench::new();
     bench.policy.health.weights.working = Weight::Off;
-    bench.read(working(|w| {
-        w.ecc_uncorrected = Some(1);
-        w.fabric = Some(FabricState::InProgress);
-    }));
+    bench.read(working(|w| w.ecc_uncorrected = Some(1)));
     assert_eq!(bench.wait(1000).verdict(), Verdict::default());
     let now = bench.now();
     bench
@@ -202,25 +193,6 @@ fn an_idle_card_may_lower_its_pcie_generation_and_that_heals_nothing() {
     bench.read(slow(Some(90)));
     bench.record.uncordon();
     assert_eq!(bench.warnings(), [], "an operator's word ends it");
-}
-
-#[test]
-fn a_fabric_that_takes_long_is_a_warning_and_one_that_failed_stands_until_it_was_joined() {
-    let fabric = |state: FabricState| working(move |w| w.fabric = Some(state.clone()));
-    let mut bench = Bench::new();
-    bench.read(fabric(FabricState::InProgress));
-    assert_eq!(bench.verdict(), Verdict::default());
-    bench.wait(599);
-    assert_eq!(bench.verdict(), Verdict::default());
-    bench.wait(1);
-    assert_eq!(bench.warnings(), [CauseKind::Fabric]);
-    bench.read(fabric(FabricState::Failed("3".to_owned())));
-    assert_eq!(bench.kinds(), [CauseKind::Fabric]);
-    assert_eq!(bench.warnings(), []);
-    bench.read(fabric(FabricState::NotStarted));
-    assert_eq!(bench.kinds(), [CauseKind::Fabric]);
-    bench.read(fabric(FabricState::Joined));
-    assert_eq!(bench.verdict(), Verdict::default());
 }
 
 #[test]

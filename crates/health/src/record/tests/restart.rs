@@ -246,6 +246,8 @@ fn events_that_were_kept_without_a_code_are_still_read(
 #[case("nvlink-errors", Check::LinkErrors)]
 #[case("nvlinks-down", Check::LinksDown)]
 #[case("remap-rate", Check::RepairRate)]
+#[case("fabric", Check::Condition(Tier::Working, "fabric".parse().unwrap()))]
+#[case("fabric-joining", Check::Condition(Tier::Working, "fabric-joining".parse().unwrap()))]
 fn trouble_that_was_kept_under_an_older_name_is_still_read(
     #[case] name: &str,
     #[case] check: Check,
@@ -264,6 +266,30 @@ fn trouble_that_was_kept_under_an_older_name_is_still_read(
     assert_eq!(again["standing"][0]["check"], *check.name());
     assert_eq!(again["begun"][0]["what"], *check.name());
     assert_eq!(again["link_errors"], 7);
+}
+
+#[test]
+fn a_fabric_that_was_kept_as_checks_of_their_own_is_what_it_was() {
+    let refused = r#"{"check": "fabric", "evidence": "x", "since": "2026-01-01T00:00:00Z"}"#;
+    let joining = r#"{"check": "fabric-joining", "evidence": "y", "since": "2026-01-01T00:00:00Z",
+        "lasted_ms": 500000}"#;
+    let read = |continuity| {
+        let text = format!(r#"{{"standing": [{refused}, {joining}]}}"#);
+        let saved: Saved = serde_json::from_str(&text).unwrap();
+        let mut bench = Bench::new();
+        bench.record = Record::restore(saved, continuity, &bench.policy, at(0));
+        bench
+    };
+    let mut bench = read(SAME);
+    assert_eq!(bench.verdict().reason(), "x");
+    assert_eq!(bench.wait(99).warnings(), []);
+    assert_eq!(bench.wait(1).warnings(), [CauseKind::Condition]);
+    assert_eq!(bench.kinds(), [CauseKind::Condition]);
+    let reload = Continuity {
+        same_driver: false,
+        ..SAME
+    };
+    assert_eq!(read(reload).wait(1000).verdict(), Verdict::default());
 }
 
 #[test]

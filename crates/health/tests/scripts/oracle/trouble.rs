@@ -2,10 +2,10 @@
 //! whether it stands.
 
 use config::Weight;
-use model::{CauseKind, ConditionState, FabricState, RecoveryAction, State};
+use model::{CauseKind, ConditionState, RecoveryAction, State};
 
 use super::{Entry, Rules, What, times};
-use crate::script::{Named, Read, View};
+use crate::script::{Fabric, Named, Read, View};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -91,7 +91,6 @@ impl Trouble {
             Self::Blind => CauseKind::MonitorDown,
             Self::Ecc => CauseKind::Ecc,
             Self::RepairPending | Self::RepairFailed => CauseKind::MemoryRepair,
-            Self::Fabric | Self::Joining => CauseKind::Fabric,
             Self::Recovery => CauseKind::RecoveryAction,
             Self::Throttled => CauseKind::Throttled,
             Self::Lanes | Self::Generation => CauseKind::Pcie,
@@ -99,7 +98,9 @@ impl Trouble {
             Self::Temperature => CauseKind::Temperature,
             Self::Corrected => CauseKind::Trend,
             Self::Deep => CauseKind::Deep,
-            Self::Block | Self::Cache | Self::Fan | Self::Slow => CauseKind::Condition,
+            Self::Fabric | Self::Joining | Self::Block | Self::Cache | Self::Fan | Self::Slow => {
+                CauseKind::Condition
+            }
         }
     }
 
@@ -126,11 +127,10 @@ impl Trouble {
             (Self::Blind, _) if rules.drain_after.is_none_or(|after| lasted < after) => {
                 return Some(Some(State::Unknown));
             }
-            (Self::Joining, _) if lasted < 600 => return None,
-            (Self::Joining, _) => false,
             (Self::Ecc, _) => !rules.ecc_warns,
             (Self::Fan, _) if rules.fan == Some(Weight::Off) => return None,
             _ if lasted < self.grace() => return None,
+            (Self::Joining, _) => false,
             _ if is_warning(self, log) => false,
             (Self::Fan, _) if rules.fan.is_some() => rules.fan == Some(Weight::Out),
             (_, Tier::Present | Tier::Working) => true,
@@ -143,7 +143,11 @@ impl Trouble {
 
     /// The seconds that it may last before it counts.
     fn grace(self) -> u64 {
-        if self == Self::Slow { 60 } else { 0 }
+        match self {
+            Self::Joining => 600,
+            Self::Slow => 60,
+            _ => 0,
+        }
     }
 }
 
@@ -216,7 +220,7 @@ fn ends(trouble: Trouble, began: u64, log: &[Entry], bad: usize, rules: &Rules) 
 fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize, u64) {
     let times = begun(trouble, log, rules);
     match (trouble, trouble.tier()) {
-        (Trouble::Blind | Trouble::Joining, _) => (1, 0),
+        (Trouble::Blind, _) => (1, 0),
         (Trouble::Silent, _) if lasted < rules.unanswered => (1, 0),
         _ if lasted < trouble.grace() => (1, 0),
         (_, Tier::Present) => (rules.passes, rules.doubled(rules.first, times)),
@@ -322,10 +326,10 @@ fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Ma
         (Trouble::Lanes, Read::Lanes(lanes)) => known(lanes.map(|lanes| lanes < 16)),
         (Trouble::LinksDown, Read::LinksDown(down)) => known(down.map(|down| down > 0)),
         (Trouble::Temperature, Read::Temperature(celsius)) => known(celsius.map(|c| c >= 85)),
-        (Trouble::Joining, Read::Fabric(Some(state))) => Some(bad(is_joining(state))),
+        (Trouble::Joining, Read::Fabric(Some(state))) => Some(bad(*state == Fabric::Joining)),
         (Trouble::Fabric, Read::Fabric(Some(state))) => {
-            let failed = matches!(state, FabricState::Failed(_));
-            (!is_joining(state)).then(|| bad(failed))
+            let told = *state != Fabric::Joining;
+            known(told.then_some(*state == Fabric::Refused))
         }
         (Trouble::Generation, Read::Generation(Some(generation), busy)) => {
             let decided = *generation == 4 || *busy >= 50;
@@ -343,10 +347,6 @@ fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Ma
         }
         _ => (tier(read) == trouble.tier()).then_some(Mark::Unread),
     }
-}
-
-fn is_joining(state: &FabricState) -> bool {
-    matches!(state, FabricState::NotStarted | FabricState::InProgress)
 }
 
 fn tier(read: &Read) -> Tier {

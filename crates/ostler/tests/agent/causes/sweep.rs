@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     STRICT,
-    table::{HOPPER, Trouble, VOLTA, evidence, trouble},
+    table::{FABRIC_JOINING, HOPPER, Trouble, VOLTA, checks, evidence, trouble},
 };
 use crate::rig::{GPU, LONG, Rig, Running, card};
 
@@ -45,14 +45,15 @@ impl Sweep {
             Trouble::Values(on, _) | Trouble::Growth(on, _) | Trouble::Link(on) => on == machine,
             Trouble::Own(_) | Trouble::Nothing => false,
         };
-        let mut checks: Vec<Check> = Check::ALL.into_iter().filter(on_it).collect();
-        // Cards that are put in below have no links.
-        checks.sort_by_key(|check| check.kind() != CauseKind::Link);
+        let mut checks: Vec<Check> = checks().filter(on_it).collect();
+        // Cards that are put in below have no links, and no fabric.
+        let needs_links = |kind| matches!(kind, CauseKind::Link | CauseKind::Condition);
+        checks.sort_by_key(|check| !needs_links(check.kind()));
         let rig = Rig::new(machine);
         for _ in rig.node.gpus().unwrap().len()..checks.len() {
             rig.node.add_gpu(&NewGpu::default()).unwrap();
         }
-        let config = format!("{STRICT}  thresholds: {{fabricJoin: 1s}}\n");
+        let config = format!("{STRICT}backends: {{nvidia: {{fabricJoin: 1s}}}}\n");
         let running = Running::on(rig, &config).await;
         let gpus = running.rig.node.state().unwrap().gpus;
         Self {
@@ -171,5 +172,5 @@ impl Sweep {
 
 /// A fabric that is being joined may be all in order, and takes no card out.
 fn takes_out(check: &Check) -> bool {
-    *check != Check::FabricJoining
+    !matches!(check, Check::Condition(_, name) if name.as_str() == FABRIC_JOINING)
 }

@@ -4,12 +4,17 @@
 use std::{collections::BTreeSet, process::Command};
 
 use health::Check;
-use model::CauseKind;
+use model::{CauseKind, Tier};
 use schemars::schema_for;
 
 /// Machines whose cards can have the trouble.
 pub(super) const HOPPER: &str = "hgx-h100";
 pub(super) const VOLTA: &str = "dgx1-v100";
+
+/// The conditions that NVIDIA's probe tells of, in the tier working.
+const CONDITIONS: [&str; 2] = ["fabric", FABRIC_JOINING];
+/// The one that is a warning.
+pub(super) const FABRIC_JOINING: &str = "fabric-joining";
 
 /// What breaks a card.
 pub(super) enum Trouble {
@@ -25,22 +30,29 @@ pub(super) enum Trouble {
     Nothing,
 }
 
+/// Every check, those of NVIDIA's conditions among them.
+pub(super) fn checks() -> impl Iterator<Item = Check> {
+    let condition = |name: &str| Check::Condition(Tier::Working, name.parse().unwrap());
+    Check::ALL.into_iter().chain(CONDITIONS.map(condition))
+}
+
 /// What breaks a card so that this check finds it.
 pub(super) fn trouble(check: &Check) -> Trouble {
     use Trouble::{Growth, Link, Nothing, Own, Values};
     match check {
         Check::Lost | Check::Gone | Check::NotAnswering | Check::MonitorDown | Check::Deep => {
-            test(check.kind()).map_or(Nothing, Own)
+            Own(test(check.kind()))
         }
-        // NVIDIA's driver has none.
-        Check::Condition(..) => Nothing,
+        Check::Condition(_, name) => match name.as_str() {
+            // NVML's code for a refusal that it does not explain.
+            "fabric" => Values(HOPPER, &[("fabric-state", 3), ("fabric-status", 999)]),
+            FABRIC_JOINING => Values(HOPPER, &[("fabric-state", 2)]),
+            _ => Nothing,
+        },
         Check::Ecc => Values(HOPPER, &[("ecc-uncorrected", 1)]),
         // Older cards retire pages, newer ones remap rows.
         Check::RepairPending => Values(VOLTA, &[("retired-pending", 1)]),
         Check::RepairFailed => Values(HOPPER, &[("remap-failed", 1)]),
-        // NVML's code for a refusal that it does not explain.
-        Check::Fabric => Values(HOPPER, &[("fabric-state", 3), ("fabric-status", 999)]),
-        Check::FabricJoining => Values(HOPPER, &[("fabric-state", 2)]),
         Check::Recovery => Values(HOPPER, &[("recovery-action", 1)]),
         Check::Throttled => Values(HOPPER, &[("clock-reasons", 0x8)]),
         Check::PcieWidth => Values(HOPPER, &[("pcie-width", 4)]),
@@ -61,8 +73,11 @@ pub(super) fn evidence(check: &Check) -> &'static str {
         Check::Ecc => "memory errors that were not repaired",
         Check::RepairPending => "memory repairs wait",
         Check::RepairFailed => "a memory repair failed",
-        Check::Fabric => "the fabric refused",
-        Check::FabricJoining => "has not ended",
+        Check::Condition(_, name) => match name.as_str() {
+            "fabric" => "fabric: the fabric refused the card",
+            FABRIC_JOINING => "fabric-joining: joining the fabric has not ended",
+            _ => "",
+        },
         Check::Recovery => "asks for a reset",
         Check::Throttled => "holds the clocks down",
         Check::PcieWidth => "has 4 of 16 lanes",
@@ -78,36 +93,32 @@ pub(super) fn evidence(check: &Check) -> &'static str {
         | Check::NotAnswering
         | Check::MonitorDown
         | Check::Power
-        | Check::Deep
-        | Check::Condition(..) => "",
+        | Check::Deep => "",
     }
 }
 
-/// The test that shows a cause of this kind begin and end; none for one that no simulated card can have,
-/// which the tests of `inventory` show.
-fn test(kind: CauseKind) -> Option<&'static str> {
-    let test = match kind {
-        CauseKind::Condition => return None,
+/// The test that shows a cause of this kind begin and end.
+fn test(kind: CauseKind) -> &'static str {
+    match kind {
         CauseKind::Lost => "causes::circle::a_card_that_is_lost",
         CauseKind::Gone => "causes::circle::a_card_that_is_taken_out",
         CauseKind::Event => "causes::circle::a_card_with_an_xid",
         CauseKind::NotAnswering => "causes::circle::a_card_that_does_not_answer",
         CauseKind::MonitorDown => "causes::circle::a_monitor_that_stays_away",
         CauseKind::Ecc
-        | CauseKind::Fabric
         | CauseKind::RecoveryAction
         | CauseKind::Throttled
         | CauseKind::Pcie
         | CauseKind::Link
         | CauseKind::Temperature
+        | CauseKind::Condition
         | CauseKind::Trend => "causes::sweep::check_ups_of_hopper_cards",
         CauseKind::MemoryRepair => "causes::sweep::check_ups_of_volta_cards",
         CauseKind::Deep => "causes::circle::a_card_on_which_the_command_of_the_user_fails",
         CauseKind::Residue => "causes::circle::a_card_with_a_process_of_somebody_else",
         CauseKind::Cordoned => "causes::circle::a_card_that_an_operator_cordons",
         CauseKind::Released => "causes::circle::a_card_that_an_operator_releases",
-    };
-    Some(test)
+    }
 }
 
 /// Every kind of cause that the product knows.
@@ -132,10 +143,9 @@ fn every_check_and_every_kind_of_cause_has_its_test() {
         .collect();
     for kind in kinds() {
         let test = test(kind);
-        let is_listed = test.is_none_or(|test| tests.contains(test));
-        assert!(is_listed, "{kind:?}: {test:?}");
+        assert!(tests.contains(test), "{kind:?}: {test}");
     }
-    for check in Check::ALL {
+    for check in checks() {
         match trouble(&check) {
             Trouble::Own(test) => assert!(tests.contains(test), "{check:?}: {test}"),
             Trouble::Values(machine, _) | Trouble::Growth(machine, _) | Trouble::Link(machine) => {

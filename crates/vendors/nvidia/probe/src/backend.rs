@@ -93,7 +93,7 @@ impl Backend for Nvidia {
         let links = links.then_some(self.files.calls());
         let cards = self.seen.iter();
         cards
-            .flat_map(|card| card.checkups(session, tier, links))
+            .flat_map(|card| card.checkups(session, tier, links, self.fabric_join))
             .collect()
     }
 

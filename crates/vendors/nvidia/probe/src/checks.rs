@@ -1,18 +1,20 @@
 //! The check-ups of a card and of the MIG devices on it: facts of how well they are. What a device
 //! does not support is named, and a device that is gone is asked nothing more.
 
+use std::time::Duration;
+
 use model::{
-    CallFailure, FabricState, Performing, Reading, RecoveryAction, Tier, Trend, Values, Work,
-    Working,
+    CallFailure, Condition, Performing, Reading, RecoveryAction, Tier, Trend, Values, Work, Working,
 };
-use nvml::{Code, Device, Error, Joining, Threshold};
+use nvml::{Code, Device, Error, Threshold};
 use probe::Calls;
 
-use super::card::failure;
+use super::{card::failure, fabric};
 
 /// Asks the questions of one check-up.
 #[derive(Debug, Default)]
 struct Exam {
+    conditions: Vec<Condition>,
     unsupported: Vec<String>,
     failures: Vec<CallFailure>,
 }
@@ -29,11 +31,17 @@ enum Answer<T> {
 }
 
 /// What a tier reads of a card; `None` for one that is not made of driver calls. A call about links
-/// that hangs is held against the links and not against the card; without `links` none is made.
-pub(super) fn card(card: Device<'_>, tier: Tier, links: Option<&Calls>) -> Option<Reading> {
+/// that hangs is held against the links and not against the card; without `links` none is made. Joining
+/// the fabric may take as long as `join_limit`.
+pub(super) fn card(
+    card: Device<'_>,
+    tier: Tier,
+    links: Option<&Calls>,
+    join_limit: Duration,
+) -> Option<Reading> {
     let mut exam = Exam::default();
     let values = match tier {
-        Tier::Working => Values::Working(working(card, &mut exam)),
+        Tier::Working => Values::Working(working(card, &mut exam, join_limit)),
         Tier::Performing => Values::Performing(performing(card, &mut exam, links)),
         Tier::Trend => Values::Trend(trend(card, &mut exam)),
         Tier::Present | Tier::Deep => return None,
@@ -67,17 +75,18 @@ pub(super) fn refused(error: &Error, tier: Tier) -> Option<Reading> {
     Some(exam.conclude(values))
 }
 
-fn working(card: Device<'_>, exam: &mut Exam) -> Working {
+fn working(card: Device<'_>, exam: &mut Exam, join_limit: Duration) -> Working {
     let ecc_uncorrected = exam.ask("ecc_uncorrected", || card.ecc_uncorrected());
     let rows = exam.put(|| card.rows());
     let pages = exam.put(|| card.retirement_pending());
     let pending = rows.map(|rows| rows.pending).or(pages);
     let failed = rows.map(|rows| rows.failed);
+    let joining = exam.ask("fabric", || card.joining());
+    exam.conditions = joining.map_or_else(Vec::new, |state| fabric::conditions(state, join_limit));
     Working {
         ecc_uncorrected,
         repair_pending: exam.take("repair_pending", pending),
         repair_failed: exam.take("repair_failed", failed),
-        fabric: exam.ask("fabric", || card.joining()).map(fabric),
         recovery: exam
             .ask("recovery", || card.recovery_action())
             .map(recovery),
@@ -131,17 +140,6 @@ fn links_down(card: Device<'_>) -> Result<u32, Error> {
         }
     }
     Ok(down)
-}
-
-fn fabric(joining: Joining) -> FabricState {
-    match joining {
-        Joining::None => FabricState::None,
-        Joining::NotStarted => FabricState::NotStarted,
-        // A state that is not known here is at least not the end.
-        Joining::InProgress | Joining::Other(_) => FabricState::InProgress,
-        Joining::Ended(Ok(())) => FabricState::Joined,
-        Joining::Ended(Err(code)) => FabricState::Failed(code.to_string()),
-    }
 }
 
 fn recovery(number: u32) -> RecoveryAction {
@@ -223,7 +221,7 @@ impl Exam {
         self.unsupported.sort();
         Reading {
             values,
-            conditions: Vec::new(),
+            conditions: self.conditions,
             unsupported: self.unsupported,
             failures: self.failures,
         }

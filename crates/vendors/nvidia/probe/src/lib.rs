@@ -11,6 +11,7 @@ mod constants;
 mod driver;
 mod driver_files;
 mod extras;
+mod fabric;
 #[cfg(test)]
 mod fixture;
 mod glance;
@@ -27,7 +28,9 @@ mod stage;
 mod topology;
 mod watch;
 
-use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use config::{Discovery, NvidiaProbe};
 use model::{Device, DeviceId, DriverFiles, PciAddress};
@@ -63,6 +66,8 @@ pub struct Nvidia {
     processes: bool,
     discovery: Discovery,
     mps_path: Option<PathBuf>,
+    /// The longest time that a card may take to join its fabric without a warning.
+    fabric_join: Duration,
     files: Files,
     /// Finds the driver's files, where that is asked for.
     finder: Option<Finder>,
@@ -139,6 +144,7 @@ impl Nvidia {
             processes: configure.processes,
             discovery: section.discovery,
             mps_path: section.mps_path,
+            fabric_join: section.fabric_join,
             topology: Topology::default(),
             seen: Vec::new(),
             strangers: BTreeSet::new(),

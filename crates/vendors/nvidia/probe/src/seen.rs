@@ -1,5 +1,7 @@
 //! The cards of the last look, which are sampled and checked until the next one.
 
+use std::time::Duration;
+
 use model::{CardRef, Device, DeviceId, Reading, SinceReset, Tier};
 use nvml::Session;
 use probe::{
@@ -33,12 +35,13 @@ impl Seen {
     }
 
     /// What a tier reads of the card and of its MIG devices; of links where it is given the table of
-    /// calls to tell them apart in.
+    /// calls to tell them apart in. Joining the fabric may take as long as `join_limit`.
     pub(super) fn checkups(
         &self,
         session: &Session,
         tier: Tier,
         links: Option<&Calls>,
+        join_limit: Duration,
     ) -> Vec<Checkup> {
         let checkup = |device: &DeviceId, reading: Reading| Checkup {
             device: device.clone(),
@@ -51,7 +54,8 @@ impl Seen {
                 return reading.map(|reading| checkup(&self.id, reading)).collect();
             }
         };
-        let whole = checks::card(card, tier, links).map(|reading| checkup(&self.id, reading));
+        let whole = checks::card(card, tier, links, join_limit);
+        let whole = whole.map(|reading| checkup(&self.id, reading));
         let parts = self.parts.iter().filter_map(|(place, id)| {
             let part = card.mig_device(*place).ok()?;
             Some(checkup(id, checks::partition(part, tier)?))

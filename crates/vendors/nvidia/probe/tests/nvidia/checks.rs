@@ -4,7 +4,7 @@ mod performing;
 mod trend;
 mod working;
 
-use model::{FabricState, Reading, RecoveryAction, Tier, Values};
+use model::{ConditionState, Reading, RecoveryAction, Tier, Values};
 use serde_json::Value;
 
 use super::*;
@@ -43,7 +43,7 @@ fn fields(reading: &Reading) -> serde_json::Map<String, Value> {
     fields
 }
 
-/// How many facts a tier has.
+/// How many facts a tier has; all its conditions are one.
 fn size(tier: Tier) -> usize {
     match tier {
         Tier::Working => 5,
@@ -110,11 +110,9 @@ fn on_every_machine_each_fact_is_read_or_named_as_not_supported_and_all_is_well(
                     Values::Working(working) => {
                         assert_eq!(working.ecc_uncorrected.unwrap_or(0), 0, "{what}");
                         assert_ne!(working.repair_pending, Some(true), "{what}");
-                        let joined = matches!(
-                            working.fabric,
-                            None | Some(FabricState::Joined | FabricState::None)
-                        );
-                        assert!(joined, "{what}");
+                        let mut conditions = reading.conditions.iter();
+                        let is_well = conditions.all(|c| c.state == ConditionState::Ok);
+                        assert!(is_well, "{what}");
                         let action = working.recovery.unwrap_or(RecoveryAction::None);
                         assert_eq!(action, RecoveryAction::None, "{what}");
                     }

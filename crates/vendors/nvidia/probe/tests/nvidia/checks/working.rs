@@ -4,14 +4,33 @@ use rstest::rstest;
 
 use super::*;
 
+/// The conditions of a card of which the fabric has not heard.
+const NOT_BEGUN: &str = r#"[
+    {"name": "fabric", "state": "unknown", "ends_with_reset": true},
+    {"name": "fabric-joining", "state": "warning", "reason": "joining the fabric has not begun",
+     "ends_with_reset": true, "grace_millis": 600000}
+]"#;
+/// Those of a card that is joining the fabric.
+const NOT_ENDED: &str = r#"[
+    {"name": "fabric", "state": "unknown", "ends_with_reset": true},
+    {"name": "fabric-joining", "state": "warning", "reason": "joining the fabric has not ended",
+     "ends_with_reset": true, "grace_millis": 600000}
+]"#;
+/// Those of a card that the fabric refused.
+const REFUSED: &str = r#"[
+    {"name": "fabric", "state": "critical", "reason": "the fabric refused the card: UNKNOWN",
+     "ends_with_reset": true},
+    {"name": "fabric-joining", "state": "ok", "ends_with_reset": true, "grace_millis": 600000}
+]"#;
+
 #[rstest]
 #[case::ecc(("dgx-a100", "ecc-uncorrected", 2), ("ecc_uncorrected", "2"))]
 #[case::remap(("dgx-a100", "remap-pending", 1), ("repair_pending", "true"))]
 #[case::remap_failed(("dgx-a100", "remap-failed", 1), ("repair_failed", "true"))]
 #[case::pages(("dgx1-v100", "retired-pending", 1), ("repair_pending", "true"))]
-#[case::fabric_begins(("hgx-h100", "fabric-state", 1), ("fabric", r#""not_started""#))]
-#[case::fabric_joins(("hgx-h100", "fabric-state", 2), ("fabric", r#""in_progress""#))]
-#[case::fabric_fails(("hgx-h100", "fabric-status", 999), ("fabric", r#"{"failed":"UNKNOWN"}"#))]
+#[case::fabric_begins(("hgx-h100", "fabric-state", 1), ("conditions", NOT_BEGUN))]
+#[case::fabric_joins(("hgx-h100", "fabric-state", 2), ("conditions", NOT_ENDED))]
+#[case::fabric_fails(("hgx-h100", "fabric-status", 999), ("conditions", REFUSED))]
 #[case::reset(("dgx-a100", "recovery-action", 1), ("recovery", r#""reset""#))]
 #[case::reboot(("dgx-a100", "recovery-action", 2), ("recovery", r#""reboot""#))]
 #[case::drain(("dgx-a100", "recovery-action", 3), ("recovery", r#""drain_p2p""#))]

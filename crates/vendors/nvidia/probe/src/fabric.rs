@@ -1,0 +1,86 @@
+//! The state of a card in its fabric, the switches that join all cards, as two conditions: one says that the
+//! card was refused, the other that joining has not ended.
+
+use std::time::Duration;
+
+use model::{Condition, ConditionState};
+use nvml::Joining;
+
+/// The condition that is critical if the fabric refused the card.
+const REFUSED: &str = "fabric";
+/// The condition that is a warning while the card has not joined the fabric.
+const JOINING: &str = "fabric-joining";
+
+/// The conditions of a card. Joining may take as long as `limit` and be all in order; what came of it is not
+/// known before it ends.
+pub(super) fn conditions(state: Joining, limit: Duration) -> Vec<Condition> {
+    let refused = match state {
+        Joining::None | Joining::Ended(Ok(())) => (ConditionState::Ok, String::new()),
+        Joining::Ended(Err(code)) => {
+            let reason = format!("the fabric refused the card: {code}");
+            (ConditionState::Critical, reason)
+        }
+        Joining::NotStarted | Joining::InProgress | Joining::Other(_) => {
+            (ConditionState::Unknown, String::new())
+        }
+    };
+    let joining = match state {
+        Joining::None | Joining::Ended(_) => (ConditionState::Ok, String::new()),
+        Joining::NotStarted => (
+            ConditionState::Warning,
+            "joining the fabric has not begun".to_owned(),
+        ),
+        // A state that is not known here is at least not the end.
+        Joining::InProgress | Joining::Other(_) => (
+            ConditionState::Warning,
+            "joining the fabric has not ended".to_owned(),
+        ),
+    };
+    let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    vec![
+        condition(REFUSED, refused, 0),
+        condition(JOINING, joining, millis),
+    ]
+}
+
+fn condition(
+    name: &str,
+    (state, reason): (ConditionState, String),
+    grace_millis: u64,
+) -> Condition {
+    Condition {
+        name: name.parse().expect("the constants are names"),
+        state,
+        reason,
+        ends_with_reset: true,
+        grace_millis,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ConditionState::{Critical, Ok, Unknown, Warning};
+    use nvml::Code;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::no_fabric(Joining::None, [Ok, Ok])]
+    #[case::not_begun(Joining::NotStarted, [Unknown, Warning])]
+    #[case::under_way(Joining::InProgress, [Unknown, Warning])]
+    #[case::a_new_state(Joining::Other(9), [Unknown, Warning])]
+    #[case::joined(Joining::Ended(Result::Ok(())), [Ok, Ok])]
+    #[case::refused(Joining::Ended(Err(Code::INVALID_ARGUMENT)), [Critical, Ok])]
+    fn each_state_is_two_conditions(#[case] state: Joining, #[case] states: [ConditionState; 2]) {
+        let conditions = conditions(state, Duration::from_millis(1500));
+        let told: Vec<ConditionState> = conditions.iter().map(|c| c.state).collect();
+        assert_eq!(told, states);
+        let graces: Vec<u64> = conditions.iter().map(|c| c.grace_millis).collect();
+        assert_eq!(graces, [0, 1500], "only joining may take a while");
+        for condition in &conditions {
+            assert!(condition.ends_with_reset);
+            let is_silent = matches!(condition.state, Ok | Unknown);
+            assert_eq!(condition.reason.is_empty(), is_silent, "{condition:?}");
+        }
+    }
+}
