@@ -98,7 +98,7 @@ fn entry(number: usize) -> Entry {
         peer: id(peer),
         ancestor: peer.is_multiple_of(2).then_some(Ancestor::Switch),
         lanes: u32::from(peer.is_multiple_of(3)) * 12,
-        fabric: peer.is_multiple_of(4),
+        switched: peer.is_multiple_of(4),
     };
     let peers = (0..CARDS).filter(|peer| *peer != number);
     let sick = number == CARDS - 1;

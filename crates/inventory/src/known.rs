@@ -216,7 +216,7 @@ mod tests {
                 peer: "GPU-2".to_owned().into(),
                 ancestor: Some(Ancestor::Node),
                 lanes: 12,
-                fabric: false,
+                switched: false,
             }],
             shapes: vec![Shape {
                 profile: "7g.40gb".to_owned(),

@@ -16,9 +16,10 @@ pub struct Link {
     /// Direct lanes between the two (NVLink), zero if there are none.
     #[serde(default)]
     pub lanes: u32,
-    /// Whether both hang on one switched fabric (NVSwitch) on which all pairs are equal.
-    #[serde(default)]
-    pub fabric: bool,
+    /// True if both hang on one switch, or on a net of them, on which all pairs are equal (NVSwitch). The alias
+    /// is the name that agents before this one wrote into their state files.
+    #[serde(default, alias = "fabric")]
+    pub switched: bool,
 }
 
 /// The closest common point of two devices, nearest first.
@@ -39,4 +40,23 @@ pub enum Ancestor {
     Node,
     /// Nothing closer than the machine.
     System,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_link_that_was_kept_under_an_older_name_is_still_read() {
+        let read = |name: &str| -> Link {
+            serde_json::from_value(json!({"peer": "GPU-1", "lanes": 0, name: true})).unwrap()
+        };
+        assert!(read("fabric").switched);
+        assert_eq!(read("fabric"), read("switched"));
+        assert_eq!(
+            serde_json::to_value(read("fabric")).unwrap()["switched"],
+            true
+        );
+    }
 }

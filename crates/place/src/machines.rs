@@ -32,7 +32,7 @@ pub(crate) fn id(n: usize) -> String {
     format!("GPU-{n:02}")
 }
 
-/// Cards whose ways are what `way` says: the closest common point, the lanes, the fabric.
+/// Cards whose ways are what `way` says: the closest common point, the lanes, the switch.
 pub(crate) fn cards(
     count: usize,
     way: impl Fn(usize, usize) -> (Option<Ancestor>, u32, bool),
@@ -40,12 +40,12 @@ pub(crate) fn cards(
     let card = |a: usize| {
         let peers = (0..count).filter(|b| *b != a);
         let link = |b: usize| {
-            let (ancestor, lanes, fabric) = way(a.min(b), a.max(b));
+            let (ancestor, lanes, switched) = way(a.min(b), a.max(b));
             Link {
                 peer: id(b).into(),
                 ancestor,
                 lanes,
-                fabric,
+                switched,
             }
         };
         Device {
@@ -108,7 +108,7 @@ pub(crate) fn rtx8000() -> Vec<Device> {
     })
 }
 
-/// A DGX A100: eight cards on one fabric, two on each NUMA node.
+/// A DGX A100: eight cards on one switch, two on each NUMA node.
 pub(crate) fn dgx_a100() -> Vec<Device> {
     let mut cards = cards(8, |a, b| match a / 2 == b / 2 {
         true => (Some(Ancestor::Switches), 0, true),
@@ -120,7 +120,7 @@ pub(crate) fn dgx_a100() -> Vec<Device> {
     cards
 }
 
-/// A DGX-2: sixteen cards on one fabric, in pairs, fours and boards of eight.
+/// A DGX-2: sixteen cards on one switch, in pairs, fours and boards of eight.
 pub(crate) fn hgx2() -> Vec<Device> {
     let mut cards = cards(16, |a, b| {
         let near = match (a / 2 == b / 2, a / 4 == b / 4, a / 8 == b / 8) {

@@ -13,8 +13,8 @@ pub struct Way {
     pub ancestor: Option<Ancestor>,
     /// Direct lanes between the two.
     pub lanes: u32,
-    /// Both hang on one switched fabric.
-    pub fabric: bool,
+    /// Both hang on one switch on which all pairs are equal.
+    pub switched: bool,
     /// Both are on one NUMA node, where both say.
     pub same_numa: Option<bool>,
 }
@@ -50,7 +50,7 @@ impl Way {
             (Some(Ancestor::System), _) | (None, Some(false)) => table.system,
             (None, None) => 0,
         };
-        let lanes = if self.fabric {
+        let lanes = if self.switched {
             table.most_lanes
         } else {
             self.lanes.min(table.most_lanes)
@@ -67,7 +67,7 @@ impl Way {
         Self {
             ancestor: link.ancestor,
             lanes: link.lanes,
-            fabric: link.fabric,
+            switched: link.switched,
             same_numa: None,
         }
     }
@@ -76,7 +76,7 @@ impl Way {
         Self {
             ancestor: a.ancestor.max(b.ancestor),
             lanes: a.lanes.min(b.lanes),
-            fabric: a.fabric && b.fabric,
+            switched: a.switched && b.switched,
             same_numa: None,
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         Way {
             ancestor: Some(Ancestor::System),
             lanes: u32::from(same),
-            fabric: false,
+            switched: false,
             same_numa: Some(same),
         }
     }
@@ -140,14 +140,14 @@ mod tests {
     fn a_way_is_worth_its_lanes_and_its_place(
         #[case] ancestor: Option<Ancestor>,
         #[case] lanes: u32,
-        #[case] fabric: bool,
+        #[case] switched: bool,
         #[case] same_numa: Option<bool>,
         #[case] score: u32,
     ) {
         let way = Way {
             ancestor,
             lanes,
-            fabric,
+            switched,
             same_numa,
         };
         assert_eq!(way.worth(&NVIDIA.worth), score);
@@ -158,11 +158,11 @@ mod tests {
         numa: Option<u32>,
         link: Option<(&str, Option<Ancestor>, u32, bool)>,
     ) -> Device {
-        let links = link.map(|(peer, ancestor, lanes, fabric)| Link {
+        let links = link.map(|(peer, ancestor, lanes, switched)| Link {
             peer: peer.into(),
             ancestor,
             lanes,
-            fabric,
+            switched,
         });
         Device {
             numa,
@@ -178,7 +178,7 @@ mod tests {
         let expected = Way {
             ancestor: Some(Ancestor::Node),
             lanes: 2,
-            fabric: false,
+            switched: false,
             same_numa: Some(false),
         };
         assert_eq!(Way::between(&a, &b), expected);
@@ -191,8 +191,8 @@ mod tests {
         let b = card("b", Some(1), Some(("a", Some(Ancestor::System), 0, true)));
         let silent = card("b", Some(1), None);
         assert_eq!(Way::between(&a, &b).ancestor, Some(Ancestor::System));
-        assert!(Way::between(&a, &silent).fabric);
-        assert!(Way::between(&silent, &a).fabric);
+        assert!(Way::between(&a, &silent).switched);
+        assert!(Way::between(&silent, &a).switched);
         assert_eq!(Way::between(&a, &silent).same_numa, None);
         assert_eq!(
             Way::between(&card("a", None, None), &silent),

@@ -138,7 +138,7 @@ fn words(topology: &Topology<'_>) -> &'static Vendor {
 
 /// The direct links of a pair, in words; empty where there are none.
 fn joined(words: &Vendor, way: &Way) -> String {
-    if way.fabric {
+    if way.switched {
         words.switch.to_owned()
     } else {
         links(words, way.lanes)

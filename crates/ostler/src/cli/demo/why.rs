@@ -47,7 +47,7 @@ fn link<'a>(a: &'a Device, b: &Device) -> Option<&'a Link> {
 fn lanes(links: &[Option<&Link>]) -> Option<String> {
     let known: Option<Vec<&Link>> = links.iter().copied().collect();
     let known = known?;
-    if known.iter().all(|link| link.fabric) {
+    if known.iter().all(|link| link.switched) {
         return Some("reach each other through NVSwitch".to_owned());
     }
     match known.iter().map(|link| link.lanes).min()? {
@@ -117,7 +117,7 @@ mod tests {
     #[case(0, false, None, "they are on NUMA node 0")]
     fn names_what_joins_two_cards(
         #[case] lanes: u32,
-        #[case] fabric: bool,
+        #[case] switched: bool,
         #[case] ancestor: Option<Ancestor>,
         #[case] expected: &str,
     ) {
@@ -126,7 +126,7 @@ mod tests {
             peer,
             ancestor,
             lanes,
-            fabric,
+            switched,
         };
         let (a, b) = (card("GPU-a", 0, vec![link]), card("GPU-b", 0, Vec::new()));
         assert_eq!(why(&[&a, &b]), expected);

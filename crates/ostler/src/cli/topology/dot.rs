@@ -26,7 +26,7 @@ pub(super) fn graph(topology: &Topology<'_>) -> String {
     }
     let mut on_switch = vec![false; topology.cards.len()];
     for (a, b, way) in pairs(topology) {
-        if way.fabric {
+        if way.switched {
             (on_switch[a], on_switch[b]) = (true, true);
         } else if way.lanes > 0 {
             let (lanes, label) = (way.lanes, joined(words(topology), &way));
@@ -38,9 +38,9 @@ pub(super) fn graph(topology: &Topology<'_>) -> String {
     }
     if on_switch.contains(&true) {
         let switch = words(topology).switch;
-        text += &format!("  fabric [label=\"{switch}\" shape=ellipse];\n");
+        text += &format!("  switch [label=\"{switch}\" shape=ellipse];\n");
         for at in (0..on_switch.len()).filter(|at| on_switch[*at]) {
-            text += &format!("  c{at} -- fabric [penwidth=2];\n");
+            text += &format!("  c{at} -- switch [penwidth=2];\n");
         }
     }
     text + "}\n"

@@ -51,7 +51,7 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
 /// The direct way first, then the way through the machine.
 fn cell(words: &Vendor, way: &Way) -> String {
     let mark = words.link_mark;
-    let direct = match (way.fabric, way.lanes) {
+    let direct = match (way.switched, way.lanes) {
         (true, _) => Some(format!("{mark}S")),
         (false, 0) => None,
         (false, lanes) => Some(format!("{mark}{lanes}")),

@@ -110,7 +110,7 @@ fn links(topology: &Topology<'_>, ring: &Ring) -> String {
     let mut svg = String::new();
     let mut on_switch = BTreeSet::new();
     for (a, b, way) in pairs(topology) {
-        if way.fabric {
+        if way.switched {
             on_switch.extend([a, b]);
         } else if way.lanes > 0 {
             let ((ax, ay), (bx, by)) = (ring.places[a], ring.places[b]);
@@ -175,7 +175,7 @@ fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
         format!("<path class=\"{class}\" stroke-width=\"{wide:.1}\" d=\"M0 0H48\"/>")
     };
     let lanes: BTreeSet<u32> = ways()
-        .filter(|way| !way.fabric)
+        .filter(|way| !way.switched)
         .map(|way| way.lanes)
         .collect();
     let mut keys = Vec::new();
@@ -183,7 +183,7 @@ fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
         let text = super::links(words(topology), lanes);
         keys.push((line("link", thickness(lanes)), text));
     }
-    if ways().any(|way| way.fabric) {
+    if ways().any(|way| way.switched) {
         let Vendor { link, switch, .. } = words(topology);
         let text = format!("{link}s to the {switch}: every pair on it is equal");
         keys.push((line("link", 4.0), text));

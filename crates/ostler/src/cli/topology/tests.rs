@@ -3,7 +3,7 @@ use model::{Ancestor, Device, Entry, Link, Snapshot};
 use super::*;
 
 /// Cards two by two behind PCIe switches, four by four on NUMA nodes.
-fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, fabric: bool) -> Snapshot {
+fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, switched: bool) -> Snapshot {
     let id = |n: usize| format!("GPU-{n:02}");
     let link = |a: usize, b: usize| Link {
         peer: id(b).into(),
@@ -13,7 +13,7 @@ fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, fabric: bool) -> S
             _ => Ancestor::System,
         }),
         lanes: lanes(a.min(b), a.max(b)),
-        fabric,
+        switched,
     };
     let card = |a: usize| {
         Entry::from(Device {
@@ -57,7 +57,7 @@ fn the_matrix_says_how_each_pair_is_joined() {
 }
 
 #[test]
-fn a_fabric_shows_with_the_way_through_the_machine() {
+fn a_switch_shows_with_the_way_through_the_machine() {
     insta::assert_snapshot!(matrix::page(&Topology::of(&machine(3, |_, _| 0, true))));
 }
 
@@ -65,7 +65,7 @@ fn a_fabric_shows_with_the_way_through_the_machine() {
 fn the_graph_has_a_cluster_for_each_numa_node() {
     insta::assert_snapshot!(dot::graph(&Topology::of(&bridged())));
     insta::assert_snapshot!(
-        "fabric",
+        "switch",
         dot::graph(&Topology::of(&machine(2, |_, _| 0, true)))
     );
 }

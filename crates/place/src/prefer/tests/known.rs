@@ -53,7 +53,7 @@ fn one_request_after_the_other_gives_the_known_sets(
 }
 
 #[test]
-fn on_a_fabric_every_pair_counts_and_the_way_through_the_machine_decides() {
+fn on_a_switch_every_pair_counts_and_the_way_through_the_machine_decides() {
     let offer = whole(machines::hgx2());
     let mut free: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
     let mut take = |size: usize| {

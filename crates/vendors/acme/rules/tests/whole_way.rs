@@ -47,7 +47,7 @@ fn card(n: u32) -> Device {
             peer: format!("acme-{peer}").into(),
             ancestor: None,
             lanes: 1,
-            fabric: false,
+            switched: false,
         }],
         ..Device::card_of("acme", format!("acme-{n}"), "Acme NPU 9")
     }

@@ -81,7 +81,7 @@ impl Topology {
             peer: peer.clone(),
             ancestor,
             lanes: u32::try_from(lanes.count()).unwrap_or(u32::MAX),
-            fabric: self.on_switch(card) && self.on_switch(peer),
+            switched: self.on_switch(card) && self.on_switch(peer),
         })
     }
 

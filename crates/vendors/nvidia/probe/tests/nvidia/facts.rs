@@ -57,7 +57,7 @@ fn links_come_after_the_first_look_and_are_asked_for_once() {
             device
                 .links
                 .iter()
-                .all(|link| link.fabric && link.ancestor.is_some())
+                .all(|link| link.switched && link.ancestor.is_some())
         );
     }
     let mut again = backend.survey();
@@ -77,7 +77,7 @@ fn counts_the_lanes_between_two_cards_the_same_from_both_ends() {
     backend.links(&mut report, false);
     let lanes = |from: &Device, to: &Device| {
         let link = from.links.iter().find(|link| link.peer == to.id).unwrap();
-        assert!(!link.fabric);
+        assert!(!link.switched);
         link.lanes
     };
     let mut most = 0;
