@@ -137,7 +137,7 @@ impl Section for Pool {
         at.set_by("limit", &mut self.limit, |item, notes| {
             number(1..=u32::MAX)(item, notes).map(Some)
         });
-        let help = "name the resource, e.g. `resource: nvidia.com/gpu`";
+        let help = "name the resource, e.g. `resource: example.com/gpu`";
         at.require("resource", &mut self.resource, help);
         at.section_or("sharing", &mut self.sharing, "method", |sharing| {
             &mut sharing.method

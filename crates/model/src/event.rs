@@ -30,7 +30,7 @@ pub struct EventCode(Cow<'static, str>);
 
 /// A text that is no code of an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the code of an event such as xid:79 or ecc:uncorrected")]
+#[error("`{0}` is not the code of an event such as ecc:uncorrected")]
 pub struct InvalidEventCode(String);
 
 /// The longest code.

@@ -11,9 +11,9 @@ use crate::{
 /// Places of a resource name that are filled in, with an example of each.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
-    ("model", "nvidia-l4"),
+    ("model", "model"),
     ("memory", "40gb"),
-    ("vendor", "nvidia"),
+    ("vendor", "vendor"),
     ("index", "0"),
 ];
 
@@ -112,7 +112,7 @@ fn template(template: &str) -> Result<(), Words> {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((placeholder, after)) = after.split_once('}') else {
-            let help = "close it, as in `nvidia.com/{model}`".to_owned();
+            let help = "close it, as in `example.com/{model}`".to_owned();
             return Err(("`{` is not closed".to_owned(), help));
         };
         let known = PLACEHOLDERS.iter().find(|(known, _)| *known == placeholder);
@@ -130,7 +130,7 @@ fn template(template: &str) -> Result<(), Words> {
         Ok(_) => Ok(()),
         Err(error) => {
             let help = "write a domain and a name of at most 63 letters, digits, `-`, `_` and \
-                        `.`, e.g. `nvidia.com/gpu`";
+                        `.`, e.g. `example.com/gpu`";
             Err((error.to_string(), help.to_owned()))
         }
     }

@@ -150,7 +150,7 @@ impl Selector {
         ];
         for (name, texts) in texts {
             if texts.iter().any(String::is_empty) {
-                let help = "write a value, or a pattern such as `NVIDIA A100*`";
+                let help = "write a value, or a pattern such as `*A100*`";
                 at.error_at_key(name, "an empty text matches nothing", help);
             }
         }

@@ -95,7 +95,7 @@ use super::{load, the_problem};
     "pools:\n  - «name: a\n",
     "pools[0].resource",
     "`resource` is missing",
-    "nvidia.com/gpu"
+    "example.com/gpu"
 )]
 #[case(
     "pools:\n  - {name: a, select: {index: 1}, resource: nvidia.com/a}\n  - {name: «a, select: {index: 0}, resource: nvidia.com/b}\n",
@@ -107,7 +107,7 @@ use super::{load, the_problem};
     "pools:\n  - {name: a, resource: «gpu}\n",
     "pools[0].resource",
     "needs a domain",
-    "nvidia.com/gpu"
+    "example.com/gpu"
 )]
 #[case(
     "pools:\n  - {name: a, resource: «\"nvidia.com/{modl}\"}\n",
