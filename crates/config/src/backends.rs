@@ -9,6 +9,8 @@ mod startup;
 
 use std::collections::BTreeMap;
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,6 +44,13 @@ pub struct Backends {
     pub programs: BTreeMap<String, ExecBackend>,
 }
 
+/// Values of flags and variables about each vendor's driver, which win over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackendOverrides {
+    /// Values about NVIDIA's driver.
+    pub nvidia: NvidiaOverrides,
+}
+
 // === impl Backends ===
 
 impl Section for Backends {
@@ -69,6 +78,15 @@ impl Backends {
     /// The pools of a node whose config names none: those of each vendor.
     pub fn pools(&self) -> Vec<Pool> {
         self.nvidia.pools()
+    }
+}
+
+// === impl BackendOverrides ===
+
+impl BackendOverrides {
+    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    pub(crate) fn apply(self, backends: &mut Backends, said: &mut impl FnMut(&str, &str, &Path)) {
+        self.nvidia.apply(&mut backends.nvidia, said);
     }
 }
 

@@ -27,8 +27,8 @@ mod thresholds;
 pub use self::backends::{AcmeBackend, AcmeHalves};
 pub use self::{
     backends::{
-        Backends, Discovery, ExecBackend, Mig, NvidiaBackend, NvidiaCdi, NvidiaHandover,
-        NvidiaOverrides, NvidiaProbe, Startup, XidBase, XidSet, Xids,
+        BackendOverrides, Backends, Discovery, ExecBackend, Mig, NvidiaBackend, NvidiaCdi,
+        NvidiaHandover, NvidiaOverrides, NvidiaProbe, Startup, XidBase, XidSet, Xids,
     },
     cdi::{Cdi, RuntimeSupport},
     error::Error,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    Backends, Cdi, Error, Handover, Health, Kubelet, NvidiaOverrides, Origin, Origins, Pools,
+    BackendOverrides, Backends, Cdi, Error, Handover, Health, Kubelet, Origin, Origins, Pools,
     Probe, Problem, Problems, Severity,
     source::{At, Section},
 };
@@ -25,8 +25,8 @@ pub struct Overrides {
     pub control_socket: Option<PathBuf>,
     /// The folder of the CDI specs.
     pub cdi_dir: Option<PathBuf>,
-    /// Values about NVIDIA's driver.
-    pub nvidia: NvidiaOverrides,
+    /// Values about the drivers of each vendor.
+    pub backends: BackendOverrides,
 }
 
 /// A config, the origin of each value, and warnings.
@@ -78,7 +78,7 @@ impl Overrides {
         put(names, self.pod_resources_socket, target, said);
         let names = ("hostRoot", "host-root");
         put(names, self.host_root, &mut config.host_root, said);
-        self.nvidia.apply(&mut config.backends.nvidia, said);
+        self.backends.apply(&mut config.backends, said);
         let names = ("controlSocket", "control-socket");
         put(names, self.control_socket, &mut config.control_socket, said);
         let names = ("cdi.dir", "cdi-dir");

@@ -57,14 +57,13 @@ const FLAGS: &str = "flags of commands that set NVIDIA's settings, as they alway
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
-const REMAIN: [(&str, usize, &str); 31] = [
+const REMAIN: [(&str, usize, &str); 28] = [
     ("config/src/backends.rs", 11, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
     ("config/src/lib.rs", 3, SECTION),
     ("config/src/pools/check.rs", 1, METHOD),
     ("config/src/pools/handover.rs", 4, SECTION),
     ("config/src/pools/sharing.rs", 1, METHOD),
-    ("config/src/resolve.rs", 3, FLAGS),
     ("grant/src/check.rs", 1, DROP_IN),
     ("health/src/check.rs", 6, OLD_FILE),
     ("health/src/record/persist.rs", 3, OLD_FILE),
@@ -80,9 +79,7 @@ const REMAIN: [(&str, usize, &str); 31] = [
     ("ostler/src/cli/config/check.rs", 4, DROP_IN),
     ("ostler/src/cli/config/explain.rs", 3, DROP_IN),
     ("ostler/src/cli/devices.rs", 2, PROTOCOL),
-    ("ostler/src/cli/place.rs", 6, FLAGS),
     ("ostler/src/cli/probe.rs", 3, SECTION),
-    ("ostler/src/cli/run.rs", 6, FLAGS),
     ("ostler/src/run.rs", 1, DROP_IN),
     ("ostler/src/run/probe.rs", 1, SECTION),
     ("ostler/src/vendors.rs", 1, SECTION),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::random::{Dice, Maker, remove};
 use super::*;
-use crate::{NvidiaOverrides, Origin, Overrides, file::tests::EVERY_KEY, parse};
+use crate::{BackendOverrides, NvidiaOverrides, Origin, Overrides, file::tests::EVERY_KEY, parse};
 
 const FILE: &str = "\
 probe: {period: 3s}
@@ -29,9 +29,11 @@ pools:
 fn explained(text: &str) -> Resolved {
     let overrides = Overrides {
         kubelet_dir: Some("/kubelet".into()),
-        nvidia: NvidiaOverrides {
-            driver_path: Some("/driver".into()),
-            ..NvidiaOverrides::default()
+        backends: BackendOverrides {
+            nvidia: NvidiaOverrides {
+                driver_path: Some("/driver".into()),
+                ..NvidiaOverrides::default()
+            },
         },
         ..Overrides::default()
     };

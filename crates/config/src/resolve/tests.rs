@@ -1,7 +1,7 @@
 //! Flags over file over defaults.
 
 use super::*;
-use crate::Origin;
+use crate::{NvidiaOverrides, Origin};
 
 fn resolved(overrides: Overrides, text: &str) -> Resolved {
     let mut resolved = crate::parse("ostler.yaml", text).unwrap();
@@ -50,10 +50,12 @@ fn every_flag_reaches_its_value() {
         host_root: path("/3"),
         control_socket: path("/6"),
         cdi_dir: path("/8"),
-        nvidia: NvidiaOverrides {
-            driver_path: path("/4"),
-            nvml_library: path("/5"),
-            mps_path: path("/7"),
+        backends: BackendOverrides {
+            nvidia: NvidiaOverrides {
+                driver_path: path("/4"),
+                nvml_library: path("/5"),
+                mps_path: path("/7"),
+            },
         },
     };
     let found = resolved(overrides, "");

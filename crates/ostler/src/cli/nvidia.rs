@@ -1,6 +1,8 @@
 //! `ostler nvidia-device-plugin`: the agent under the name, the flags and the variables of
 //! NVIDIA's device plugin.
 
+mod flags;
+
 use std::{
     ffi::OsString,
     io::{self, Write},
@@ -9,10 +11,11 @@ use std::{
 };
 
 use config::{
-    NvidiaOverrides, Overrides,
+    BackendOverrides, NvidiaOverrides, Overrides,
     nvidia::{Call, Flags, help},
 };
 
+pub(crate) use self::flags::{DaemonFlags, DriverFlags};
 use crate::run::{Origin, Source};
 
 /// The name under which NVIDIA's program is started.
@@ -80,10 +83,12 @@ fn overrides() -> Overrides {
         host_root: path("OSTLER_HOST_ROOT"),
         control_socket: path("OSTLER_CONTROL_SOCKET"),
         cdi_dir: path("OSTLER_CDI_DIR"),
-        nvidia: NvidiaOverrides {
-            driver_path: path("OSTLER_DRIVER_PATH"),
-            nvml_library: path("OSTLER_NVML_LIBRARY"),
-            mps_path: path("OSTLER_MPS_PATH"),
+        backends: BackendOverrides {
+            nvidia: NvidiaOverrides {
+                driver_path: path("OSTLER_DRIVER_PATH"),
+                nvml_library: path("OSTLER_NVML_LIBRARY"),
+                mps_path: path("OSTLER_MPS_PATH"),
+            },
         },
     }
 }

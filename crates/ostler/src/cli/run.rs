@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use config::{NvidiaOverrides, Overrides};
+use config::Overrides;
 
-use super::place::Place;
+use super::{DaemonFlags, place::Place};
 use crate::run::{Origin, Source};
 
 /// Run the agent: find the devices, register with the kubelet, answer for them until SIGTERM.
@@ -32,10 +32,8 @@ pub(super) struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// The folder of the MPS daemons, as this process sees it; what is shared through MPS waits for
-    /// its daemon there [default: none, nothing waits]
-    #[arg(long, env = "OSTLER_MPS_PATH", value_name = "DIR")]
-    mps_path: Option<PathBuf>,
+    #[command(flatten)]
+    daemons: DaemonFlags,
 
     /// Where commands such as `ostler devices` reach the agent; for root alone
     /// [default: /run/ostler/control.sock]
@@ -65,18 +63,14 @@ impl Args {
 
     /// The config file, and what flags and variables say beside it.
     pub(super) fn split(self) -> (Option<PathBuf>, Overrides) {
-        let overrides = Overrides {
+        let mut overrides = Overrides {
             kubelet_dir: self.kubelet_dir,
             pod_resources_socket: self.pod_resources_socket,
-            host_root: self.place.host_root,
             control_socket: self.control_socket,
             cdi_dir: self.cdi_dir,
-            nvidia: NvidiaOverrides {
-                driver_path: self.place.driver_path,
-                nvml_library: self.place.nvml_library,
-                mps_path: self.mps_path,
-            },
+            ..self.place.overrides()
         };
+        self.daemons.add_to(&mut overrides.backends);
         (self.config, overrides)
     }
 }

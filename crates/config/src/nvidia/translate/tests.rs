@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::{
-    Distinct, Method, NvidiaOverrides,
+    BackendOverrides, Distinct, Method, NvidiaOverrides,
     nvidia::{Call, parse},
 };
 
@@ -238,9 +238,11 @@ fn a_socket_of_another_name_is_a_warning() {
 fn our_own_variables_win() {
     let overrides = Overrides {
         control_socket: Some("/c".into()),
-        nvidia: NvidiaOverrides {
-            driver_path: Some("/d".into()),
-            ..NvidiaOverrides::default()
+        backends: BackendOverrides {
+            nvidia: NvidiaOverrides {
+                driver_path: Some("/d".into()),
+                ..NvidiaOverrides::default()
+            },
         },
         ..Overrides::default()
     };
