@@ -53,11 +53,11 @@ const OLD_FILE: &str = "reads what an older agent wrote";
 const PROTOCOL: &str =
     "a field of the probe protocol, which has its next version with the backends of others";
 const SECTION: &str = "the line, or the few, that each vendor has here";
-const FLAGS: &str = "flags of commands that set NVIDIA's settings, as they always did";
+const DEEP: &str = "deep checks set CUDA's variable until user commands have one place";
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
-const REMAIN: [(&str, usize, &str); 28] = [
+const REMAIN: [(&str, usize, &str); 27] = [
     ("config/src/backends.rs", 11, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
     ("config/src/lib.rs", 3, SECTION),
@@ -75,7 +75,6 @@ const REMAIN: [(&str, usize, &str); 28] = [
     ("model/src/link.rs", 1, OLD_FILE),
     ("model/src/verdict.rs", 3, OLD_FILE),
     ("ostler/src/cli.rs", 6, DROP_IN),
-    ("ostler/src/cli/cdi/generate.rs", 5, FLAGS),
     ("ostler/src/cli/config/check.rs", 4, DROP_IN),
     ("ostler/src/cli/config/explain.rs", 3, DROP_IN),
     ("ostler/src/cli/devices.rs", 2, PROTOCOL),

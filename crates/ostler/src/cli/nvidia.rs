@@ -2,6 +2,7 @@
 //! NVIDIA's device plugin.
 
 mod flags;
+mod specs;
 
 use std::{
     ffi::OsString,
@@ -15,7 +16,10 @@ use config::{
     nvidia::{Call, Flags, help},
 };
 
-pub(crate) use self::flags::{DaemonFlags, DriverFlags};
+pub(crate) use self::{
+    flags::{DaemonFlags, DriverFlags},
+    specs::SpecFlags,
+};
 use crate::run::{Origin, Source};
 
 /// The name under which NVIDIA's program is started.

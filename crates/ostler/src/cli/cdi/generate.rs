@@ -10,13 +10,13 @@ use std::{
 use anyhow::{Context, bail};
 use cdi::Spec;
 use clap::ValueEnum;
-use config::{Config, Handover, NvidiaCdi};
+use config::{Config, Handover};
 use model::{Phase, Snapshot};
 use probe::protocol::FileSearch;
 use rules::{Rules, SpecRequest, SpecScope, Specs};
 
 use crate::{
-    cli::{block_on, devices::look, place::Place, table},
+    cli::{SpecFlags, block_on, devices::look, place::Place, table},
     vendors::VENDORS,
 };
 
@@ -45,18 +45,8 @@ pub(super) struct Args {
     #[arg(long)]
     management: bool,
 
-    /// The folder on the host under which the driver's files are [default: /]
-    #[arg(long, value_name = "DIR")]
-    driver_root: Option<PathBuf>,
-
-    /// The folder on the host under which device nodes are [default: /]
-    #[arg(long, value_name = "DIR")]
-    dev_root: Option<PathBuf>,
-
-    /// The program on the host that hooks call
-    /// [default: nvidia-ctk or nvidia-cdi-hook, where found]
-    #[arg(long, value_name = "FILE")]
-    hook_path: Option<PathBuf>,
+    #[command(flatten)]
+    vendor: SpecFlags,
 
     #[command(flatten)]
     place: Place,
@@ -78,7 +68,8 @@ impl Args {
         let resolved = config::native(self.config.as_deref(), overrides, &config::Origin::flag)?;
         let snapshot = block_on(look(resolved.config.clone(), FileSearch::Now))??.snapshot();
         let mut made = self.make(&resolved.config, &snapshot);
-        made.notes.extend(self.no_hook(&resolved.config));
+        made.notes
+            .extend(self.vendor.missing_hook(&resolved.config));
         for note in &made.notes {
             anstream::eprintln!("{note}");
         }
@@ -94,19 +85,13 @@ impl Args {
     /// The specs of every vendor. One that cannot make them says why in the notes.
     fn make(&self, config: &Config, snapshot: &Snapshot) -> Specs {
         let mut settings = config.backends.clone();
-        let cdi = &mut settings.nvidia.cdi;
-        if let Some(root) = &self.driver_root {
-            cdi.driver_root.clone_from(root);
-        }
-        if let Some(path) = &self.hook_path {
-            cdi.hook_path.clone_from(path);
-        }
+        self.vendor.set_backends(&mut settings);
         let mut all = Specs::default();
         for rules in VENDORS.iter() {
             let asked = self.asked(config, rules.vendor().name);
             let first = asked.iter().find(|handover| handover.may_use_cdi());
             let mut usual = first.cloned().unwrap_or_default();
-            self.move_nodes(&mut usual);
+            self.vendor.set_handover(&mut usual);
             let scope = if self.management {
                 SpecScope::Management(&usual)
             } else if first.is_some() {
@@ -144,33 +129,9 @@ impl Args {
         let own = pools.filter(|pool| pool::may_take(&pool.selectors, vendor));
         let mut asked: Vec<Handover> = own.map(|pool| pool.handover.clone()).collect();
         for handover in &mut asked {
-            self.move_nodes(handover);
+            self.vendor.set_handover(handover);
         }
         asked
-    }
-
-    /// Sets the folder of device nodes, if one is named.
-    fn move_nodes(&self, handover: &mut Handover) {
-        if let Some(root) = &self.dev_root {
-            handover.nvidia.dev_root.clone_from(root);
-        }
-    }
-
-    /// A word about a program for hooks that was named and is not there.
-    fn no_hook(&self, config: &Config) -> Option<String> {
-        let path = self.hook_path.as_ref();
-        let path = path.unwrap_or(&config.backends.nvidia.cdi.hook_path);
-        let is_usual = path == Path::new(NvidiaCdi::HOOK_PATH) || path == Path::new("");
-        let root = &config.host_root;
-        let missing = !is_usual && !host::Root::new(root).has(path);
-        missing.then(|| {
-            format!(
-                "{}, which hooks are to call, is not to be seen under {}: if the host does not have \
-                 it, no container starts with these specs",
-                path.display(),
-                root.display()
-            )
-        })
     }
 
     fn put(&self, spec: &Spec) -> anyhow::Result<()> {

@@ -1,0 +1,61 @@
+//! Flags of `ostler cdi generate` that set what NVIDIA's specs say of the host.
+
+use std::path::{Path, PathBuf};
+
+use config::{Backends, Config, Handover, NvidiaCdi};
+
+/// What NVIDIA's specs say of the host.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SpecFlags {
+    /// The folder on the host under which the driver's files are [default: /]
+    #[arg(long, value_name = "DIR")]
+    driver_root: Option<PathBuf>,
+
+    /// The folder on the host under which device nodes are [default: /]
+    #[arg(long, value_name = "DIR")]
+    dev_root: Option<PathBuf>,
+
+    /// The program on the host that hooks call
+    /// [default: nvidia-ctk or nvidia-cdi-hook, where found]
+    #[arg(long, value_name = "FILE")]
+    hook_path: Option<PathBuf>,
+}
+
+// === impl SpecFlags ===
+
+impl SpecFlags {
+    /// Lays the flags over the settings.
+    pub(crate) fn set_backends(&self, settings: &mut Backends) {
+        let cdi = &mut settings.nvidia.cdi;
+        if let Some(root) = &self.driver_root {
+            cdi.driver_root.clone_from(root);
+        }
+        if let Some(path) = &self.hook_path {
+            cdi.hook_path.clone_from(path);
+        }
+    }
+
+    /// Lays the flags over what containers are given.
+    pub(crate) fn set_handover(&self, handover: &mut Handover) {
+        if let Some(root) = &self.dev_root {
+            handover.nvidia.dev_root.clone_from(root);
+        }
+    }
+
+    /// A word about a program for hooks that was named and is not there.
+    pub(crate) fn missing_hook(&self, config: &Config) -> Option<String> {
+        let path = self.hook_path.as_ref();
+        let path = path.unwrap_or(&config.backends.nvidia.cdi.hook_path);
+        let is_usual = path == Path::new(NvidiaCdi::HOOK_PATH) || path == Path::new("");
+        let root = &config.host_root;
+        let missing = !is_usual && !host::Root::new(root).has(path);
+        missing.then(|| {
+            format!(
+                "{}, which hooks are to call, is not to be seen under {}: if the host does not have \
+                 it, no container starts with these specs",
+                path.display(),
+                root.display()
+            )
+        })
+    }
+}
