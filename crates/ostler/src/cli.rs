@@ -29,7 +29,9 @@ use clap::{Parser, Subcommand};
 #[cfg(not(feature = "sim"))]
 use self::{no_sim as demo, no_sim as sim};
 
-pub(crate) use self::nvidia::{DaemonFlags, DriverFlags, SpecFlags, spell_out};
+pub(crate) use self::nvidia::{
+    DaemonFlags, DriverFlags, DropIn, DropInFlags, SpecFlags, spell_out,
+};
 
 /// Hands accelerators to Kubernetes pods: a node agent that is a device plugin.
 #[cfg_attr(

@@ -57,7 +57,7 @@ const DEEP: &str = "deep checks set CUDA's variable until user commands have one
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
-const REMAIN: [(&str, usize, &str); 27] = [
+const REMAIN: [(&str, usize, &str); 25] = [
     ("config/src/backends.rs", 11, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
     ("config/src/lib.rs", 3, SECTION),
@@ -75,8 +75,6 @@ const REMAIN: [(&str, usize, &str); 27] = [
     ("model/src/link.rs", 1, OLD_FILE),
     ("model/src/verdict.rs", 3, OLD_FILE),
     ("ostler/src/cli.rs", 6, DROP_IN),
-    ("ostler/src/cli/config/check.rs", 4, DROP_IN),
-    ("ostler/src/cli/config/explain.rs", 3, DROP_IN),
     ("ostler/src/cli/devices.rs", 2, PROTOCOL),
     ("ostler/src/cli/probe.rs", 3, SECTION),
     ("ostler/src/run.rs", 1, DROP_IN),

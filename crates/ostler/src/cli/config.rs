@@ -37,8 +37,3 @@ impl Args {
         }
     }
 }
-
-/// A variable of this process.
-fn variable(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-}

@@ -1,6 +1,7 @@
 //! `ostler nvidia-device-plugin`: the agent under the name, the flags and the variables of
 //! NVIDIA's device plugin.
 
+mod drop_in;
 mod flags;
 mod specs;
 
@@ -17,6 +18,7 @@ use config::{
 };
 
 pub(crate) use self::{
+    drop_in::{DropIn, DropInFlags},
     flags::{DaemonFlags, DriverFlags},
     specs::SpecFlags,
 };

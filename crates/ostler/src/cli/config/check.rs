@@ -6,15 +6,15 @@ use std::{
     process::ExitCode,
 };
 
-use config::{
-    Error, Origin, Overrides, Problem,
-    nvidia::{self as drop_in, Call, Flags},
-};
+use config::{Error, Origin, Overrides, Problem};
 use serde::Serialize;
 
 use crate::{
     CONFIG,
-    cli::table::{Output, text},
+    cli::{
+        DropIn, DropInFlags,
+        table::{Output, text},
+    },
 };
 
 /// Check config files; everything that is wrong is shown at once.
@@ -29,17 +29,12 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Read them as nvidia-device-plugin does, whatever they look like
-    #[arg(long)]
-    nvidia: bool,
-
     /// The form of the output
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
-    /// Flags of nvidia-device-plugin that go with the files
-    #[arg(last = true, value_name = "FLAGS")]
-    flags: Vec<String>,
+    #[command(flatten)]
+    drop_in: DropInFlags,
 }
 
 /// What there is to say about a file.
@@ -58,14 +53,11 @@ struct Verdict {
 
 impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
-        let flags = match Flags::parse(&self.flags, &super::variable).map_err(Error::from)? {
-            Call::Run(flags) => flags,
-            Call::Help | Call::Version => Flags::default(),
-        };
+        let drop_in = self.drop_in.parse(None)?;
         let verdicts: Vec<Verdict> = self
             .files
             .iter()
-            .map(|path| self.judge(path, &flags))
+            .map(|path| self.judge(path, &drop_in))
             .collect();
         let output = match self.output {
             Output::Table => page(&verdicts),
@@ -79,14 +71,12 @@ impl Args {
         })
     }
 
-    fn judge(&self, path: &Path, flags: &Flags) -> Verdict {
-        let is_drop_in = self.nvidia || is_v1(path);
-        let result = match is_drop_in {
-            true => drop_in::load(path).and_then(|file| {
-                let from = &Origin::flag;
-                drop_in::resolve(flags, &file, Overrides::default(), from)
-            }),
-            false => config::native(Some(path), Overrides::default(), &Origin::flag),
+    fn judge(&self, path: &Path, drop_in: &DropIn) -> Verdict {
+        let is_drop_in = self.drop_in.claims(Some(path));
+        let result = if is_drop_in {
+            drop_in.resolve_file(path)
+        } else {
+            config::native(Some(path), Overrides::default(), &Origin::flag)
         };
         let (unreadable, problems) = match result {
             Ok(resolved) => (None, resolved.warnings),
@@ -95,7 +85,7 @@ impl Args {
         };
         Verdict {
             file: path.to_owned(),
-            kind: if is_drop_in { "nvidia" } else { "ostler" },
+            kind: if is_drop_in { DropIn::KIND } else { "ostler" },
             unreadable,
             problems,
         }
@@ -112,11 +102,6 @@ impl Verdict {
     fn is_bad(&self) -> bool {
         self.errors() > 0
     }
-}
-
-/// Whether a file is one of NVIDIA's; one that cannot be read is not.
-pub(super) fn is_v1(path: &Path) -> bool {
-    path.is_file() && fs_err::read_to_string(path).is_ok_and(|text| drop_in::is_v1(&text))
 }
 
 /// The verdicts for a person.

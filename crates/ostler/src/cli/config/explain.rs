@@ -2,13 +2,10 @@
 
 use std::{io::Write, process::ExitCode};
 
-use config::{
-    Error, Origin, Resolved,
-    nvidia::{self as drop_in, Call, Flags},
-};
+use config::{Error, Origin, Resolved};
 
 use crate::cli::{
-    run,
+    DropInFlags, run,
     table::{Output, table, text},
 };
 
@@ -24,17 +21,12 @@ pub(super) struct Args {
     #[command(flatten)]
     run: run::Args,
 
-    /// As nvidia-device-plugin, even without a flag of its own
-    #[arg(long)]
-    nvidia: bool,
-
     /// The form of the output
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
-    /// Flags of nvidia-device-plugin
-    #[arg(last = true, value_name = "FLAGS")]
-    flags: Vec<String>,
+    #[command(flatten)]
+    drop_in: DropInFlags,
 }
 
 // === impl Args ===
@@ -57,18 +49,11 @@ impl Args {
 
     fn resolve(self) -> Result<Resolved, Error> {
         let (file, overrides) = self.run.split();
-        let v1 = file.as_deref().is_some_and(super::check::is_v1);
-        if !self.nvidia && !v1 && self.flags.is_empty() {
-            return config::native(file.as_deref(), overrides, &said_by);
+        let file = file.as_deref();
+        if !self.drop_in.claims(file) && !self.drop_in.has_flags() {
+            return config::native(file, overrides, &said_by);
         }
-        let mut args = Vec::new();
-        args.extend(file.map(|path| format!("--config-file={}", path.display())));
-        args.extend(self.flags);
-        let flags = match Flags::parse(&args, &super::variable)? {
-            Call::Run(flags) => flags,
-            Call::Help | Call::Version => Flags::default(),
-        };
-        drop_in::config(&flags, overrides, &said_by)
+        self.drop_in.parse(file)?.resolve(overrides, &said_by)
     }
 }
 
