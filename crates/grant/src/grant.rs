@@ -49,7 +49,7 @@ impl<'a> Ask<'a> {
 /// Makes what a container gets for `ids` of `offer`. It depends on nothing but the two.
 ///
 /// # Errors
-/// The reason why the ids are not granted, see [`check`].
+/// The reason why the ids are not granted, see [`check()`].
 pub fn grant(offer: &Offer, ids: &[String]) -> Result<Grant, Error> {
     let devices = check(offer, ids)?;
     Ok(edits(&Ask::of(offer, &devices, &offer.lists)))

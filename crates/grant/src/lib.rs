@@ -1,4 +1,4 @@
-//! Devices → what the container gets. Pure functions. [`edits`] is for any front end; [`check`] and [`grant`]
+//! Devices → what the container gets. Pure functions. [`edits`] is for any front end; [`check()`] and [`grant()`]
 //! are for the device plugin, whose requests are ids of an offer.
 
 mod check;
