@@ -113,7 +113,7 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
         json!({"devices": []}),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
-        assert!(Message::parse(&bad.to_string()).is_err(), "{bad}");
+        assert!(Message::parse(bad.to_string()).is_err(), "{bad}");
     }
 }
 
@@ -184,8 +184,8 @@ proptest! {
         let mut line = json!(fields);
         line["type"] = json!("checkup");
         line["tier"] = json!(tier);
-        if let Ok(Some(message)) = Message::parse(&line.to_string()) {
-            prop_assert_eq!(Message::parse(&message.line()).unwrap(), Some(message));
+        if let Ok(Some(message)) = Message::parse(line.to_string()) {
+            prop_assert_eq!(Message::parse(message.line()).unwrap(), Some(message));
         }
     }
 

@@ -53,7 +53,6 @@ const OLD_FILE: &str = "reads what an older agent wrote";
 const PROTOCOL: &str =
     "a field of the probe protocol, which has its next version with the backends of others";
 const SECTION: &str = "the line, or the few, that each vendor has here";
-const DEEP: &str = "deep checks set CUDA's variable until user commands have one place";
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
