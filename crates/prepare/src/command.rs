@@ -2,7 +2,7 @@
 //! own, an environment that is said here, a limit, and the end of its output kept. It is ended with all
 //! that it started, when its time is over, when nobody waits for it any more, and when the agent ends.
 //!
-//! A process stands between the agent and the command ([`shim`]), because nobody else could do that
+//! A process stands between the agent and the command ([`shim()`]), because nobody else could do that
 //! after the agent was killed. Nothing here blocks: a process that does not end is left to its shim.
 
 mod output;
@@ -142,7 +142,7 @@ struct Reserved {
 // === impl Runner ===
 
 impl Runner {
-    /// A runner whose commands run below `shim`, a program with arguments that calls [`shim`] with what
+    /// A runner whose commands run below `shim`, a program with arguments that calls [`shim()`] with what
     /// follows `--`. Of `variables` commands have those that every program needs.
     pub fn new(
         shim: impl IntoIterator<Item = OsString>,
