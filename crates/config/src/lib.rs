@@ -40,8 +40,9 @@ pub use self::{
     origin::Origins,
     period::{Period, PeriodOrOff},
     pools::{
-        Distinct, Handover, IdStrategy, KindName, ListStrategy, Method, Placement, Policy, Pool,
-        Pools, Selector, Sharing, Template, Weights,
+        Distinct, ExtraMount, Handover, IdStrategy, InvalidTemplate, KindName, ListStrategy,
+        Method, Placement, Policy, Pool, Pools, Selector, Sharing, Template, ValueTemplate,
+        Weights,
     },
     pre_start::{PreStart, PreStartMode},
     probe::Probe,

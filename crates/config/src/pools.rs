@@ -2,6 +2,7 @@
 //! The native file and NVIDIA's v1 file both end here; below, there is one path.
 
 mod check;
+mod extra;
 mod handover;
 mod placement;
 mod selector;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::{
+    extra::{ExtraMount, InvalidTemplate, ValueTemplate},
     handover::{Handover, IdStrategy, ListStrategy},
     placement::{Placement, Policy, Weights},
     selector::{KindName, Selector},

@@ -8,7 +8,7 @@ use model::{Device, Extras, ResourceName, Snapshot};
 use pool::Offer;
 use rules::{EditRequest, Grant, Lists, Reason, Vendors};
 
-use crate::{Error, check};
+use crate::{Error, check, extra};
 
 /// Devices that a container is to be given, and all that the edits for them depend on.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +75,7 @@ pub fn edits(ask: &Ask<'_>) -> Grant {
             extras: backend.map_or(&nothing, |backend| &backend.extras),
         }));
     }
+    extra::add_edits(ask, &mut grant);
     let nodes = &mut grant.edits.device_nodes;
     if !ask.handover.device_nodes {
         nodes.clear();

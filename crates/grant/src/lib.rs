@@ -2,6 +2,7 @@
 //! are for the device plugin, whose requests are ids of an offer.
 
 mod check;
+mod extra;
 mod grant;
 mod notes;
 

@@ -132,6 +132,8 @@ fn general(row: &Row) -> String {
     };
     let free = [
         "backends.NAME.settings",
+        "handover.env",
+        "pools.handover.env",
         "backends.nvidia.xids.actions",
         "health.weights.causes",
         "health.weights.conditions",

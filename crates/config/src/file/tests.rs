@@ -83,7 +83,7 @@ include: {vendor: nvidia}
 exclude:
   - {model: ['NVIDIA T*', 'Quadro*'], uuid: GPU-1, index: 3, pci: '0000:3b:00.0'}
   - {minMemory: 40Gi, maxMemory: 80G, profile: 1g.*, kind: partition, display: true, attributes: {architecture: hopper, gpuInstance: [1, 2]}}
-handover: {lists: [cdi-cri, envvar, envvar], ids: index, nvidia: {mpsRoot: /k, imex: 0}}
+handover: {lists: [cdi-cri, envvar, envvar], ids: index, env: {CARD: '{index}'}, mounts: [{hostPath: /n, containerPath: '/o/{id}', readOnly: true}], nvidia: {mpsRoot: /k, imex: 0}}
 pools:
   - {name: q, resource: a.io/q, preStart: reset, preStartCommand: reset it, preStartLimit: 3s}
   - name: p
@@ -350,6 +350,7 @@ fn schema_reader_and_explain_have_the_same_keys() {
             "Cdi",
             "Config",
             "ExecBackend",
+            "ExtraMount",
             "Handover",
             "Health",
             "Kubelet",

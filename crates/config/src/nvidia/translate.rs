@@ -295,6 +295,7 @@ impl Translation<'_> {
                 imex: imex.0,
                 mps_root: (!mps.value.is_empty()).then(|| mps.value.into()),
             },
+            ..Handover::default()
         };
         (handover, origins)
     }

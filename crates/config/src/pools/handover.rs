@@ -1,12 +1,15 @@
 //! The section `handover`: the parts that a container is given for its devices.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::extra::{ExtraMount, ValueTemplate};
 use crate::{
     NvidiaHandover,
     schema::OneOrMany,
-    source::{At, Section, Word},
+    source::{At, Section, Word, map_by},
 };
 
 /// The parts that a container is given for its devices.
@@ -21,6 +24,12 @@ pub struct Handover {
     pub ids: IdStrategy,
     /// Hands device nodes over through the kubelet.
     pub device_nodes: bool,
+    /// Variables that a container is given: a map from names to templates, which are filled in for each
+    /// device, with a comma between the values.
+    pub env: BTreeMap<String, ValueTemplate>,
+    /// Files and folders of the host that a container is given.
+    #[schemars(with = "OneOrMany<ExtraMount>")]
+    pub mounts: Vec<ExtraMount>,
     /// The parts of NVIDIA's driver that a container is given.
     pub nvidia: NvidiaHandover,
 }
@@ -60,6 +69,8 @@ impl Section for Handover {
         at.set("lists", &mut self.lists);
         at.set("ids", &mut self.ids);
         at.set("deviceNodes", &mut self.device_nodes);
+        at.set_by("env", &mut self.env, map_by(check_variable));
+        at.set("mounts", &mut self.mounts);
         at.section("nvidia", &mut self.nvidia);
         self.lists.sort();
         self.lists.dedup();
@@ -73,6 +84,8 @@ impl Default for Handover {
             lists: vec![ListStrategy::Envvar],
             ids: IdStrategy::Uuid,
             device_nodes: true,
+            env: BTreeMap::new(),
+            mounts: Vec::new(),
             nvidia: NvidiaHandover::default(),
         }
     }
@@ -85,6 +98,18 @@ impl Handover {
         let mut lists = self.lists.iter();
         lists.any(|list| matches!(list, Auto | CdiAnnotations | CdiCri))
     }
+}
+
+/// Checks the name of a variable; its error is a message and a remedy.
+fn check_variable(name: &str) -> Result<String, (String, String)> {
+    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let starts_with_digit = name.bytes().next().is_none_or(|b| b.is_ascii_digit());
+    if !starts_with_digit && name.bytes().all(is_letter) {
+        return Ok(name.to_owned());
+    }
+    let message = format!("`{name}` is not the name of a variable");
+    let help = "write letters, digits and `_`, e.g. `CRYPTO_CARD`";
+    Err((message, help.to_owned()))
 }
 
 // === impl ListStrategy ===

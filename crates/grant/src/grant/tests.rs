@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use config::{
-    Handover, IdStrategy,
+    ExtraMount, Handover, IdStrategy,
     ListStrategy::{Auto, CdiAnnotations, CdiCri, Envvar, VolumeMounts},
     Method, Pool,
 };
@@ -108,6 +108,54 @@ fn the_default_is_the_variable_in_request_order_and_every_node_once() {
     node /dev/nvidia3 rw
     node /dev/nvidiactl rw
     ");
+}
+
+#[test]
+fn a_pool_adds_variables_and_mounts_of_its_own() {
+    let pool = pool(|handover| {
+        for (name, template) in [
+            ("CARD_IDS", "{id}"),
+            ("VENDOR", "{vendor}"),
+            ("COLOUR", "{colour}"),
+            (VISIBLE_DEVICES, "all"),
+        ] {
+            handover
+                .env
+                .insert(name.to_owned(), template.parse().unwrap());
+        }
+        let mount = |path: &str, read_only| ExtraMount {
+            host_path: path.parse().unwrap(),
+            read_only,
+            ..ExtraMount::default()
+        };
+        handover.mounts = vec![mount("/opt/tools", true), mount("/var/{id}", false)];
+    });
+    let granted = grant(&cards(pool), &ids(&["GPU-c", "GPU-a"])).unwrap();
+    insta::assert_snapshot!(show(&granted), @r"
+    env CARD_IDS=GPU-c,GPU-a
+    env NVIDIA_VISIBLE_DEVICES=GPU-c,GPU-a
+    env VENDOR=nvidia
+    mount /opt/tools -> /opt/tools
+    mount /var/GPU-c -> /var/GPU-c
+    mount /var/GPU-a -> /var/GPU-a
+    node /dev/nvidia-uvm rw
+    node /dev/nvidia1 rw
+    node /dev/nvidia3 rw
+    node /dev/nvidiactl rw
+    ");
+    assert!(granted.edits.mounts[0].is_read_only() && !granted.edits.mounts[1].is_read_only());
+    let notes: Vec<&str> = granted
+        .notes
+        .iter()
+        .map(|note| note.text.as_str())
+        .collect();
+    assert_eq!(
+        notes,
+        [
+            "COLOUR is left out: GPU-c does not have colour",
+            "NVIDIA_VISIBLE_DEVICES is set by the vendor of the device, not by handover.env",
+        ]
+    );
 }
 
 #[test]

@@ -71,7 +71,8 @@ impl Company {
             "backends: {{crypto: {{exec: [{program}], allow: /dev/crypto*, settings: {{mode: fast}}}}}}\n\
              pools:\n\
              - {{name: gpu, select: {{vendor: nvidia}}, resource: {GPU}}}\n\
-             - {{name: crypto, select: {{vendor: crypto}}, resource: {CRYPTO}}}\n"
+             - {{name: crypto, select: {{vendor: crypto}}, resource: {CRYPTO}, \
+             handover: {{env: {{CRYPTO_CARD: '{{id}}'}}}}}}\n"
         )
         .unwrap();
         config
@@ -136,6 +137,8 @@ async fn both_resources_are_served_and_pods_get_their_cards() {
         panic!("{:?}", granted.response);
     };
     assert!(node.host_path.starts_with("/dev/crypto"), "{node:?}");
+    let card = &granted.response.envs["CRYPTO_CARD"];
+    assert_eq!(node.host_path.replace("/dev/crypto", "c"), *card);
     let settings = fs_err::read_to_string(company.dir.join("settings")).unwrap();
     let settings: Value = serde_json::from_str(&settings).unwrap();
     assert_eq!(settings["backend"], json!({"mode": "fast"}));

@@ -120,6 +120,7 @@ impl<'s> Maker<'s> {
             "PathOrOff" => &["off", "/state"],
             "Size" => &["0", "1", "512Mi", "40Gi", "80G"],
             "NodePattern" => &["/dev/x*", "/dev/a/b"],
+            "ValueTemplate" => &["/a/{id}", "/b"],
             "Template" => &["a.io/b", "a.io/{model}", "nvidia.com/mig-{profile}"],
             _ => return None,
         };

@@ -49,6 +49,24 @@ use super::{load, the_problem};
     "write one"
 )]
 #[case(
+    "handover: {env: {«2CARDS: x}}\n",
+    "handover.env.2CARDS",
+    "not the name of a variable",
+    "CRYPTO_CARD"
+)]
+#[case(
+    "handover: {env: {CARD: «\"{id\"}}\n",
+    "handover.env.CARD",
+    "without its other one",
+    "`{id}`"
+)]
+#[case(
+    "handover: {mounts: [{hostPath: «opt}]}\n",
+    "handover.mounts[0].hostPath",
+    "does not begin with `/`",
+    "/opt/company"
+)]
+#[case(
     "handover: {nvidia: {imex: [«-1]}}\n",
     "handover.nvidia.imex[0]",
     "whole number",

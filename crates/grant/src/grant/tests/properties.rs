@@ -29,6 +29,7 @@ fn handover() -> impl Strategy<Value = Handover> {
                 mofed: on[2],
                 ..NvidiaHandover::default()
             },
+            ..Handover::default()
         }
     })
 }

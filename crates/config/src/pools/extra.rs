@@ -1,0 +1,227 @@
+//! Variables and mounts that a pool gives to containers besides what the vendor's rules give.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use model::{AttributeName, Device};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::source::{At, FromNode, Item, Notes, Section, parsed, read_section};
+
+/// A file or folder of the host that containers are given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ExtraMount {
+    /// The path on the host, a template.
+    pub host_path: ValueTemplate,
+    /// The path in the container, a template; without it, the same as on the host.
+    pub container_path: Option<ValueTemplate>,
+    /// The container may not write to it.
+    pub read_only: bool,
+}
+
+/// A text with places that are filled in for each device: `{id}`, `{index}`, `{pci}`, `{numa}`,
+/// `{vendor}`, or the name of any attribute.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ValueTemplate(String);
+
+/// A text that is no template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTemplate {
+    /// A brace has no other one.
+    #[error("`{0}` has a brace without its other one")]
+    Brace(String),
+    /// A name between braces cannot be that of a fact.
+    #[error("`{{{0}}}` cannot be the name of an attribute")]
+    Name(String),
+}
+
+/// A part of a template.
+enum Part<'t> {
+    Text(&'t str),
+    Place(&'t str),
+}
+
+// === impl ExtraMount ===
+
+impl Section for ExtraMount {
+    fn read(&mut self, at: &mut At<'_>) {
+        let help = "write a path, e.g. `/opt/company/{id}`";
+        at.set_by("hostPath", &mut self.host_path, parsed(help));
+        at.set_by("containerPath", &mut self.container_path, |item, notes| {
+            parsed(help)(item, notes).map(Some)
+        });
+        at.set("readOnly", &mut self.read_only);
+        if !self.host_path.0.starts_with('/') {
+            at.error("hostPath", "the path does not begin with `/`", help);
+        }
+        let container = self.container_path.as_ref();
+        if container.is_some_and(|path| !path.0.starts_with('/')) {
+            at.error("containerPath", "the path does not begin with `/`", help);
+        }
+    }
+}
+
+impl FromNode for ExtraMount {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        let mut mount = Self::default();
+        read_section(item, notes, &mut mount).then_some(mount)
+    }
+}
+
+impl ExtraMount {
+    /// The paths on the host and in the container for a device; the name of the fact that it lacks.
+    ///
+    /// # Errors
+    /// The device does not have a fact that the template names, or the path leaves its folder.
+    pub fn fill(&self, device: &Device) -> Result<(PathBuf, PathBuf), String> {
+        let host = self.host_path.fill(device)?;
+        let container = self.container_path.as_ref().map(|path| path.fill(device));
+        let container = container.unwrap_or_else(|| Ok(host.clone()))?;
+        let leaves = |path: &str| path.split('/').any(|part| part == "..");
+        if leaves(&host) || leaves(&container) {
+            return Err("a path without `..`".to_owned());
+        }
+        Ok((host.into(), container.into()))
+    }
+}
+
+// === impl ValueTemplate ===
+
+impl FromNode for ValueTemplate {
+    fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
+        parsed("write a text, e.g. `{id}` or `{index}`")(item, notes)
+    }
+}
+
+impl ValueTemplate {
+    /// Fills the template in for a device.
+    ///
+    /// # Errors
+    /// The name of a fact that the device does not have.
+    pub fn fill(&self, device: &Device) -> Result<String, String> {
+        // It was checked when it was made.
+        let parts = parts(&self.0).filter_map(Result::ok);
+        let filled = parts.map(|part| match part {
+            Part::Text(text) => Ok(text.to_owned()),
+            Part::Place(name) => fact(device, name).ok_or_else(|| name.to_owned()),
+        });
+        filled.collect()
+    }
+}
+
+impl FromStr for ValueTemplate {
+    type Err = InvalidTemplate;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        for part in parts(text) {
+            if let Part::Place(name) = part?
+                && AttributeName::try_from(name.to_owned()).is_err()
+            {
+                return Err(InvalidTemplate::Name(name.to_owned()));
+            }
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ValueTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The parts of a template in their order.
+fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, InvalidTemplate>> {
+    let broken = || Some(Err(InvalidTemplate::Brace(text.to_owned())));
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some(inner) = rest.strip_prefix('{') else {
+            let end = rest.find(['{', '}']).unwrap_or(rest.len());
+            let (plain, after) = rest.split_at(end);
+            if plain.is_empty() {
+                rest = "";
+                return broken();
+            }
+            rest = after;
+            return Some(Ok(Part::Text(plain)));
+        };
+        match inner.split_once('}') {
+            Some((name, after)) => {
+                rest = after;
+                Some(Ok(Part::Place(name)))
+            }
+            None => {
+                rest = "";
+                broken()
+            }
+        }
+    })
+}
+
+/// A fact of a device by its name, as a text; none where it has control characters.
+fn fact(device: &Device, name: &str) -> Option<String> {
+    let text = match name {
+        "id" => Some(device.id.to_string()),
+        "index" => device.index.map(|index| index.to_string()),
+        "pci" => device.pci.map(|pci| pci.to_string()),
+        "numa" => device.numa.map(|node| node.to_string()),
+        "vendor" => Some(device.vendor.clone()),
+        name => {
+            let name = AttributeName::try_from(name.to_owned()).ok()?;
+            device.attributes.get(&name).map(ToString::to_string)
+        }
+    };
+    text.filter(|text| !text.chars().any(char::is_control))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::sample::card;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("card-{index}", Ok("card-3"))]
+    #[case("{id}:{pci}:{vendor}", Ok("GPU-3:0000:03:00.0:nvidia"))]
+    #[case("{cudaComputeCapability}", Ok("8.0"))]
+    #[case("plain", Ok("plain"))]
+    #[case("", Ok(""))]
+    #[case("a {colour} b", Err("colour"))]
+    fn places_are_filled_in_with_facts(#[case] text: &str, #[case] filled: Result<&str, &str>) {
+        let template: ValueTemplate = text.parse().unwrap();
+        let found = template.fill(&card(3));
+        let expected = filled.map(str::to_owned).map_err(str::to_owned);
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case("{id")]
+    #[case("id}")]
+    #[case("a } b")]
+    #[case("{}")]
+    #[case("{a b}")]
+    fn other_texts_are_no_templates(#[case] text: &str) {
+        assert!(text.parse::<ValueTemplate>().is_err());
+    }
+
+    #[test]
+    fn a_fact_does_not_lead_out_of_a_folder() {
+        let mount = ExtraMount {
+            host_path: "/opt/{id}".parse().unwrap(),
+            ..ExtraMount::default()
+        };
+        let mut device = card(0);
+        device.id = model::DeviceId::new("../etc");
+        assert!(mount.fill(&device).is_err());
+        let (host, container) = mount.fill(&card(0)).unwrap();
+        assert_eq!(
+            (host.as_path(), container),
+            ("/opt/GPU-0".as_ref(), host.clone())
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Variables and mounts that the pool names itself, filled in with facts of the devices.
+
+use config::ExtraMount;
+use rules::{Grant, Mount, Note};
+
+use crate::grant::Ask;
+
+/// Adds the variables and mounts of the handover. A variable that the vendor's rules set stays; what needs
+/// a fact that a device does not have is left out; notes say so.
+pub(crate) fn add_edits(ask: &Ask<'_>, grant: &mut Grant) {
+    for (name, template) in &ask.handover.env {
+        if grant.edits.env.contains_key(name) {
+            let text = format!("{name} is set by the vendor of the device, not by handover.env");
+            grant.notes.push(Note::missing(text));
+            continue;
+        }
+        let values = ask.devices.iter().map(|device| {
+            let filled = template.fill(device);
+            filled.map_err(|fact| format!("{name} is left out: {} does not have {fact}", device.id))
+        });
+        match values.collect::<Result<Vec<String>, String>>() {
+            Ok(mut values) => {
+                values.dedup();
+                grant.edits.set(name, values.join(","));
+            }
+            Err(why) => grant.notes.push(Note::missing(why)),
+        }
+    }
+    for mount in &ask.handover.mounts {
+        add_mount(ask, mount, grant);
+    }
+}
+
+fn add_mount(ask: &Ask<'_>, mount: &ExtraMount, grant: &mut Grant) {
+    for device in ask.devices {
+        let (host, container) = match mount.fill(device) {
+            Ok(paths) => paths,
+            Err(fact) => {
+                let (path, id) = (&mount.host_path, &device.id);
+                let text = format!("the mount {path} is left out: {id} does not have {fact}");
+                grant.notes.push(Note::missing(text));
+                continue;
+            }
+        };
+        let options = ["ro", "nosuid", "nodev", "bind"].map(str::to_owned);
+        let made = Mount {
+            host_path: host.to_string_lossy().into_owned(),
+            container_path: container.to_string_lossy().into_owned(),
+            options: if mount.read_only {
+                options.into()
+            } else {
+                Vec::new()
+            },
+            ..Mount::default()
+        };
+        if !grant.edits.mounts.contains(&made) {
+            grant.edits.mounts.push(made);
+        }
+    }
+}
