@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use model::{Cause, CauseKind, State};
+use rstest::rstest;
 use serde_json::Value;
 use sim::Effect;
 
@@ -237,17 +238,27 @@ async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_t
 }
 
 /// The driver must not be touched in between, not even once.
+#[rstest]
+#[case::of_this_version(|state| state)]
+#[case::of_version_1(|mut state: Value| {
+    state["released"] = state["releases"]["nvidia"].take();
+    let fields = state.as_object_mut().unwrap();
+    fields.retain(|name, _| name != "version" && name != "releases");
+    state
+})]
 #[tokio::test]
-async fn a_card_that_is_released_stays_so_over_a_restart() {
+async fn a_card_that_is_released_stays_so_over_a_restart(#[case] written: fn(Value) -> Value) {
     let mut running = Running::start(DGX, QUICK).await;
     said(&running, &["release", "2", "--for", "10m"]).await;
     running.sick(GPU, &[&running.rig.uuid(2)]).await;
     let file = running.rig.path("kubelet/ostler-state.json");
     eventually("it is kept", || {
-        fs_err::read_to_string(&file).is_ok_and(|text| text.contains("\"released\""))
+        fs_err::read_to_string(&file).is_ok_and(|text| text.contains("\"releases\""))
     })
     .await;
     running.agent.stop().await;
+    let state = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
+    fs_err::write(&file, written(state).to_string()).unwrap();
     running.agent = Agent::start(&running.rig, "ostler");
     running.kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
     running.sick(GPU, &[&running.rig.uuid(2)]).await;
