@@ -2,6 +2,7 @@
 //! a vendor's backend in the child, the files of the host that every backend reads, and the
 //! supervisor that keeps the child and survives it.
 
+pub mod check;
 pub mod child;
 pub mod exec;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! `ostler probe`: the program that the agent starts as a child, and that a person can run to see
 //! the same. Each vendor's flags have a file of their own.
 
+mod check;
 mod exec;
 mod nvidia;
 
@@ -21,6 +22,7 @@ pub(super) struct Args {
 enum Backend {
     /// NVIDIA's cards, through NVML
     Nvidia(nvidia::Args),
+    Check(check::Args),
     /// A program of yours, with the rights that the agent gives it
     #[command(hide = true)]
     Exec(exec::Args),
@@ -32,6 +34,7 @@ impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
         match self.backend {
             Backend::Nvidia(args) => args.start(),
+            Backend::Check(args) => args.start(),
             Backend::Exec(args) => args.start(),
         }
     }

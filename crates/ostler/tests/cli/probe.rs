@@ -76,3 +76,22 @@ fn by_hand_it_takes_flags_and_gives_one_look() {
     let said = text(&output.stdout);
     assert!(said.contains("\"id\":\"tegra\""), "{said}");
 }
+
+#[test]
+fn a_probe_of_others_is_checked_and_each_fault_has_its_line() {
+    let script = "read -r settings; echo 'for people'; echo nonsense >&3";
+    let words = ["probe", "check", "--for", "60s", "--", "sh", "-c", script];
+    let output = ostler(&words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for words in [
+        "line 1: error: not a probe message",
+        "error: the probe ended by itself",
+        "error: there was no `report`",
+        "1 lines: ; 4 errors, 0 warnings",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let people = String::from_utf8(output.stderr).unwrap();
+    assert!(people.contains("for people"), "{people}");
+}

@@ -1,0 +1,178 @@
+//! `ostler probe check`: runs a probe as the agent does, and says what is wrong with what it writes.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use config::Period;
+use model::NodePattern;
+use probe::{
+    check::{Checker, Complaint},
+    protocol::{self, Configure},
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+/// How long a probe may take to end when its input does.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Run a probe of yours for a while, as the agent would, and say what is wrong with what it writes.
+///
+/// It ends with 1 if the agent would not accept something.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The time for which it runs
+    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    time: Period,
+
+    /// Device nodes that it may name, as `allow` of its backend; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    allow: Vec<NodePattern>,
+
+    /// A setting that it is given, as `settings` of its backend; may be given several times
+    #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+
+    /// Show every line
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        let allow = (!self.allow.is_empty()).then(|| self.allow.clone());
+        let mut checker = Checker::new(allow);
+        let mut child = self.spawn()?;
+        let input = child.stdin.take().context("the probe has no input")?;
+        let output = child.stdout.take().context("the probe has no output")?;
+        let mut complaints = self.listen(&mut checker, input, &read_lines(output));
+        complaints.extend(checker.end());
+        complaints.extend(farewell(&mut child)?);
+        for complaint in complaints.iter().filter(|complaint| complaint.line == 0) {
+            anstream::println!("{complaint}");
+        }
+        let errors = complaints.iter().filter(|complaint| complaint.is_error);
+        let errors = errors.count();
+        let warnings = complaints.len() - errors;
+        let summary = checker.summary();
+        anstream::println!("{summary}; {errors} errors, {warnings} warnings");
+        Ok(ExitCode::from(u8::from(errors > 0)))
+    }
+
+    /// Has the probe run for its time, and tells what is wrong with each line.
+    fn listen(
+        &self,
+        checker: &mut Checker,
+        mut input: ChildStdin,
+        lines: &mpsc::Receiver<Vec<u8>>,
+    ) -> Vec<Complaint> {
+        let began = Instant::now();
+        let end = began + self.time.get();
+        // What it does not read is told by what it does not write.
+        let _ = input.write_all(self.configure().line().as_bytes());
+        let mut complaints = Vec::new();
+        let mut refresh = Some(began + self.time.get() / 2);
+        loop {
+            let until = refresh.unwrap_or(end);
+            match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    if self.verbose {
+                        anstream::println!("{}", String::from_utf8_lossy(&line));
+                    }
+                    for complaint in checker.line(&line, began.elapsed()) {
+                        anstream::println!("{complaint}");
+                        complaints.push(complaint);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if refresh.take().is_some() => {
+                    checker.refreshed();
+                    let _ = input.write_all(protocol::Command::Refresh.line().as_bytes());
+                }
+                Err(RecvTimeoutError::Timeout) => return complaints,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let remedy = "go on until the input ends, whatever happens to the hardware";
+                    complaints.push(whole("the probe ended by itself", remedy));
+                    return complaints;
+                }
+            }
+        }
+    }
+
+    /// The settings that the probe is given.
+    fn configure(&self) -> protocol::Command {
+        let settings: BTreeMap<_, _> = self.settings.iter().cloned().collect();
+        protocol::Command::Configure(Box::new(Configure {
+            period: Duration::from_secs(1),
+            backend: json!(settings),
+            ..Configure::default()
+        }))
+    }
+
+    /// Starts the probe with the rights that it has below the agent.
+    fn spawn(&self) -> anyhow::Result<Child> {
+        Command::new("/proc/self/exe")
+            .args(["probe", "exec", "--"])
+            .args(&self.command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the probe")
+    }
+}
+
+/// Reads lines on a thread of its own, which ends with the probe: a read cannot be given up.
+fn read_lines(output: ChildStdout) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(output).split(b'\n');
+        // Nobody listens any more when the time is over.
+        let _ = lines
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line));
+    });
+    lines
+}
+
+/// Waits until the probe has ended, and ends it if it does not.
+fn farewell(child: &mut Child) -> anyhow::Result<Option<Complaint>> {
+    let deadline = Instant::now() + FAREWELL;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            let fault = "it did not exit within 3 s when its input ended";
+            return Ok(Some(whole(fault, "exit at the end of the standard input")));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(None)
+}
+
+/// A complaint about the probe as a whole.
+fn whole(fault: &str, remedy: &str) -> Complaint {
+    Complaint {
+        line: 0,
+        is_error: true,
+        fault: fault.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// Reads `NAME=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,236 @@
+//! Checks the lines of a probe for its author: each complaint has the line, what is wrong, and a remedy.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
+
+use model::{DeviceId, NodePattern};
+
+use crate::protocol::{Hello, LINE_LIMIT, Message, Report, VERSION};
+
+/// The longest time without a line before the agent takes a probe for stuck is 10 s; beats come every 2 s.
+const QUIET: Duration = Duration::from_secs(4);
+
+/// Something that is wrong with what a probe writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The number of the line, from 1; 0 for the probe as a whole.
+    pub line: usize,
+    /// True for what the agent does not accept, false for what it puts up with.
+    pub is_error: bool,
+    /// The fault.
+    pub fault: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+/// Reads the lines of a probe one after the other.
+///
+/// ```
+/// let mut checker = probe::check::Checker::new(None);
+/// let complaints = checker.line(br#"{"type":"beat"}"#, std::time::Duration::ZERO);
+/// assert_eq!(complaints[0].fault, "the first line is not `hello`");
+/// ```
+#[derive(Debug, Default)]
+pub struct Checker {
+    allow: Option<Vec<NodePattern>>,
+    lines: usize,
+    last: Duration,
+    last_report: Option<Report>,
+    is_refreshed: bool,
+    devices: BTreeSet<DeviceId>,
+    kinds: BTreeMap<&'static str, usize>,
+}
+
+// === impl Complaint ===
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = if self.is_error { "error" } else { "warning" };
+        match self.line {
+            0 => write!(f, "{severity}: {}", self.fault)?,
+            line => write!(f, "line {line}: {severity}: {}", self.fault)?,
+        }
+        write!(f, "\n  help: {}", self.remedy)
+    }
+}
+
+// === impl Checker ===
+
+impl Checker {
+    /// A checker of a probe that may name these device nodes, or any.
+    pub fn new(allow: Option<Vec<NodePattern>>) -> Self {
+        Self {
+            allow,
+            ..Self::default()
+        }
+    }
+
+    /// The probe was told to look again: a report that says nothing new is asked for.
+    pub fn refreshed(&mut self) {
+        self.is_refreshed = true;
+    }
+
+    /// Takes in a line that came at a time since the start.
+    pub fn line(&mut self, line: &[u8], at: Duration) -> Vec<Complaint> {
+        self.lines += 1;
+        let mut found = Vec::new();
+        if at.saturating_sub(self.last) > QUIET {
+            let quiet = at.saturating_sub(self.last).as_secs();
+            let fault = format!("nothing was written for {quiet} s");
+            let remedy = "write a `beat` every 2 s, from a thread that never waits for the driver; \
+                          after 10 s the agent starts the probe anew";
+            found.push(self.warning(fault, remedy));
+        }
+        self.last = at;
+        if line.len() >= LINE_LIMIT {
+            let fault = format!("it has {} bytes", line.len());
+            let remedy = format!("a line has less than {LINE_LIMIT} bytes");
+            found.push(self.error(fault, remedy));
+            return found;
+        }
+        let message = match Message::parse(line) {
+            Ok(message) => message,
+            Err(error) => {
+                let remedy = "write one JSON object per line, as docs/probe-protocol.md shows; the schema \
+                              beside it has every field";
+                found.push(self.error(error.to_string(), remedy));
+                return found;
+            }
+        };
+        if self.lines == 1 && !matches!(message, Some(Message::Hello(_))) {
+            let remedy = format!(
+                "begin with {{\"type\":\"hello\",\"protocol\":{VERSION},\"probe\":NAME,\"version\":TEXT}}"
+            );
+            found.push(self.error("the first line is not `hello`", remedy));
+        }
+        match message {
+            None => {
+                let remedy = "look the `type` up; the agent ignores those that it does not know";
+                found.push(self.warning("the type of the line is not known", remedy));
+            }
+            Some(message) => self.message(message, &mut found),
+        }
+        found
+    }
+
+    /// Judges the whole, at the end.
+    pub fn end(&self) -> Vec<Complaint> {
+        let missing = [
+            ("report", "report the devices, also where there are none"),
+            ("beat", "write a `beat` every 2 s"),
+        ];
+        let missing = missing
+            .into_iter()
+            .filter(|(kind, _)| !self.kinds.contains_key(kind));
+        let missing = missing.map(|(kind, remedy)| Complaint {
+            line: 0,
+            is_error: true,
+            fault: format!("there was no `{kind}`"),
+            remedy: remedy.to_owned(),
+        });
+        missing.collect()
+    }
+
+    /// The number of lines of each type.
+    pub fn summary(&self) -> String {
+        let kinds: Vec<String> = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        format!("{} lines: {}", self.lines, kinds.join(", "))
+    }
+
+    fn message(&mut self, message: Message, found: &mut Vec<Complaint>) {
+        let (kind, device) = match message {
+            Message::Hello(hello) => {
+                self.hello(&hello, found);
+                ("hello", None)
+            }
+            Message::Report(report) => {
+                self.report(*report, found);
+                ("report", None)
+            }
+            Message::Sample(sample) => ("sample", Some(sample.device)),
+            Message::Checkup(checkup) => ("checkup", Some(checkup.device)),
+            Message::Event(event) => ("event", Some(event.device)),
+            Message::Count(count) => ("count", Some(count.device)),
+            Message::Beat(_) => ("beat", None),
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+        if let Some(device) = device.filter(|device| !self.devices.contains(device)) {
+            let fault = format!("a `{kind}` of `{device}`, which no report has");
+            found.push(self.error(fault, "report the device first, under the same id"));
+        }
+    }
+
+    fn hello(&self, hello: &Hello, found: &mut Vec<Complaint>) {
+        if self.lines > 1 {
+            found.push(self.warning("a second `hello`", "write it once, first"));
+        }
+        if hello.protocol != VERSION {
+            let fault = format!("it speaks version {} of the protocol", hello.protocol);
+            let remedy = format!("this agent speaks version {VERSION}: see docs/probe-protocol.md");
+            found.push(self.error(fault, remedy));
+        }
+    }
+
+    fn report(&mut self, report: Report, found: &mut Vec<Complaint>) {
+        for warning in &report.warnings {
+            let remedy = "the agent shows it; a device that is not understood is left out";
+            found.push(self.warning(warning.clone(), remedy));
+        }
+        let mut ids = BTreeSet::new();
+        for device in &report.devices {
+            let id = &device.id;
+            if id.as_str().is_empty() || !ids.insert(id.clone()) {
+                let fault = format!("the id `{id}` is empty, or of two devices");
+                found.push(self.error(
+                    fault,
+                    "give each device the vendor's own id, for ever the same",
+                ));
+            }
+            if device.nodes.is_empty() && device.flag(&model::names::INTEGRATED) != Some(true) {
+                let fault = format!("`{id}` has no device nodes");
+                found
+                    .push(self.warning(fault, "name all nodes that a container needs, in `nodes`"));
+            }
+            let allow = self.allow.as_deref().unwrap_or_default();
+            let is_foreign = |path: &&str| !allow.iter().any(|pattern| pattern.matches(path));
+            let mut paths = device.nodes.iter().map(|node| node.path.as_str());
+            if let Some(path) = paths.find(is_foreign).filter(|_| self.allow.is_some()) {
+                let fault = format!("`{id}` names {path}, which is not allowed");
+                found.push(self.error(fault, "add it to `allow` of the backend, or leave it out"));
+            }
+        }
+        if self.last_report.as_ref() == Some(&report) && !self.is_refreshed {
+            let remedy = "write a report when something in it changed, or after `refresh`";
+            found.push(self.warning("the report says nothing new", remedy));
+        }
+        self.is_refreshed = false;
+        self.devices.extend(ids);
+        self.last_report = Some(report);
+    }
+
+    fn error(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
+        Complaint {
+            line: self.lines,
+            is_error: true,
+            fault: fault.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    fn warning(&self, fault: impl Into<String>, remedy: impl Into<String>) -> Complaint {
+        Complaint {
+            is_error: false,
+            ..self.error(fault, remedy)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
