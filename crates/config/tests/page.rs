@@ -26,6 +26,17 @@ fn blocks(opening: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_config_in_the_guide_for_probes_is_good() {
+    let guide = fs_err::read_to_string(docs("probe-guide.md")).unwrap();
+    let config = guide.split("```yaml\n").nth(1).unwrap();
+    let config = config.split("```").next().unwrap();
+    let resolved = config::parse("guide.yaml", config).unwrap();
+    assert_eq!(resolved.warnings, []);
+    let crypto = &resolved.config.backends.programs["crypto"];
+    assert!(crypto.allows("/dev/crypto0") && !crypto.allows("/dev/mem"));
+}
+
+#[test]
 fn the_schema_in_docs_is_the_one_of_the_types() {
     let expected = serde_json::to_string_pretty(&config::schema()).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some() {

@@ -9,7 +9,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "probe-protocol.schema.json";
-const PAGE: &str = "probe-protocol.md";
+const PAGES: [&str; 2] = ["probe-protocol.md", "probe-guide.md"];
 
 fn docs(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -24,14 +24,15 @@ fn generated() -> Value {
     generator.subschema_for::<Command>();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Ostler probe protocol, version 1",
+        "title": "Ostler probe protocol, version 2",
         "$ref": message.get("$ref").unwrap(),
         "$defs": generator.take_definitions(true),
     })
 }
 
 fn examples(kind: &str) -> Vec<String> {
-    let page = fs_err::read_to_string(docs(PAGE)).unwrap();
+    let page = PAGES.map(|page| fs_err::read_to_string(docs(page)).unwrap());
+    let page = page.concat();
     let opening = format!("```json {kind}\n");
     let blocks = page.split(&opening).skip(1);
     let lines = blocks.flat_map(|block| block.split("```").next().unwrap().lines());
