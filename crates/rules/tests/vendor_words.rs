@@ -57,7 +57,7 @@ const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
 /// The lines that remain, by file.
 const REMAIN: [(&str, usize, &str); 25] = [
-    ("config/src/backends.rs", 11, SECTION),
+    ("config/src/backends.rs", 13, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
     ("config/src/lib.rs", 3, SECTION),
     ("config/src/pools/check.rs", 1, METHOD),
