@@ -71,18 +71,16 @@ impl FromNode for ExtraMount {
 }
 
 impl ExtraMount {
-    /// The paths on the host and in the container for a device; the name of the fact that it lacks.
+    /// The paths on the host and in the container for a device. A fact is a part of one name: a probe
+    /// chooses no other folder by it.
     ///
     /// # Errors
-    /// The device does not have a fact that the template names, or the path leaves its folder.
+    /// The name of a fact that the device does not have, or that cannot be a part of a path.
     pub fn fill(&self, device: &Device) -> Result<(PathBuf, PathBuf), String> {
-        let host = self.host_path.fill(device)?;
-        let container = self.container_path.as_ref().map(|path| path.fill(device));
+        let host = self.host_path.fill_by(device, is_name)?;
+        let container = self.container_path.as_ref();
+        let container = container.map(|path| path.fill_by(device, is_name));
         let container = container.unwrap_or_else(|| Ok(host.clone()))?;
-        let leaves = |path: &str| path.split('/').any(|part| part == "..");
-        if leaves(&host) || leaves(&container) {
-            return Err("a path without `..`".to_owned());
-        }
         Ok((host.into(), container.into()))
     }
 }
@@ -101,11 +99,19 @@ impl ValueTemplate {
     /// # Errors
     /// The name of a fact that the device does not have.
     pub fn fill(&self, device: &Device) -> Result<String, String> {
+        self.fill_by(device, |_| true)
+    }
+
+    /// Fills it in with facts that are `usable`.
+    fn fill_by(&self, device: &Device, usable: fn(&str) -> bool) -> Result<String, String> {
         // It was checked when it was made.
         let parts = parts(&self.0).filter_map(Result::ok);
         let filled = parts.map(|part| match part {
             Part::Text(text) => Ok(text.to_owned()),
-            Part::Place(name) => fact(device, name).ok_or_else(|| name.to_owned()),
+            Part::Place(name) => {
+                let fact = fact(device, name).filter(|text| usable(text));
+                fact.ok_or_else(|| name.to_owned())
+            }
         });
         filled.collect()
     }
@@ -130,6 +136,11 @@ impl fmt::Display for ValueTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns true for a text that can be a part of the name of a file.
+fn is_name(text: &str) -> bool {
+    !text.contains('/') && !matches!(text, "" | "." | "..")
 }
 
 /// The parts of a template in their order.
@@ -216,8 +227,10 @@ mod tests {
             ..ExtraMount::default()
         };
         let mut device = card(0);
-        device.id = model::DeviceId::new("../etc");
-        assert!(mount.fill(&device).is_err());
+        for id in ["../etc", "kubelet/pki", "..", ".", ""] {
+            device.id = model::DeviceId::new(id);
+            assert_eq!(mount.fill(&device), Err("id".to_owned()), "{id}");
+        }
         let (host, container) = mount.fill(&card(0)).unwrap();
         assert_eq!(
             (host.as_path(), container),
