@@ -188,7 +188,7 @@ fn its_wait_does_not_hide_what_the_config_requires_of_another_vendor() {
     let text = text.replace("handover: {", "handover: {nvidia: {imex: 0}, ");
     let bare = snapshot(vec![card(0)], &[]);
     for vendors in [VENDORS, ACME_FIRST] {
-        let missing = pool::missing_requirement(&config(&text), vendors.of("acme"), &bare);
+        let missing = pool::missing_requirement(&config(&text), vendors.of("nvidia"), &bare);
         assert!(missing.unwrap().starts_with("IMEX channel 0 is required"));
     }
 }
