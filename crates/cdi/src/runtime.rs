@@ -15,7 +15,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::TEXT_LIMIT;
 
-/// What is known of somebody on the way from a CDI name to a container.
+/// Knowledge of somebody on the way from a CDI name to a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// True if names are known to be taken, or passed on.

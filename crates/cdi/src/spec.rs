@@ -18,7 +18,7 @@ pub struct Spec {
     pub annotations: BTreeMap<String, String>,
     /// The devices, sorted by name.
     pub devices: Vec<NamedEdits>,
-    /// What a container is given with any of the devices.
+    /// Edits that a container is given with any of the devices.
     #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
     pub container_edits: ContainerEdits,
 }

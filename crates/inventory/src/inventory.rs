@@ -41,7 +41,7 @@ pub(super) struct Inventory {
     waiting: Waiting,
     /// What an operator gave back since this agent runs: what is read late says nothing of it.
     vouched: BTreeSet<DeviceId>,
-    /// What an operator had since, by backend and by its name in the file.
+    /// Cards that an operator had since, by backend and by their names in the file.
     released: BTreeSet<(String, String)>,
     history: History,
     /// What happened to devices that are not known yet.

@@ -31,7 +31,7 @@ pub struct State {
     pub version: u32,
     /// Verdicts and their history.
     pub health: SavedFile,
-    /// What nobody may look at, and until when: of each backend `all`, or cards.
+    /// Cards that nobody may look at, and until when: of each backend `all`, or single ones.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub releases: BTreeMap<String, BTreeMap<String, Timestamp>>,
     /// The facts of devices that were not healthy: one that cannot be read stays listed. As JSON,
@@ -40,7 +40,7 @@ pub struct State {
     pub facts: BTreeMap<DeviceId, Value>,
 }
 
-/// What version 1 wrote in another way, when there was one backend.
+/// The part that version 1 wrote in another way, when there was one backend.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct FirstState {

@@ -264,7 +264,7 @@ impl Running {
 // === impl Ended ===
 
 impl Ended {
-    /// Whether it ended well in its time; if not, why, in one line for a person.
+    /// Success, or the reason why it did not end well in its time, in one line for a person.
     ///
     /// # Errors
     /// The command failed.
@@ -351,7 +351,7 @@ async fn word(control: &mut Option<net::UnixStream>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What became of the program, as its shim says it.
+/// Fate of the program, as its shim says it.
 fn parse(line: &str, program: &str) -> Result<Fate, Error> {
     let program = program.to_owned();
     match line.trim_end().split_once(' ') {

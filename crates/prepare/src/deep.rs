@@ -222,7 +222,7 @@ fn cards(snapshot: &Snapshot) -> Vec<Arc<Device>> {
         .collect()
 }
 
-/// Whether a device is looked at and answers.
+/// Returns true if a device is looked at and answers.
 fn is_seen(entry: &Entry) -> bool {
     let mut causes = entry.verdict.causes.iter();
     causes.all(|cause| {

@@ -7,7 +7,7 @@ use model::{DeviceId, Samples, Telemetry};
 use probe::supervisor::OrdersByBackend;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a new look may take before it is decided without it.
+/// The longest time that a new look may take before it is decided without it.
 pub(super) const FRESH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Orders a look, and waits until it has come for every device; whether it came until then.

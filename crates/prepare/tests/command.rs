@@ -48,7 +48,7 @@ async fn note(file: &Path) -> String {
     text.await.expect("the command says so")
 }
 
-/// Whether there is such a process.
+/// Returns true if there is such a process.
 fn is_there(pid: &str) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }

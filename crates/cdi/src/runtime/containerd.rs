@@ -41,7 +41,7 @@ struct Plugins {
     cri: Option<CdiKeys>,
 }
 
-/// What the config at this path of the host is evidence of; nothing where there is none.
+/// Evidence in the config at this path of the host; nothing where there is none.
 pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Evidence, String>> {
     let main = below(root, Path::new(path));
     let name = main.display().to_string();

@@ -21,7 +21,7 @@ struct Crio {
     runtime: CdiKeys,
 }
 
-/// What CRI-O's config is evidence of; nothing where there is none.
+/// Evidence in CRI-O's config; nothing where there is none.
 pub(super) fn judge(dir: &Path, root: &Path) -> Option<Result<Evidence, String>> {
     let folder = below(root, Path::new(FOLDER));
     let mut paths: Vec<PathBuf> = vec![folder.join("crio.conf")];

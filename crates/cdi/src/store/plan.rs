@@ -42,7 +42,7 @@ struct Row {
     then: Result<Option<Arc<Spec>>, String>,
 }
 
-/// What is at a path.
+/// The thing at a path.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,

@@ -45,7 +45,7 @@ impl Standing {
         self.lasted(now) < self.grace
     }
 
-    /// How long the trouble lasted, up to the first check that passed.
+    /// The time that the trouble lasted, up to the first check that passed.
     fn lasted(&self, now: Now) -> Duration {
         let ended = self.passing.map(|passing| passing.after);
         ended.unwrap_or_else(|| self.began.ago(now))

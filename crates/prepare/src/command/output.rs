@@ -25,7 +25,7 @@ impl Tail {
         }
     }
 
-    /// What is kept, without white space around it.
+    /// The part that is kept, without white space around it.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).trim().to_owned()
     }

@@ -64,7 +64,7 @@ impl Which {
         self == Self::All || self == one
     }
 
-    /// Whether a card can be meant by both.
+    /// Returns true if a card can be meant by both.
     pub(super) fn meets(self, other: Self) -> bool {
         self.has(other) || other == Self::All
     }

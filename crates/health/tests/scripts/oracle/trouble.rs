@@ -229,7 +229,7 @@ fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize,
     }
 }
 
-/// How often it began lately. What has a grace is counted when it ends, if it lasted longer.
+/// The number of times that it began lately. What has a grace is counted when it ends, if it lasted longer.
 fn begun(trouble: Trouble, log: &[Entry], rules: &Rules) -> u32 {
     let mut bad = false;
     let mut begun = Vec::new();

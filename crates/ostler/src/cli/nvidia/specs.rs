@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Backends, Config, Handover, NvidiaCdi};
 
-/// What NVIDIA's specs say of the host.
+/// Facts of the host for NVIDIA's specs.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SpecFlags {
     /// The folder on the host under which the driver's files are [default: /]

@@ -20,7 +20,7 @@ use probe::{
 use serde_json::json;
 use tokio::time::Instant;
 
-/// How long a probe may take to end when its input does.
+/// The longest time that a probe may take to end when its input does.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Run a probe of yours for a while, as the agent would, and say what is wrong with what it writes.
