@@ -30,7 +30,6 @@ def look(cards):
         try:
             devices.append({
                 "id": read(folder, "serial"),
-                "kind": "card",
                 "index": str(number),
                 "numa": int(read(folder, "numa")),
                 "attributes": {"productName": "Company Crypto Accelerator", "slot": name},
@@ -48,7 +47,8 @@ def check(cards, report):
         health = read(os.path.join(cards, device["attributes"]["slot"]), "health")
         state = "ok" if health == "good" else "critical"
         condition = {"name": "self-test", "state": state, "reason": health}
-        tell("checkup", device=device["id"], tier="working", conditions=[condition])
+        reading = {"values": {"working": {}}, "conditions": [condition]}
+        tell("checkup", device=device["id"], reading=reading)
 
 
 def lines(descriptor, wait):

@@ -139,8 +139,7 @@ mod tests {
     #[test]
     fn a_condition_that_is_not_understood_costs_nothing_else() {
         let reading: Reading = serde_json::from_value(json!({
-            "tier": "working",
-            "ecc_uncorrected": 0,
+            "values": {"working": {"ecc_uncorrected": 0}},
             "conditions": [
                 {"name": "ras.umc", "state": "critical", "reason": "3 errors", "since": "monday"},
                 {"name": "RAS gfx", "state": "ok"},
@@ -163,11 +162,11 @@ mod tests {
 
     #[test]
     fn a_reading_without_conditions_says_nothing_of_them() {
-        let reading: Reading = serde_json::from_value(json!({"tier": "trend"})).unwrap();
+        let reading: Reading = serde_json::from_value(json!({"values": {"trend": {}}})).unwrap();
         assert_eq!(reading.conditions, []);
         assert_eq!(
             serde_json::to_value(&reading).unwrap(),
-            json!({"tier": "trend"})
+            json!({"values": {"trend": {}}})
         );
     }
 }

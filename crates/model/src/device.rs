@@ -18,8 +18,8 @@ pub struct Device {
     /// Its vendor, in lower case: the name of its backend, which the agent sets whatever a probe says.
     #[serde(default)]
     pub vendor: String,
-    /// Whole card or partition.
-    #[serde(flatten)]
+    /// Whole card or partition; a whole card where a probe does not say it.
+    #[serde(default)]
     pub kind: Kind,
     /// The driver's enumeration index. Not stable.
     #[serde(
@@ -68,7 +68,7 @@ pub struct Device {
 
 /// Whole card or partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A whole card.
     Card {
@@ -124,6 +124,15 @@ pub struct CallFailure {
     pub fatal: bool,
 }
 
+// === impl Kind ===
+
+impl Default for Kind {
+    /// A whole card that is not partitioned.
+    fn default() -> Self {
+        Self::Card { partitioned: false }
+    }
+}
+
 // === impl Device ===
 
 impl Device {
@@ -140,7 +149,7 @@ impl Device {
         Self {
             id: id.into(),
             vendor: vendor.to_owned(),
-            kind: Kind::Card { partitioned: false },
+            kind: Kind::default(),
             index: None,
             pci: None,
             numa: None,

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_costs_nothing_else() {
         let device: Device = serde_json::from_value(json!({
-            "id": "GPU-1", "vendor": "nvidia", "kind": "card", "index": "card0",
+            "id": "GPU-1", "vendor": "nvidia", "index": "card0",
             "attributes": {"productName": "T4", "no name": 1, "half": 0.5, "list": [1], "huge": 1e30},
             "capacity": {"memory": 7, "less": -1},
         }))
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_shape_that_is_not_understood_costs_that_shape() {
         let read = |shapes: serde_json::Value| -> Vec<Shape> {
-            let card = json!({"id": "GPU-1", "vendor": "x", "kind": "card", "shapes": shapes});
+            let card = json!({"id": "GPU-1", "vendor": "x", "shapes": shapes});
             serde_json::from_value::<Device>(card).unwrap().shapes
         };
         let half = Shape {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_is_understood_is_read() {
         let device: Device = serde_json::from_value(json!({
-            "id": "GPU-1", "vendor": "nvidia", "kind": "card", "index": "3",
+            "id": "GPU-1", "vendor": "nvidia", "index": "3",
             "attributes": {"display": false, "cudaComputeCapability": {"version": "8.0"}},
         }))
         .unwrap();

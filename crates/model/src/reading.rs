@@ -10,7 +10,6 @@ use crate::{CallFailure, Condition, known};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
     /// What was read.
-    #[serde(flatten)]
     pub values: Values,
     /// States of the device that its vendor reads besides, each by its name. One that is not understood is
     /// left out.
@@ -48,7 +47,7 @@ pub enum Tier {
 
 /// What a tier reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "tier", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Values {
     /// Of [`Tier::Working`].
     Working(Working),

@@ -131,7 +131,6 @@ pub struct Checkup {
     /// Whose check-up it is.
     pub device: DeviceId,
     /// What was read.
-    #[serde(flatten)]
     pub reading: Reading,
 }
 
@@ -238,17 +237,24 @@ impl Message {
         struct Tagged {
             r#type: String,
             #[serde(default)]
-            tier: serde_json::Value,
+            reading: serde_json::Value,
         }
         const TIERS: [&str; 4] = ["working", "performing", "trend", "deep"];
+        fn tier(reading: &serde_json::Value) -> Option<&str> {
+            reading["values"]
+                .as_object()?
+                .keys()
+                .next()
+                .map(String::as_str)
+        }
         let malformed = |source| Error::Malformed {
             source,
             line: String::from_utf8_lossy(line).chars().take(120).collect(),
         };
-        let Tagged { r#type, tier } = serde_json::from_slice(line).map_err(malformed)?;
+        let Tagged { r#type, reading } = serde_json::from_slice(line).map_err(malformed)?;
         match r#type.as_str() {
             // A newer probe may know more tiers.
-            "checkup" if tier.as_str().is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
+            "checkup" if tier(&reading).is_some_and(|tier| !TIERS.contains(&tier)) => Ok(None),
             "hello" | "report" | "sample" | "checkup" | "event" | "count" | "beat" => {
                 let mut message = serde_json::from_slice(line).map_err(malformed)?;
                 if let Self::Report(report) = &mut message {

@@ -110,7 +110,7 @@ fn the_schema_refuses_what_the_agent_cannot_read() {
         json!({"type": "hello", "probe": "x"}),
         json!({"type": "event", "device": "GPU-1", "at": "2026-03-01T10:15:00Z", "code": 79}),
         json!({"type": "checkup", "device": "GPU-1"}),
-        json!({"type": "checkup", "device": "GPU-1", "tier": "working", "ecc_uncorrected": -1}),
+        json!({"type": "checkup", "device": "GPU-1", "reading": {"values": {"working": {"ecc_uncorrected": -1}}}}),
         json!({"devices": []}),
     ] {
         assert!(!validator.is_valid(&bad), "{bad}");
@@ -134,7 +134,8 @@ fn an_unknown_value_costs_the_item_of_the_list_that_has_it() {
 
 #[test]
 fn a_device_that_is_not_understood_is_named_and_the_others_stand() {
-    let device = |id: &str, role: &str| json!({"id": id, "kind": "card", "nodes": [{"path": "/dev/x", "role": role}]});
+    let device =
+        |id: &str, role: &str| json!({"id": id, "nodes": [{"path": "/dev/x", "role": role}]});
     let bad = (0..5).map(|n| device(&n.to_string(), "sings"));
     let mut devices: Vec<_> = bad.collect();
     devices.insert(2, device("good", "own"));
@@ -162,9 +163,11 @@ fn a_newer_probe_is_understood() {
         Message::parse(r#"{"type":"song","verse":1}"#),
         Ok(None)
     ));
-    let tier = r#"{"type":"checkup","device":"GPU-1","tier":"astral","aura":"green"}"#;
+    let tier =
+        r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"astral":{"aura":"green"}}}}"#;
     assert!(matches!(Message::parse(tier), Ok(None)));
-    let field = r#"{"type":"checkup","device":"GPU-1","tier":"trend","aura":"green"}"#;
+    let field =
+        r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"trend":{"aura":"green"}}}}"#;
     assert!(matches!(
         Message::parse(field),
         Ok(Some(Message::Checkup(_)))
@@ -177,14 +180,14 @@ proptest! {
     fn a_checkup_may_say_anything(
         tier in "working|performing|trend|deep|[a-z]{0,9}",
         fields in proptest::collection::btree_map(
-            "ecc_uncorrected|recovery|throttled|link_errors|unsupported|failures|conditions|device|[a-z_]{0,12}",
+            "ecc_uncorrected|recovery|throttled|link_errors|unsupported|failures|conditions|[a-z_]{0,12}",
             anything(),
             0..6,
         ),
     ) {
-        let mut line = json!(fields);
-        line["type"] = json!("checkup");
-        line["tier"] = json!(tier);
+        let mut reading = json!(fields);
+        reading["values"] = json!({tier: fields});
+        let line = json!({"type": "checkup", "device": "GPU-1", "reading": reading});
         if let Ok(Some(message)) = Message::parse(line.to_string()) {
             prop_assert_eq!(Message::parse(message.line()).unwrap(), Some(message));
         }
@@ -197,7 +200,7 @@ proptest! {
         key in "id|kind|nodes|index|pci|numa|attributes|links|shapes|failures",
         value in anything(),
     ) {
-        let good = |id: &str| json!({"id": id, "kind": "card"});
+        let good = |id: &str| json!({"id": id});
         let mut odd = good("odd");
         odd[key] = value;
         let devices = [good("a"), noise, odd, good("b")];
@@ -212,7 +215,7 @@ proptest! {
 
     #[test]
     fn a_broken_checkup_line_is_no_panic(cut in 0_usize..200, byte: u8) {
-        let whole = r#"{"type":"checkup","device":"GPU-1","tier":"working","conditions":[{"name":"x","state":"ok"}],"recovery":{"other":9},"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}"#;
+        let whole = r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"working":{"recovery":{"other":9}}},"conditions":[{"name":"x","state":"ok"}],"unsupported":["a"],"failures":[{"call":"c","code":"d"}]}}"#;
         let mut bytes = whole.as_bytes().to_vec();
         bytes.truncate(cut);
         bytes.push(byte);

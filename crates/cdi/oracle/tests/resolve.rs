@@ -93,7 +93,7 @@ fn own_nodes(device: &Value) -> BTreeSet<String> {
 fn resolve_all(folder: &Path, cache: &mut Cache) {
     let devices = devices(folder);
     for device in &devices {
-        let is_part = |part: &&Value| part["parent"] == device["id"];
+        let is_part = |part: &&Value| part["kind"]["partition"]["parent"] == device["id"];
         let parts = devices.iter().filter(is_part).map(own_nodes);
         let expected: BTreeSet<String> = parts.chain([own_nodes(device)]).flatten().collect();
         for name in [&device["id"], &device["index"]] {

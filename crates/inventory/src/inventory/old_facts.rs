@@ -1,5 +1,5 @@
 //! Facts of devices in the form that agents before this one kept: fields of their own instead of
-//! attributes and capacities.
+//! attributes and capacities, and the fields of a device's kind beside its name.
 
 use model::names;
 use serde_json::{Map, Value, json};
@@ -33,6 +33,16 @@ pub(super) fn renew(mut facts: Value) -> Value {
         .is_some_and(|profile| profile == UNKNOWN)
     {
         device.remove("profile");
+    }
+    if let Some(kind) = device
+        .get("kind")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+    {
+        let fields = ["partitioned", "parent", "profile"];
+        let fields = fields.map(|name| device.remove(name).map(|value| (name.to_owned(), value)));
+        let fields: Map<String, Value> = fields.into_iter().flatten().collect();
+        device.insert("kind".to_owned(), json!({ kind: fields }));
     }
     if let Some(bytes) = device.remove("memory_bytes") {
         device.insert(

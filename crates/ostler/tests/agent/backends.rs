@@ -96,7 +96,7 @@ impl Company {
 
 fn card(id: &str, node: &str) -> Value {
     json!({
-        "id": id, "vendor": "nvidia", "kind": "card", "numa": 0,
+        "id": id, "vendor": "nvidia", "numa": 0,
         "attributes": {"productName": "CryptoCard"},
         "nodes": [{"path": node, "role": "own"}],
     })

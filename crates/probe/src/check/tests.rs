@@ -16,7 +16,7 @@ fn complaints(lines: &[&str]) -> Vec<String> {
 
 fn report(id: &str, node: &str) -> String {
     format!(
-        r#"{{"type":"report","devices":[{{"id":"{id}","kind":"card","nodes":[{{"path":"{node}","role":"own"}}]}}]}}"#
+        r#"{{"type":"report","devices":[{{"id":"{id}","nodes":[{{"path":"{node}","role":"own"}}]}}]}}"#
     )
 }
 
@@ -39,7 +39,7 @@ fn every_fault_is_told_with_its_line_and_a_remedy() {
         &mine,
         &foreign,
         r#"{"type":"event","device":"c9","at":"2026-01-01T00:00:00Z","code":"a:1"}"#,
-        r#"{"type":"report","devices":[{"id":"c0","kind":"dream"}]}"#,
+        r#"{"type":"report","devices":[{"id":"c0","kind":{"dream":{}}}]}"#,
     ];
     insta::assert_snapshot!(complaints(&lines).join("\n"));
 }

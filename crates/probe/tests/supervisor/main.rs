@@ -46,8 +46,8 @@ async fn warnings_are_passed_on() {
 #[tokio::test]
 async fn a_probes_word_about_a_deep_check_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
-    let deep = r#"{"type":"checkup","device":"GPU-1","tier":"deep","passed":false,"output":""}"#;
-    let trend = r#"{"type":"checkup","device":"GPU-1","tier":"trend"}"#;
+    let deep = r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"deep":{"passed":false,"output":""}}}}"#;
+    let trend = r#"{"type":"checkup","device":"GPU-1","reading":{"values":{"trend":{}}}}"#;
     let script = format!("{HELLO}\n{CARDS}\necho '{deep}'\necho '{trend}'\n{LIVE}");
     let mut rig = start(folder.path(), &script);
     let first = loop {

@@ -19,7 +19,7 @@ pub(crate) const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 
 
 /// A report of two cards at 0000:01:00.0 and 0000:02:00.0, of those in the settings.
 pub(crate) const CARDS: &str = r#"
-    card() { printf '{"id":"GPU-%s","vendor":"test","kind":"card","pci":"0000:0%s:00.0"}' $1 $1; }
+    card() { printf '{"id":"GPU-%s","vendor":"test","pci":"0000:0%s:00.0"}' $1 $1; }
     case "$settings" in
     *'"skip":["0000:01:00.0"]'*) echo '{"type":"report","devices":['$(card 2)'],"skipped":["0000:01:00.0"]}' ;;
     *'"only":"0000:01:00.0"'*) echo '{"type":"report","devices":['$(card 1)']}' ;;

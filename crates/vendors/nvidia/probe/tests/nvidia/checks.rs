@@ -34,13 +34,17 @@ fn working(backend: &mut Nvidia, id: &str) -> model::Working {
 
 /// The fields of what was read, with their values.
 fn fields(reading: &Reading) -> serde_json::Map<String, Value> {
-    let Value::Object(mut fields) = serde_json::to_value(reading).unwrap() else {
-        panic!("a reading is an object");
+    let mut reading = serde_json::to_value(reading).unwrap();
+    let conditions = reading["conditions"].take();
+    let Value::Object(values) = reading["values"].take() else {
+        panic!("the values of a reading are an object");
     };
-    for name in ["tier", "unsupported", "failures"] {
-        fields.remove(name);
-    }
-    fields
+    let facts = values.into_iter().flat_map(|(_, facts)| match facts {
+        Value::Object(facts) => facts,
+        other => panic!("{other}"),
+    });
+    let conditions = (!conditions.is_null()).then(|| ("conditions".to_owned(), conditions));
+    facts.chain(conditions).collect()
 }
 
 /// How many facts a tier has; all its conditions are one.
