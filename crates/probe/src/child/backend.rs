@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::{Event, Tier};
 
-use crate::protocol::{Checkup, Count, Report, Sample};
+use crate::protocol::{Checkup, Report, Sample};
 
 /// A vendor's way to look at its devices. It reports facts and decides nothing.
 pub trait Backend: Send + 'static {
@@ -50,13 +50,6 @@ pub trait Events: Send {
     /// # Errors
     /// The driver cannot be listened to; the caller rests before it tries again.
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
-
-    /// Reads the counters since the last reset of the cards that these events were about. The events were
-    /// passed on already, because the calls may hang.
-    fn counts(&mut self, events: &[Event]) -> Vec<Count> {
-        let _ = events;
-        Vec::new()
-    }
 
     /// The devices that the last wait did not listen to although it should, a sentence for each. A
     /// device that has no events is none of them.

@@ -71,21 +71,13 @@ impl Listener {
         for event in events {
             self.send(Message::Event(event.clone()))?;
         }
-        if changed || !events.is_empty() {
-            self.order_look()?;
+        if !events.is_empty() {
+            return self.order(Order::Count);
         }
-        if events.is_empty() {
-            return Ok(());
+        if changed {
+            return self.order(Order::Look);
         }
-        let Self {
-            calls,
-            events: source,
-            ..
-        } = self;
-        let counts = calls.during(model::Work::Events, || source.counts(events));
-        counts
-            .into_iter()
-            .try_for_each(|count| self.send(Message::Count(count)))
+        Ok(())
     }
 
     fn send(&self, line: Message) -> Result<(), Gone> {
@@ -99,13 +91,13 @@ impl Listener {
         self.warnings
             .replace(vec![format!("no events are heard: {error}")]);
         // The survey finds out which card is behind it.
-        self.order_look()?;
+        self.order(Order::Look)?;
         self.rest(rest);
         Ok(())
     }
 
-    fn order_look(&self) -> Result<(), Gone> {
-        self.orders.send(Order::Look).map_err(|_| Gone)
+    fn order(&self, order: Order) -> Result<(), Gone> {
+        self.orders.send(order).map_err(|_| Gone)
     }
 
     fn rest(&self, time: Duration) {

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Calls,
-    protocol::{Message, Report},
+    protocol::{Count, Message, Report},
 };
 
 /// How soon to look again while there is no driver, and between two glances while there is one.
@@ -50,6 +50,8 @@ pub(super) struct Work {
 pub(super) enum Order {
     /// Look again, and report if something changed.
     Look,
+    /// An event was told: read the counters since the last reset first, then look again.
+    Count,
     /// Look again, check whether the devices work, and report in any case.
     Refresh,
     /// Close the driver and end.
@@ -68,6 +70,8 @@ struct Survey<B> {
     warnings: Warnings,
     last: Option<Report>,
     clocks: Clocks,
+    /// An event was told since the counters were read for one.
+    event_told: bool,
     /// What was checked last: the loading of the driver, and the devices.
     checked: Option<(Option<String>, BTreeSet<DeviceId>)>,
 }
@@ -114,6 +118,7 @@ impl Work {
             warnings,
             last: None,
             clocks: Clocks::new(&configure.checks, Instant::now()),
+            event_told: false,
             checked: None,
         };
         threads.push(named("survey", move || survey.run())?);
@@ -164,6 +169,7 @@ impl<B: Backend> Survey<B> {
         if refresh {
             self.last = None;
         }
+        self.count()?;
         let mut report = self.backend.survey();
         self.report(&report)?;
         if self.add_links(&mut report) {
@@ -177,6 +183,23 @@ impl<B: Backend> Survey<B> {
         }
         self.hurry(&report, refresh);
         self.check()
+    }
+
+    /// Reads the counters since the last reset if an event was told. The thread that heard the event does
+    /// not do it: two threads would send counters in another order than they read them, and a counter that
+    /// seems to fall is a reset, which ends the event.
+    fn count(&mut self) -> Result<(), Gone> {
+        if !std::mem::take(&mut self.event_told) {
+            return Ok(());
+        }
+        let samples = self.backend.samples().into_iter();
+        let mut counted = samples.filter(|sample| !sample.since_reset.is_empty());
+        counted.try_for_each(|sample| {
+            self.send(Message::Count(Count {
+                device: sample.device,
+                since_reset: sample.since_reset,
+            }))
+        })
     }
 
     /// Moves the clocks: what was said of a card before it was away, or by a driver that was not
@@ -283,11 +306,13 @@ impl<B: Backend> Survey<B> {
                 break Order::Stop;
             }
         };
+        self.event_told |= order == Order::Count;
         while let Ok(next) = self.orders.try_recv() {
+            self.event_told |= next == Order::Count;
             order = match (order, next) {
                 (Order::Stop, _) | (_, Order::Stop) => Order::Stop,
                 (Order::Refresh, _) | (_, Order::Refresh) => Order::Refresh,
-                (Order::Look, Order::Look) => Order::Look,
+                _ => Order::Look,
             };
         }
         order

@@ -5,13 +5,9 @@ use std::{sync::Arc, thread, time::Duration};
 use jiff::Timestamp;
 use model::{DeviceId, Event, EventCode};
 use nvml::{EventSet, Occurrence, Session};
-use probe::{
-    child::{Events, WatchError},
-    protocol::Count,
-};
+use probe::child::{Events, WatchError};
 
 use super::{
-    sensors,
     stage::{Scene, Stage, Watched},
     topology::handle,
 };
@@ -168,29 +164,6 @@ impl Events for Watch {
                 Err(WatchError(error.to_string()))
             }
         }
-    }
-
-    fn counts(&mut self, events: &[Event]) -> Vec<Count> {
-        let Some(scene) = &self.scene else {
-            return Vec::new();
-        };
-        let is_of = |event: &Event, card: &Watched| {
-            let mut partitions = card.partitions.iter();
-            event.device == card.id || partitions.any(|(_, _, id)| *id == event.device)
-        };
-        let told = |card: &&Watched| events.iter().any(|event| is_of(event, card));
-        let count = |card: &Watched| {
-            // Cards that are one device have no counters of their own.
-            let alone = scene.cards.iter().filter(|other| other.id == card.id);
-            let session = scene.session.as_ref().filter(|_| alone.count() == 1)?;
-            let device = handle(session, card.at).ok()?;
-            let since_reset = sensors::since_reset(session, device, sensors::ecc(device).ok());
-            Some(Count {
-                device: card.id.clone(),
-                since_reset,
-            })
-        };
-        scene.cards.iter().filter(told).filter_map(count).collect()
     }
 
     fn warnings(&self) -> Vec<String> {

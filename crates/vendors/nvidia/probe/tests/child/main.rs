@@ -254,6 +254,59 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
 }
 
 #[test]
+fn an_event_while_sensors_are_read_makes_no_counter_fall() {
+    let rig = Rig::new("dgx-a100");
+    // From its first reset on, a simulated card counts its energy by the clock.
+    rig.node.reset(&target("0"), Duration::ZERO).unwrap();
+    let uuid = rig.node.gpus().unwrap()[0].uuid.clone();
+    let mut process = Process::start(&rig, Kind::Supervised);
+    process.report();
+    listening(&rig);
+    // The counters of card 0 are read, and not sent yet.
+    let call = "nvmlDeviceGetPowerUsage";
+    rig.node.fault(call, Some(&target("7")), HANG).unwrap();
+    process.command(r#"{"type":"refresh"}"#);
+    let stuck = stuck(&mut process);
+    assert!(stuck.call.starts_with(call), "{stuck:?}");
+    rig.node.xid(&target("0"), 79).unwrap();
+    process.wait(|message| matches!(message, Message::Event(_)).then_some(()));
+    let mut read = Vec::new();
+    let mut energy = |message: &Message| {
+        let (device, counts) = match message {
+            Message::Sample(sample) => (&sample.device, &sample.since_reset),
+            Message::Count(count) => (&count.device, &count.since_reset),
+            _ => return,
+        };
+        if device.as_str() == uuid {
+            read.push(counts.energy_millijoules.unwrap());
+        }
+    };
+    // A thread that read them for the event would send them now.
+    for _ in 0..2 {
+        loop {
+            let message = process.next();
+            energy(&message);
+            if matches!(message, Message::Beat(_)) {
+                break;
+            }
+        }
+    }
+    rig.node.clear_faults(None).unwrap();
+    for _ in 0..3 {
+        process.command(r#"{"type":"refresh"}"#);
+        loop {
+            let message = process.next();
+            energy(&message);
+            if matches!(message, Message::Report(_)) {
+                break;
+            }
+        }
+    }
+    assert!(read.len() >= 3, "{read:?}");
+    assert!(read.is_sorted(), "a counter fell: {read:?}");
+}
+
+#[test]
 fn a_driver_that_cannot_be_listened_to_is_no_busy_loop() {
     let rig = Rig::new("t4");
     rig.node
