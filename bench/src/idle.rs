@@ -1,6 +1,7 @@
 //! Leaves agents alone on a simulated node and sees that they do nothing: no snapshot, no plan, no
-//! spec rewritten, no list sent. Says what that costs, beside an older agent if there is one.
+//! spec rewritten, no list sent. Says what that and its start cost, beside an older agent if there is one.
 
+mod starts;
 mod table;
 mod watch;
 
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
 
+    /// How often each agent is started and stopped before that
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    starts: usize,
+
     /// An older agent to run beside it; it is measured, not judged
     #[arg(long, value_name = "FILE")]
     beside: Option<PathBuf>,
@@ -53,6 +58,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let agents = agents(args)?;
     let site = Site::make(PROFILE)?;
+    let starts = starts::measure(&site, &agents, args.starts).await?;
     let mut watched = Vec::new();
     for mode in Mode::ALL {
         let start = async |agent: &Launch| Watched::start(&site, agent, mode).await;
@@ -68,7 +74,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         seen.push((mode, pair.each(async |agent| agent.end().await).await?));
     }
     let head = format!("idle for {} s on {PROFILE}", args.seconds);
-    writeln!(io::stdout(), "{}", table::text(&head, &seen))?;
+    writeln!(io::stdout(), "{}", table::text(&head, &seen, &starts))?;
     let faults = seen
         .iter()
         .flat_map(|(mode, pair)| faults(*mode, &pair.ours));

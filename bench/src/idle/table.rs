@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::watch::{Mode, Seen};
+use super::{
+    starts::Starts,
+    watch::{Mode, Seen},
+};
 use crate::pair::Pair;
 
 /// One row: its name, how many digits it has after the point, and its value; none if it is not
 /// known.
-type Row = (&'static str, usize, fn(&Seen) -> Option<f64>);
+type Row<T> = (&'static str, usize, fn(&T) -> Option<f64>);
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row<Seen>; 7] = [
     ("snapshots published", 0, |seen| Some(count(seen.snapshots))),
     ("plans made", 0, |seen| seen.plans.map(count)),
     ("specs rewritten", 0, |seen| Some(count(seen.rewritten))),
@@ -21,28 +24,39 @@ const ROWS: [Row; 7] = [
     }),
 ];
 
+const START_ROWS: [Row<Starts>; 2] = [
+    ("start to registered, ms", 1, Starts::registered),
+    ("start to first list, ms", 1, Starts::listed),
+];
+
 /// The table.
-pub(super) fn text(head: &str, seen: &[(Mode, Pair<Seen>)]) -> String {
+pub(super) fn text(head: &str, seen: &[(Mode, Pair<Seen>)], starts: &Pair<Starts>) -> String {
     let mut text = format!("{head:<34}{:>10}{:>10}{:>10}", "ours", "beside", "ratio");
     for (mode, pair) in seen {
         let _ = write!(text, "\n{}", mode.name());
-        for (name, digits, value) in ROWS {
-            let shown = |value: Option<f64>, digits: usize| {
-                value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
-            };
-            let (ours, theirs) = (value(&pair.ours), pair.theirs.as_ref().and_then(value));
-            let ratio = ours.zip(theirs).filter(|(_, theirs)| *theirs > 0.0);
-            let ratio = ratio.map(|(ours, theirs)| ours / theirs);
-            let _ = write!(
-                text,
-                "\n  {name:<32}{:>10}{:>10}{:>10}",
-                shown(ours, digits),
-                shown(theirs, digits),
-                shown(ratio, 2)
-            );
-        }
+        add_rows(&mut text, &ROWS, pair);
     }
+    text.push_str("\nmedian of the starts");
+    add_rows(&mut text, &START_ROWS, starts);
     text
+}
+
+fn add_rows<T>(text: &mut String, rows: &[Row<T>], pair: &Pair<T>) {
+    let shown = |value: Option<f64>, digits: usize| {
+        value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    for (name, digits, value) in rows {
+        let (ours, theirs) = (value(&pair.ours), pair.theirs.as_ref().and_then(value));
+        let ratio = ours.zip(theirs).filter(|(_, theirs)| *theirs > 0.0);
+        let ratio = ratio.map(|(ours, theirs)| ours / theirs);
+        let _ = write!(
+            text,
+            "\n  {name:<32}{:>10}{:>10}{:>10}",
+            shown(ours, *digits),
+            shown(theirs, *digits),
+            shown(ratio, 2)
+        );
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
@@ -73,10 +87,10 @@ mod tests {
             (Mode::Defaults, Pair { ours, theirs }),
             (Mode::Cdi, Pair { ours, theirs: None }),
         ];
-        let text = text("idle for 600 s", &seen);
+        let text = text("idle for 600 s", &seen, &Pair::default());
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
-        assert_eq!(lines.len(), 1 + 2 * (1 + ROWS.len()));
+        assert_eq!(lines.len(), 1 + 3 + 2 * ROWS.len() + START_ROWS.len());
         assert_eq!(lines[0], "idle for 600 s ours beside ratio");
         assert_eq!(lines[2], "snapshots published 0 60 0.00");
         assert_eq!(lines[3], "plans made 0 - -");
