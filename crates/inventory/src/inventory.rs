@@ -3,6 +3,7 @@
 
 mod leave;
 mod old_facts;
+mod owner;
 mod restore;
 
 use std::{
@@ -24,7 +25,7 @@ pub(super) use self::restore::ALL;
 use self::restore::Waiting;
 use crate::{Change, Details, known::Known, sight::sight, tell};
 
-/// The most events that wait for their device.
+/// The most events of a backend that wait for their device.
 const EARLY: usize = 64;
 
 /// Everything that was seen of the node's devices.
@@ -45,10 +46,20 @@ pub(super) struct Inventory {
     released: BTreeSet<(String, String)>,
     history: History,
     /// What happened to devices that are not known yet.
-    early: Vec<(DeviceId, EventCode)>,
+    early: Vec<Early>,
+    /// Pairs of backends of which the first told of a device of the second; the log has each once.
+    told_foreign: BTreeSet<(String, String)>,
     last: Arc<Snapshot>,
     /// Whether something changed that has to outlive the agent.
     dirty: bool,
+}
+
+/// An event of a device that is not known yet.
+#[derive(Debug)]
+struct Early {
+    backend: String,
+    device: DeviceId,
+    code: EventCode,
 }
 
 // === impl Inventory ===
@@ -68,6 +79,7 @@ impl Inventory {
             released: BTreeSet::new(),
             history: History::default(),
             early: Vec::new(),
+            told_foreign: BTreeSet::new(),
             last: Arc::new(Snapshot::empty(Timestamp::now())),
             dirty: false,
         }
@@ -78,14 +90,17 @@ impl Inventory {
         self.policy.clone_from(policy);
     }
 
-    /// Takes in one update.
+    /// Takes in one update. A backend's word about a device of another is refused.
     pub(super) fn take(&mut self, update: Update, now: Now) {
+        if self.refuses(&update) {
+            return;
+        }
         match update {
             Update::Sighting(sighting) => self.see(*sighting, now),
-            Update::Sample(sample) => self.sample(&sample, now),
-            Update::Checkup(checkup) => self.check(&checkup, now),
-            Update::Event(event) => self.event(event, now),
-            Update::Count(count) => self.count(&count.device, &count.since_reset),
+            Update::Sample { sample, .. } => self.sample(&sample, now),
+            Update::Checkup { checkup, .. } => self.check(&checkup, now),
+            Update::Event { backend, event } => self.event(backend, event, now),
+            Update::Count { count, .. } => self.count(&count.device, &count.since_reset),
             Update::Retired(backend) => self.retire(&backend, now),
         }
     }
@@ -241,28 +256,6 @@ impl Inventory {
         self.pictures.insert(name, sighting);
     }
 
-    /// Leaves out devices whose ids are those of another backend's devices: whoever told of an id first
-    /// has it.
-    fn leave_to_others(&self, sighting: &mut Sighting) {
-        let Sighting {
-            backend, devices, ..
-        } = sighting;
-        devices.retain(|device| {
-            let known = self.known.get(&device.id);
-            let Some(other) = known.filter(|known| known.backend != backend.name) else {
-                return true;
-            };
-            if !backend.message.is_empty() {
-                backend.message += "; ";
-            }
-            backend.message += &format!(
-                "{} is left out: the backend {} has a device of this id",
-                device.id, other.backend
-            );
-            false
-        });
-    }
-
     /// Takes over the facts of every device that is seen, and of those that an earlier agent saw
     /// and that cannot be seen now.
     fn meet(&mut self, sighting: &Sighting, now: Now) {
@@ -290,8 +283,9 @@ impl Inventory {
         let boot = (self.boot_id.as_str(), instance);
         let met = self.waiting.take(name, device, boot, (&self.policy, now));
         let mut known = met.unwrap_or_else(|| Known::new(name, Arc::clone(device)));
-        for (_, event) in self.early.extract_if(.., |(of, _)| *of == device.id) {
-            known.record.happen(event, &self.policy, now);
+        let is_of_it = |early: &mut Early| early.device == device.id && early.backend == *name;
+        for early in self.early.extract_if(.., is_of_it) {
+            known.record.happen(early.code, &self.policy, now);
         }
         self.known.insert(device.id.clone(), known);
     }
@@ -352,13 +346,21 @@ impl Inventory {
 
     /// An event on a card concerns its partitions too, which are as well as their card; one on a
     /// partition only that.
-    fn event(&mut self, event: Event, now: Now) {
+    fn event(&mut self, backend: String, event: Event, now: Now) {
         let Event { device, code, .. } = event;
         tracing::info!(%device, %code, "the driver reports an event");
         match self.known.get_mut(&device) {
             Some(known) => known.record.happen(code, &self.policy, now),
-            None if self.early.len() < EARLY => self.early.push((device, code)),
-            None => {}
+            None => {
+                let mine = |early: &&Early| early.backend == backend;
+                if self.early.iter().filter(mine).count() < EARLY {
+                    self.early.push(Early {
+                        backend,
+                        device,
+                        code,
+                    });
+                }
+            }
         }
     }
 }

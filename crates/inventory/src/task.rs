@@ -153,7 +153,8 @@ impl Published {
         });
     }
 
-    /// Has the inventory take in an update; what is not in snapshots is passed on.
+    /// Has the inventory take in an update; what is not in snapshots is passed on. A sample of a device
+    /// that no report has, or that is another backend's, goes nowhere.
     fn pass(&self, inventory: &mut Inventory, update: Update, now: Now) {
         match &update {
             Update::Sighting(sighting) => {
@@ -165,14 +166,19 @@ impl Published {
                     changed
                 });
             }
-            Update::Sample(sample) => self.samples.send_modify(|samples| {
-                samples.insert(&sample.device, sample.telemetry.clone());
-            }),
+            Update::Sample { backend, sample } if inventory.has_device(backend, &sample.device) => {
+                self.samples.send_modify(|samples| {
+                    samples.insert(&sample.device, sample.telemetry.clone());
+                });
+            }
             Update::Retired(backend) => {
                 self.released
                     .send_if_modified(|known| known.remove(backend).is_some());
             }
-            Update::Checkup(_) | Update::Event(_) | Update::Count(_) => {}
+            Update::Sample { .. }
+            | Update::Checkup { .. }
+            | Update::Event { .. }
+            | Update::Count { .. } => {}
         }
         inventory.take(update, now);
     }

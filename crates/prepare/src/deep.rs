@@ -136,7 +136,10 @@ impl Checker {
             self.wires.rounds.0.send_replace(Instant::now());
             for card in cards {
                 let outcome = self.examine(&card, check).await;
-                let update = Update::Checkup(Box::new(checkup(&card.id, outcome)));
+                let update = Update::Checkup {
+                    backend: card.vendor.clone(),
+                    checkup: Box::new(checkup(&card.id, outcome)),
+                };
                 if self.wires.updates.send(update).await.is_err() {
                     return;
                 }

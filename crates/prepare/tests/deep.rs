@@ -109,7 +109,10 @@ impl Node {
                         telemetry: telemetry.clone(),
                         since_reset: SinceReset::default(),
                     };
-                    let update = Update::Sample(Box::new(sample));
+                    let update = Update::Sample {
+                        backend: device.vendor.clone(),
+                        sample: Box::new(sample),
+                    };
                     seen.send(update).await.unwrap();
                 }
                 sleep(Duration::from_secs(1)).await;
@@ -134,7 +137,7 @@ impl Node {
     /// The next check-up.
     async fn next(&mut self) -> (String, Deep) {
         match self.told.recv().await.unwrap() {
-            Update::Checkup(checkup) => match checkup.reading.values {
+            Update::Checkup { checkup, .. } => match checkup.reading.values {
                 Values::Deep(deep) => (checkup.device.to_string(), deep),
                 other => panic!("{other:?}"),
             },

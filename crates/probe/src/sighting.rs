@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use model::{Backend, CardRef, Device, Event, StuckCall};
+use model::{Backend, CardRef, Device, DeviceId, Event, StuckCall};
 
-use crate::protocol::{Checkup, Count, Sample};
+use crate::protocol::{Checkup, Count, Message, Sample};
 
 /// One step of what is known of a backend.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,13 +13,33 @@ pub enum Update {
     /// The whole picture changed.
     Sighting(Box<Sighting>),
     /// Sensors and counters of one device.
-    Sample(Box<Sample>),
-    /// What a check-up of one device read.
-    Checkup(Box<Checkup>),
+    Sample {
+        /// The backend that tells.
+        backend: String,
+        /// The sensors and counters.
+        sample: Box<Sample>,
+    },
+    /// A check-up of one device.
+    Checkup {
+        /// The backend that tells.
+        backend: String,
+        /// The check-up.
+        checkup: Box<Checkup>,
+    },
     /// Something happened to a device.
-    Event(Event),
+    Event {
+        /// The backend that tells.
+        backend: String,
+        /// The event.
+        event: Event,
+    },
     /// Counters of a card right after an event.
-    Count(Box<Count>),
+    Count {
+        /// The backend that tells.
+        backend: String,
+        /// The counters.
+        count: Box<Count>,
+    },
     /// There is no such backend any more.
     Retired(String),
 }
@@ -59,6 +79,42 @@ pub struct Release {
     pub own: bool,
     /// Whether every process that could have a driver handle to it has ended.
     pub closed: bool,
+}
+
+// === impl Update ===
+
+impl Update {
+    /// Wraps what the probe of a backend said of one device; `None` for a message of another kind.
+    pub fn of_device(backend: &str, message: Message) -> Option<Self> {
+        let backend = backend.to_owned();
+        match message {
+            Message::Sample(sample) => Some(Self::Sample {
+                backend,
+                sample: Box::new(sample),
+            }),
+            Message::Checkup(checkup) => Some(Self::Checkup {
+                backend,
+                checkup: Box::new(checkup),
+            }),
+            Message::Event(event) => Some(Self::Event { backend, event }),
+            Message::Count(count) => Some(Self::Count {
+                backend,
+                count: Box::new(count),
+            }),
+            Message::Hello(_) | Message::Report(_) | Message::Beat(_) => None,
+        }
+    }
+
+    /// The backend that tells, and the one device that it tells of.
+    pub fn subject(&self) -> Option<(&str, &DeviceId)> {
+        match self {
+            Self::Sample { backend, sample } => Some((backend, &sample.device)),
+            Self::Checkup { backend, checkup } => Some((backend, &checkup.device)),
+            Self::Event { backend, event } => Some((backend, &event.device)),
+            Self::Count { backend, count } => Some((backend, &count.device)),
+            Self::Sighting(_) | Self::Retired(_) => None,
+        }
+    }
 }
 
 // === impl Released ===

@@ -9,7 +9,7 @@ use model::{
     Unreadable, names,
     sample::{self, card, lost, partition},
 };
-use probe::sample::sighting;
+use probe::{protocol::Message, sample::sighting};
 
 use super::*;
 
@@ -48,6 +48,15 @@ fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
 
 fn see(inventory: &mut Inventory, sighting: Sighting, now: Now) {
     inventory.take(Update::Sighting(Box::new(sighting)), now);
+}
+
+/// Takes in what the backend of the cards says of one device.
+fn tell(inventory: &mut Inventory, message: Message, now: Now) {
+    tell_as(inventory, &sample::backend().name, message, now);
+}
+
+fn tell_as(inventory: &mut Inventory, backend: &str, message: Message, now: Now) {
+    inventory.take(Update::of_device(backend, message).unwrap(), now);
 }
 
 /// Every device with its state, as `GPU-0 Healthy`.
@@ -93,6 +102,51 @@ fn a_device_with_the_id_of_another_backends_is_left_out_and_said_so() {
         "{}",
         company.message
     );
+}
+
+/// Says of a card that its driver lost it.
+fn lost_event(device: Device) -> Message {
+    Message::Event(Event {
+        device: device.id,
+        at: at(1).wall,
+        code: nvidia_rules::xid::code(79),
+    })
+}
+
+#[test]
+fn a_backends_word_about_a_device_of_another_does_not_count() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    let sealed = r#"{"type":"checkup","device":"GPU-0","tier":"working","conditions":[
+        {"name":"self-test","state":"critical","reason":"sealed"}]}"#;
+    let sealed = || Message::parse(sealed).unwrap().unwrap();
+    for message in [sealed(), lost_event(card(0)), lost_event(card(1))] {
+        tell_as(&mut inventory, "company", message, at(1));
+    }
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(2));
+    assert_eq!(
+        states(&mut inventory, at(2)),
+        ["GPU-0 Healthy", "GPU-1 Healthy"],
+        "also where the device was met after the word"
+    );
+    assert_eq!(inventory.told_foreign.len(), 1, "the log has it once");
+    tell(&mut inventory, sealed(), at(3));
+    assert_eq!(
+        states(&mut inventory, at(3)),
+        ["GPU-0 Unhealthy", "GPU-1 Healthy"]
+    );
+}
+
+/// A card that fell off the bus is in no report when its XID comes.
+#[test]
+fn a_device_that_is_gone_is_told_the_events_of_its_backend() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
+    see(&mut inventory, sighting(vec![card(0)]), at(1));
+    tell(&mut inventory, lost_event(card(1)), at(2));
+    let snapshot = inventory.changed(at(2)).unwrap();
+    let mut causes = snapshot.find("GPU-1").unwrap().verdict.causes.iter();
+    assert!(causes.any(|cause| cause.kind == CauseKind::Event));
 }
 
 #[test]
@@ -285,8 +339,8 @@ fn an_event_on_a_card_concerns_its_partitions_and_one_on_a_partition_only_that()
         at: at(1).wall,
         code: nvidia_rules::xid::code(48),
     };
-    inventory.take(Update::Event(xid(partition(0, 1))), at(1));
-    inventory.take(Update::Event(xid(card(1))), at(1));
+    tell(&mut inventory, Message::Event(xid(partition(0, 1))), at(1));
+    tell(&mut inventory, Message::Event(xid(card(1))), at(1));
     let expected = [
         "GPU-0 Healthy",
         "GPU-1 Unhealthy",
@@ -305,7 +359,7 @@ fn an_event_that_comes_before_its_device_is_not_lost() {
         at: at(0).wall,
         code: nvidia_rules::xid::code(79),
     };
-    inventory.take(Update::Event(event), at(0));
+    tell(&mut inventory, Message::Event(event), at(0));
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(1));
     let expected = ["GPU-0 Unhealthy", "GPU-1 Healthy"];
     assert_eq!(states(&mut inventory, at(1)), expected);
@@ -328,8 +382,9 @@ fn a_driver_that_went_away_is_the_cause() {
 fn a_new_config_keeps_what_was_seen() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));
-    inventory.take(
-        Update::Event(Event {
+    tell(
+        &mut inventory,
+        Message::Event(Event {
             device: card(0).id,
             at: at(1).wall,
             code: nvidia_rules::xid::code(79),
@@ -368,12 +423,12 @@ fn a_sample_is_no_new_snapshot() {
             energy_millijoules: Some(u64::from(celsius)),
             ..model::SinceReset::default()
         };
-        let sample = Box::new(Sample {
+        let sample = Sample {
             device,
             telemetry,
             since_reset,
-        });
-        inventory.take(Update::Sample(sample), at(1));
+        };
+        tell(&mut inventory, Message::Sample(sample), at(1));
         assert!(inventory.changed(at(1)).is_none());
     }
 }

@@ -57,12 +57,13 @@ impl Supervisor {
                     }
                 }
                 Message::Beat(beat) => self.beat(number, &beat, now),
-                Message::Sample(sample) => self.send(Update::Sample(Box::new(sample))).await,
                 // The agent makes these itself.
                 Message::Checkup(checkup) if checkup.reading.values.tier() == Tier::Deep => {}
-                Message::Checkup(checkup) => self.send(Update::Checkup(Box::new(checkup))).await,
-                Message::Event(event) => self.send(Update::Event(event)).await,
-                Message::Count(count) => self.send(Update::Count(Box::new(count))).await,
+                message => {
+                    if let Some(update) = Update::of_device(&self.settings.name, message) {
+                        self.send(update).await;
+                    }
+                }
             },
             Heard::Nonsense(error) => {
                 running.nonsense += 1;

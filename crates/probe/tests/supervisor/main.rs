@@ -51,7 +51,7 @@ async fn a_probes_word_about_a_deep_check_is_ignored() {
     let script = format!("{HELLO}\n{CARDS}\necho '{deep}'\necho '{trend}'\n{LIVE}");
     let mut rig = start(folder.path(), &script);
     let first = loop {
-        if let Update::Checkup(checkup) = rig.updates.recv().await.unwrap() {
+        if let Update::Checkup { checkup, .. } = rig.updates.recv().await.unwrap() {
             break checkup.reading.values.tier();
         }
     };

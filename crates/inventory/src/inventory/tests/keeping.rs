@@ -30,7 +30,7 @@ pub(super) fn xid(inventory: &mut Inventory, device: Device, now: Now) {
         at: now.wall,
         code: nvidia_rules::xid::code(79),
     };
-    inventory.take(Update::Event(event), now);
+    tell(inventory, Message::Event(event), now);
 }
 
 /// An inventory with a card that needs a reset.

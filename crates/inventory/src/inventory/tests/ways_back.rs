@@ -13,7 +13,7 @@ fn sample(inventory: &mut Inventory, device: &Device, now: Now) {
         telemetry: Telemetry::default(),
         since_reset: SinceReset::default(),
     };
-    inventory.take(Update::Sample(Box::new(sample)), now);
+    tell(inventory, Message::Sample(sample), now);
 }
 
 fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now) {
@@ -26,7 +26,7 @@ fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now)
             failures: Vec::new(),
         },
     };
-    inventory.take(Update::Checkup(Box::new(checkup)), now);
+    tell(inventory, Message::Checkup(checkup), now);
 }
 
 /// A card that a condition takes out takes its partitions with it, and no other card.
@@ -52,7 +52,7 @@ fn a_condition_takes_a_card_and_its_partitions_out_until_it_is_ok() {
                 failures: Vec::new(),
             },
         };
-        inventory.take(Update::Checkup(Box::new(checkup)), now);
+        tell(inventory, Message::Checkup(checkup), now);
     };
     tell(&mut inventory, ConditionState::Critical, at(1));
     let out = ["GPU-0 Unhealthy", "GPU-1 Healthy", "MIG-0-0 Unhealthy"];
@@ -68,7 +68,7 @@ fn event(inventory: &mut Inventory, device: &Device, code: EventCode, now: Now) 
         at: now.wall,
         code,
     };
-    inventory.take(Update::Event(event), now);
+    tell(inventory, Message::Event(event), now);
 }
 
 /// A partition has no counters of its own: it was reset with its card.
@@ -86,7 +86,7 @@ fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partition
                 ..SinceReset::default()
             },
         };
-        inventory.take(Update::Sample(Box::new(sample)), now);
+        tell(inventory, Message::Sample(sample), now);
     };
     count(&mut inventory, 90_000, at(1));
     for device in [card(0), partition(0, 0), card(1)] {
@@ -324,7 +324,7 @@ fn a_device_is_given_back_when_whoever_was_on_it_has_left() {
             telemetry,
             since_reset: SinceReset::default(),
         };
-        inventory.take(Update::Sample(Box::new(sample)), now);
+        tell(inventory, Message::Sample(sample), now);
     };
     look(&mut inventory, &[7], at(1));
     let residue = Change::Residue {
