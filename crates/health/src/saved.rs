@@ -33,7 +33,7 @@ pub struct SavedFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Saved {
-    /// The backend whose device it is, for the one who reads the file.
+    /// The backend whose device it is: this counts for no other backend's device.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub backend: String,
     /// When an agent last knew the device to be there, or missed it.

@@ -114,7 +114,12 @@ impl State {
     }
 
     /// Takes over what version 1 wrote in another way.
-    fn upgrade(self, first: FirstState) -> Self {
+    fn upgrade(mut self, first: FirstState) -> Self {
+        for saved in self.health.devices.values_mut() {
+            if saved.backend.is_empty() {
+                FIRST_BACKEND.clone_into(&mut saved.backend);
+            }
+        }
         let mut releases = self.releases;
         if !first.released.is_empty() {
             releases.insert(FIRST_BACKEND.to_owned(), first.released);

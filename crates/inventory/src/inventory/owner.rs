@@ -5,6 +5,9 @@ use probe::{Sighting, Update};
 
 use super::Inventory;
 
+/// The most devices of a backend that are named as left out.
+const NAMED: usize = 3;
+
 // === impl Inventory ===
 
 impl Inventory {
@@ -35,25 +38,30 @@ impl Inventory {
         known.is_some_and(|known| known.backend == backend)
     }
 
-    /// Leaves out devices whose ids are those of another backend's devices: whoever told of an id first
-    /// has it.
+    /// Leaves out devices that have the id of another backend's device, or are a part of one: whoever told
+    /// of an id first has it.
     pub(super) fn leave_to_others(&self, sighting: &mut Sighting) {
         let Sighting {
             backend, devices, ..
         } = sighting;
+        let mut refused = Vec::new();
         devices.retain(|device| {
-            let known = self.known.get(&device.id);
-            let Some(other) = known.filter(|known| known.backend != backend.name) else {
-                return true;
-            };
-            if !backend.message.is_empty() {
-                backend.message += "; ";
-            }
-            backend.message += &format!(
-                "{} is left out: the backend {} has a device of this id",
-                device.id, other.backend
-            );
-            false
+            let ids = [&device.id, device.card()];
+            let mut known = ids.into_iter().filter_map(|id| self.known.get(id));
+            let other = known.find(|known| known.backend != backend.name);
+            refused.extend(other.map(|other| {
+                format!(
+                    "{} of the backend {} is left out: the backend {} has the device {}",
+                    device.id, backend.name, other.backend, other.device.id
+                )
+            }));
+            other.is_none()
         });
+        let more = refused.len().saturating_sub(NAMED);
+        refused.truncate(NAMED);
+        refused.extend((more > 0).then(|| format!("{more} more are left out for the same reason")));
+        let message = std::mem::take(&mut backend.message);
+        refused.splice(0..0, Some(message).filter(|message| !message.is_empty()));
+        backend.message = refused.join("; ");
     }
 }

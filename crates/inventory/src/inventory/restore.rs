@@ -34,7 +34,7 @@ const SAME: Continuity = Continuity {
 // === impl Waiting ===
 
 impl Waiting {
-    /// The device, if it was known before.
+    /// The device, if it was known before as a device of the same backend.
     pub(super) fn take(
         &mut self,
         backend: &str,
@@ -42,9 +42,9 @@ impl Waiting {
         (boot_id, instance): (&str, Option<&str>),
         at: (&Policy, Now),
     ) -> Option<Known> {
-        let kept = self.gone.remove(&device.id).map(|saved| (saved, SAME));
+        let kept = remove_own(&mut self.gone, &device.id, backend).map(|saved| (saved, SAME));
         let (saved, continuity) = kept.or_else(|| {
-            let saved = self.file.devices.remove(&device.id)?;
+            let saved = remove_own(&mut self.file.devices, &device.id, backend)?;
             Some((saved, self.file.continuity(boot_id, backend, instance)))
         })?;
         let device = Arc::clone(device);
@@ -158,7 +158,7 @@ impl Inventory {
     fn inherit(&mut self, file: &mut SavedFile, now: Now) {
         let (policy, drivers) = (&self.policy, &self.drivers);
         let mut take = |id: &DeviceId, backend: &str| {
-            let saved = file.devices.remove(id)?;
+            let saved = remove_own(&mut file.devices, id, backend)?;
             let instance = drivers.get(backend).map(String::as_str);
             Some((saved, file.continuity(&self.boot_id, backend, instance)))
         };
@@ -243,6 +243,16 @@ fn renew(
     act(&mut record);
     *saved = record.save(now);
     (saved.backend, saved.seen) = (backend, seen);
+}
+
+/// Takes out what is kept of a device, if it is of this backend.
+fn remove_own(
+    kept: &mut BTreeMap<DeviceId, Saved>,
+    device: &DeviceId,
+    backend: &str,
+) -> Option<Saved> {
+    kept.get(device).filter(|saved| saved.backend == backend)?;
+    kept.remove(device)
 }
 
 fn save(known: &Known, now: Now) -> Saved {

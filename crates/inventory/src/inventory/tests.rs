@@ -98,7 +98,9 @@ fn a_device_with_the_id_of_another_backends_is_left_out_and_said_so() {
     assert_eq!(gpu.device.vendor, "nvidia");
     let company = inventory.last.backend("company").unwrap();
     assert!(
-        company.message.contains("GPU-0 is left out"),
+        company.message.contains(
+            "GPU-0 of the backend company is left out: the backend nvidia has the device GPU-0"
+        ),
         "{}",
         company.message
     );
@@ -168,6 +170,39 @@ fn a_backend_that_retires_takes_its_devices_along_and_keeps_their_cordons() {
         states(&mut inventory, at(3)),
         ["GPU-0 Healthy", "c0 Maintenance"]
     );
+}
+
+#[test]
+fn a_part_of_another_backends_card_is_left_out() {
+    let mut inventory = inventory();
+    see(&mut inventory, sighting(vec![card(0)]), at(0));
+    see(&mut inventory, of_company(vec![partition(0, 0)]), at(1));
+    assert_eq!(states(&mut inventory, at(1)), ["GPU-0 Healthy"]);
+}
+
+#[test]
+fn what_is_kept_of_a_device_is_not_for_another_backends_device_of_its_id() {
+    let mut first = inventory();
+    see(&mut first, sighting(vec![card(0)]), at(0));
+    let cordon = Change::Cordon {
+        devices: vec![card(0).id],
+        reason: "fan".to_owned(),
+    };
+    first.obey(&cordon, at(1));
+    let left = keeping::left(&mut first, at(1));
+    for is_late in [false, true] {
+        let mut next = inventory();
+        if is_late {
+            see(&mut next, of_company(vec![card(0)]), at(2));
+        }
+        next.restore(left.clone(), at(2));
+        see(&mut next, of_company(vec![card(0)]), at(3));
+        assert_eq!(states(&mut next, at(3)), ["GPU-0 Healthy"]);
+    }
+    let mut next = inventory();
+    next.restore(left, at(2));
+    see(&mut next, sighting(vec![card(0)]), at(3));
+    assert_eq!(states(&mut next, at(3)), ["GPU-0 Maintenance"]);
 }
 
 #[test]

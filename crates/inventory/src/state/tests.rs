@@ -124,13 +124,16 @@ fn a_file_of_version_1_keeps_cordons_and_releases() {
         "health": {
             "version": 1, "boot_id": "b", "drivers": {"nvidia": "81234"},
             "devices": {"GPU-0": {"backend": "nvidia",
-                                  "cordon": {"reason": "fan", "since": "2026-01-01T00:00:00Z"}}}
+                                  "cordon": {"reason": "fan", "since": "2026-01-01T00:00:00Z"}},
+                        "GPU-1": {}}
         },
         "released": {"0000:3b:00.0": "2026-01-02T00:00:00Z"}
     }"#;
     let state = State::parse(text).unwrap();
     assert_eq!(state.version, 2);
     assert!(!state.health.devices[&DeviceId::new("GPU-0")].is_blank());
+    let unnamed = &state.health.devices[&DeviceId::new("GPU-1")];
+    assert_eq!(unnamed.backend, "nvidia", "the only one that there was");
     let until: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
     let cards = BTreeMap::from([("0000:3b:00.0".to_owned(), until)]);
     assert_eq!(
