@@ -119,8 +119,8 @@ fn lost_event(device: Device) -> Message {
 fn a_backends_word_about_a_device_of_another_does_not_count() {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0)]), at(0));
-    let sealed = r#"{"type":"checkup","device":"GPU-0","tier":"working","conditions":[
-        {"name":"self-test","state":"critical","reason":"sealed"}]}"#;
+    let sealed = r#"{"type":"checkup","device":"GPU-0","reading":{"values":{"working":{}},
+        "conditions":[{"name":"self-test","state":"critical","reason":"sealed"}]}}"#;
     let sealed = || Message::parse(sealed).unwrap().unwrap();
     for message in [sealed(), lost_event(card(0)), lost_event(card(1))] {
         tell_as(&mut inventory, "company", message, at(1));
