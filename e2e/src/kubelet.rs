@@ -26,8 +26,6 @@ use crate::{
 pub const NODE: &str = "node";
 /// The resource that the tests ask for.
 pub const RESOURCE: &str = "nvidia.com/gpu";
-/// What the names of all our resources begin with.
-const DOMAIN: &str = "nvidia.com/";
 
 /// Where the kubelet answers questions about its pods.
 const PODS: &str = "127.0.0.1:10255";
@@ -195,16 +193,16 @@ pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
     Ok(ours.flat_map(|device| device.device_ids).collect())
 }
 
-/// The NUMA node of each whole GPU that may be handed out, where it has one.
+/// The NUMA node of each unit of a resource that may be handed out, where it has one.
 ///
 /// # Errors
 /// If the kubelet does not answer.
-pub async fn nodes() -> Result<BTreeMap<String, u32>> {
+pub async fn nodes(resource: &str) -> Result<BTreeMap<String, u32>> {
     let answer = client().allocatable().await?;
     let mut found = BTreeMap::new();
     for device in answer.devices {
         let nodes = device.topology.unwrap_or_default().nodes;
-        if device.resource_name == RESOURCE
+        if device.resource_name == resource
             && let [node] = nodes.as_slice()
         {
             let node = u32::try_from(node.id)?;
@@ -214,7 +212,7 @@ pub async fn nodes() -> Result<BTreeMap<String, u32>> {
     Ok(found)
 }
 
-/// Who holds which units of our resources.
+/// Who holds which units of any resource: all are the agent's.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -223,11 +221,8 @@ pub async fn held() -> Result<Held> {
     let mut held = Held::new();
     for pod in answer.pod_resources {
         for container in pod.containers {
-            let ours = container
-                .devices
-                .into_iter()
-                .filter(|d| d.resource_name.starts_with(DOMAIN));
-            let ids: BTreeSet<String> = ours.flat_map(|device| device.device_ids).collect();
+            let devices = container.devices.into_iter();
+            let ids: BTreeSet<String> = devices.flat_map(|device| device.device_ids).collect();
             if !ids.is_empty() {
                 held.insert((pod.name.clone(), container.name), ids);
             }
@@ -259,23 +254,23 @@ pub async fn pod(name: &str) -> Result<Value> {
     found.with_context(|| format!("the kubelet knows no pod {name}"))
 }
 
-/// How many whole GPUs the kubelet counted last, in all and healthy: it says so in
+/// How many units of a resource the kubelet counted last, in all and healthy: it says so in
 /// its log, and without an API server nowhere else.
 ///
 /// # Errors
 /// If it never counted.
-pub fn counted() -> Result<(u32, u32)> {
-    let all = counts(0)?;
+pub fn counted(resource: &str) -> Result<(u32, u32)> {
+    let all = counts(resource, 0)?;
     all.last().copied().context("the kubelet counted no device")
 }
 
-/// What it counted from a place in its log on.
+/// What it counted of a resource from a place in its log on.
 ///
 /// # Errors
 /// If its log is not understood.
-pub fn counts(from: usize) -> Result<Vec<(u32, u32)>> {
+pub fn counts(resource: &str, from: usize) -> Result<Vec<(u32, u32)>> {
     let log = fs_err::read_to_string(place::log("kubelet"))?;
-    let name = format!("\"{RESOURCE}\"");
+    let name = format!("\"{resource}\"");
     let said = |line: &&str| line.contains("Processed device updates") && line.contains(&name);
     let lines = log.get(from..).unwrap_or_default().lines().filter(said);
     lines

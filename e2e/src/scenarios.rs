@@ -3,11 +3,12 @@
 
 use std::pin::Pin;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio::time::Instant;
 
-use crate::{node::Node, place, say::say};
+use crate::{node::Node, place, say::say, wait};
 
+mod backends;
 mod cdi;
 mod grant;
 mod health;
@@ -97,6 +98,10 @@ table! {
     numa::a_request_that_no_numa_node_can_meet_is_refused,
     in_pod::the_agent_works_in_a_pod_like_nvidias,
     in_pod::a_pod_without_a_driver_says_so,
+    backends::cards_of_a_python_probe_reach_pods_beside_gpus,
+    backends::a_card_of_a_python_probe_fails_and_recovers,
+    backends::a_python_probe_that_dies_hangs_or_floods_leaves_gpus_alone,
+    backends::an_nvidia_probe_that_dies_or_hangs_leaves_other_cards_alone,
     #[slow] takeover::five_minutes_without_an_agent_and_back,
 }
 
@@ -160,6 +165,17 @@ async fn one(node: &mut Node, scenario: &Scenario) -> bool {
 fn length(program: &str) -> usize {
     let meta = fs_err::metadata(place::log(program));
     meta.map_or(0, |meta| usize::try_from(meta.len()).unwrap_or(0))
+}
+
+/// Waits until the agent logs these words after a place in its log.
+async fn logged(from: usize, words: &str) -> Result<()> {
+    wait::until("the agent to say why", wait::LONG, async || {
+        let log = fs_err::read(place::log("agent"))?;
+        let new = String::from_utf8_lossy(log.get(from..).unwrap_or_default());
+        ensure!(new.contains(words), "its log has no `{words}`");
+        Ok(())
+    })
+    .await
 }
 
 /// Shows the last lines of a log, from a place in it on. Of the kubelet only warnings and errors,

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use sim::Target;
 
 use super::{
-    length,
+    length, logged,
     reboot::{ATTEMPTS, was_late},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 mod given;
 
 use given::{
-    List, PART, SLICE, calls, forget_calls, handed_over, logged, make_hook, plain, restart, verify,
+    List, PART, SLICE, calls, forget_calls, handed_over, make_hook, plain, restart, verify,
 };
 
 pub(super) async fn pods_have_what_the_spec_says_by_cdi_names(node: &mut Node) -> Result<()> {

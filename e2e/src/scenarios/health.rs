@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     agent::{self, Agent},
-    kubelet,
+    kubelet::{self, RESOURCE},
     node::{Given, Node, ensure_distinct},
     pod::Pod,
     process::Id,
@@ -177,7 +177,7 @@ async fn stays_out(node: &mut Node, card: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    let counts = kubelet::counts(from)?;
+    let counts = kubelet::counts(RESOURCE, from)?;
     ensure!(
         counts.iter().all(|(_, healthy)| *healthy < 8),
         "the kubelet was told of eight healthy cards: {counts:?}"
@@ -268,7 +268,7 @@ async fn counts(total: u32, healthy: u32) -> Result<()> {
         format_args!("{healthy} of {total} healthy cards"),
         wait::LONG,
         async || {
-            let seen = kubelet::counted()?;
+            let seen = kubelet::counted(RESOURCE)?;
             ensure!(seen == (total, healthy), "the kubelet counts {seen:?}");
             Ok(())
         },
@@ -277,7 +277,7 @@ async fn counts(total: u32, healthy: u32) -> Result<()> {
 }
 
 /// Waits until the pod's status says this of the device.
-async fn says(pod: &Pod, device: &str, health: &str) -> Result<()> {
+pub(super) async fn says(pod: &Pod, device: &str, health: &str) -> Result<()> {
     wait::until(
         format_args!("status {health} of {device}"),
         wait::LONG,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::{
-    kubelet::{self, Manner},
+    kubelet::{self, Manner, RESOURCE},
     node::Node,
     numa::Halves,
     pod::{Container, Pod},
@@ -74,7 +74,7 @@ async fn aligned(node: &mut Node) -> Result<(Nodes, Halves)> {
     }
     node.replace_kubelet(Manner::Aligned).await?;
     wait::until("the kubelet to know the nodes", wait::LONG, async || {
-        let seen = kubelet::nodes().await?;
+        let seen = kubelet::nodes(RESOURCE).await?;
         ensure!(seen == nodes, "it knows {seen:?}");
         Ok(())
     })

@@ -129,17 +129,6 @@ pub(super) async fn restart(node: &Node, pod: &Pod) -> Result<()> {
     node.running(pod).await
 }
 
-/// Waits until the agent logs these words after a place in its log.
-pub(super) async fn logged(from: usize, words: &str) -> Result<()> {
-    wait::until("the agent to say why", wait::LONG, async || {
-        let log = fs_err::read(place::log("agent"))?;
-        let new = String::from_utf8_lossy(log.get(from..).unwrap_or_default());
-        ensure!(new.contains(words), "its log has no `{words}`");
-        Ok(())
-    })
-    .await
-}
-
 /// Makes the program that stands in for NVIDIA's hooks.
 pub(super) fn make_hook() -> Result<()> {
     let script = format!(
