@@ -188,8 +188,8 @@ async fn a_file_that_is_removed_or_changed_comes_back() {
     again().await;
     fs_err::write(&file, right.replace("/dev/a", "/dev/b")).unwrap();
     again().await;
-    // As after a reboot.
-    fs_err::remove_dir_all(file.parent().unwrap()).unwrap();
+    // As after a reboot. In one step: the stage may be writing into the folder.
+    fs_err::rename(file.parent().unwrap(), stage.folder.path().join("gone")).unwrap();
     again().await;
 }
 

@@ -64,8 +64,9 @@ async fn what_containers_were_started_with_stays_and_stays_right(
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.has(&["=a", "=all", "=b"]).await;
     assert_eq!(stage.status.borrow().containers, 1);
-    // As after a reboot, with another card.
-    fs_err::remove_dir_all(stage.file().parent().unwrap()).unwrap();
+    // As after a reboot, with another card. The folder goes in one step: the stage may be writing into it.
+    let gone = stage.folder.path().join("gone");
+    fs_err::rename(stage.file().parent().unwrap(), gone).unwrap();
     stage.offer(&["a", "b", "c"]).await;
     stage.has(&["=a", "=all", "=b", "=c"]).await;
     // The container goes.
