@@ -23,26 +23,46 @@ pub(super) fn failed(
     }
 }
 
-/// Waits for the start of each backend that matters; why one of them failed.
+/// Waits until each backend that matters has started, or one of them failed; the reason of the first
+/// failure. The order in which they are decided does not matter.
 async fn failed_start(
     snapshots: &mut watch::Receiver<Arc<Snapshot>>,
     config: &Config,
 ) -> Option<String> {
     let startups = config.backends.startups();
     let matters = startups.filter(|(_, startup)| startup.enabled && startup.fail_on_init_error);
-    for (name, _) in matters {
-        let is_decided = |snapshot: &Arc<Snapshot>| {
-            let phase = snapshot.backend(name).map(|backend| backend.phase);
-            phase.is_some_and(|phase| !matches!(phase, Phase::Starting | Phase::Failing))
-        };
-        let snapshot = Arc::clone(&*snapshots.wait_for(is_decided).await.ok()?);
-        let backend = snapshot.backend(name)?;
-        if matches!(backend.phase, Phase::NoDriver | Phase::DriverFailed) {
-            return Some(backend.message.clone());
+    let mut starting: Vec<&str> = matters.map(|(name, _)| name).collect();
+    while !starting.is_empty() {
+        let snapshot = Arc::clone(&*snapshots.borrow_and_update());
+        let mut undecided = Vec::new();
+        for name in starting {
+            match check_start(config, name, &snapshot) {
+                None => undecided.push(name),
+                Some(Ok(())) => {}
+                Some(Err(reason)) => return Some(reason),
+            }
         }
-        if let Some(missing) = pool::missing_requirement(config, VENDORS.of(name), &snapshot) {
-            return Some(missing);
+        starting = undecided;
+        if !starting.is_empty() {
+            snapshots.changed().await.ok()?;
         }
     }
     None
+}
+
+/// Tells if a backend has started, or the reason why it failed to; `None` while neither is known.
+fn check_start(config: &Config, name: &str, snapshot: &Snapshot) -> Option<Result<(), String>> {
+    let backend = snapshot.backend(name)?;
+    match backend.phase {
+        Phase::Starting => None,
+        Phase::NoDriver | Phase::DriverFailed => Some(Err(backend.message.clone())),
+        Phase::Failing => Some(Err(format!(
+            "the probe of backend {name} does not start: {}",
+            backend.message
+        ))),
+        Phase::Running => {
+            let missing = pool::missing_requirement(config, VENDORS.of(name), snapshot);
+            Some(missing.map_or(Ok(()), Err))
+        }
+    }
 }

@@ -6,7 +6,7 @@ use api::Devices;
 use model::Phase;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use sim::kubelet::Era;
+use sim::{Effect, kubelet::Era};
 
 use crate::{
     process::{Agent, is_probe, signal, words},
@@ -238,4 +238,23 @@ async fn a_backend_that_the_config_loses_takes_its_devices_with_it() {
     running.rewrite(&company.config());
     running.offers(BOTH).await;
     gpus_stood(&running);
+}
+
+/// The other backend, whose driver hangs while it is opened, does not hold the decision up.
+#[tokio::test]
+async fn a_program_that_does_not_start_ends_the_agent_where_the_config_says_so() {
+    let rig = Rig::new(DGX);
+    rig.node
+        .fault("nvmlInit", None, Effect::Hang { millis: None })
+        .unwrap();
+    let config = "backends:\n  nvidia: {failOnInitError: true}\n  \
+                  crypto: {exec: [/nowhere/probe], failOnInitError: true}\n";
+    let mut agent = rig.agent(config);
+    let status = agent.ended().await;
+    assert_eq!(status.code(), Some(1));
+    let log = agent.log();
+    assert!(
+        log.contains("the probe of backend crypto does not start"),
+        "{log}"
+    );
 }
