@@ -8,7 +8,7 @@ use std::{
 
 use model::{DeviceId, NodePattern};
 
-use crate::protocol::{Hello, LINE_LIMIT, Message, Report, VERSION};
+use crate::protocol::{Hello, LINE_LIMIT, LINES_LIMIT, Message, Report, VERSION};
 
 /// The longest time without a line before the agent takes a probe for stuck is 10 s; beats come every 2 s.
 const QUIET: Duration = Duration::from_secs(4);
@@ -37,6 +37,8 @@ pub struct Complaint {
 pub struct Checker {
     allow: Option<Vec<NodePattern>>,
     lines: usize,
+    /// The second in which the last line came, and the lines of that second.
+    second: (u64, u32),
     last: Duration,
     last_report: Option<Report>,
     is_refreshed: bool,
@@ -85,6 +87,7 @@ impl Checker {
             found.push(self.warning(fault, remedy));
         }
         self.last = at;
+        found.extend(self.check_rate(at));
         if line.len() >= LINE_LIMIT {
             let fault = format!("it has {} bytes", line.len());
             let remedy = format!("a line has less than {LINE_LIMIT} bytes");
@@ -114,6 +117,26 @@ impl Checker {
             Some(message) => self.message(message, &mut found),
         }
         found
+    }
+
+    /// Complains about the first line of a second that is one too many.
+    fn check_rate(&mut self, at: Duration) -> Option<Complaint> {
+        let (second, lines) = &mut self.second;
+        if *second != at.as_secs() {
+            (*second, *lines) = (at.as_secs(), 0);
+        }
+        *lines += 1;
+        (*lines == LINES_LIMIT + 1).then(|| {
+            let fault = format!("more than {LINES_LIMIT} lines within a second");
+            let remedy = "write a sample of a device once a period, and a report when something changed; \
+                          the agent ends a probe that floods it";
+            self.error(fault, remedy)
+        })
+    }
+
+    /// Returns true if the probe wrote too many lines within the last second: the agent would have ended it.
+    pub fn is_flooded(&self) -> bool {
+        self.second.1 > LINES_LIMIT
     }
 
     /// Judges the whole, at the end.

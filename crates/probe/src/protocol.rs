@@ -26,6 +26,9 @@ pub const DESCRIPTOR: i32 = 3;
 /// The longest line that is read; a longer one ends the probe.
 pub const LINE_LIMIT: usize = 8 << 20;
 
+/// The most lines that a probe may write within a second; one that writes more is ended.
+pub const LINES_LIMIT: u32 = 5000;
+
 /// One line from a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]

@@ -95,3 +95,27 @@ fn a_probe_of_others_is_checked_and_each_fault_has_its_line() {
     let people = String::from_utf8(output.stderr).unwrap();
     assert!(people.contains("for people"), "{people}");
 }
+
+/// The agent ends such a probe within a second.
+#[rstest]
+#[case::beats(r#"yes '{"type":"beat"}'"#)]
+#[case::nonsense(r#"yes "$(printf '\377')""#)]
+fn the_check_of_a_probe_that_floods_ends_and_says_so(#[case] line: &str) {
+    let script = format!("read -r settings; exec {line} >&3");
+    let words = ["probe", "check", "--for", "60s", "--", "sh", "-c", &script];
+    let output = ostler(&words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = text(&output.stdout);
+    assert!(
+        text.contains("error: more than 5000 lines within a second"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_check_of_a_probe_that_never_rests_ends_with_its_time() {
+    let script = r#"read -r settings; while :; do echo '{"type":"beat"}' >&3; sleep 0.001; done"#;
+    let words = ["probe", "check", "--for", "1s", "--", "sh", "-c", script];
+    let output = ostler(&words).output().unwrap();
+    assert!(text(&output.stdout).contains("there was no `report`"));
+}

@@ -54,6 +54,23 @@ fn silence_is_noticed() {
 }
 
 #[test]
+fn a_flood_is_complained_about_once_a_second() {
+    let mut checker = Checker::new(None);
+    checker.line(HELLO.as_bytes(), Duration::ZERO);
+    let mut faults = Vec::new();
+    for second in 1..=2 {
+        for _ in 0..=LINES_LIMIT + 1 {
+            let found = checker.line(br#"{"type":"beat"}"#, Duration::from_secs(second));
+            faults.extend(found.into_iter().map(|complaint| complaint.fault));
+        }
+        assert!(checker.is_flooded());
+    }
+    assert_eq!(faults, ["more than 5000 lines within a second"; 2]);
+    checker.line(br#"{"type":"beat"}"#, Duration::from_secs(3));
+    assert!(!checker.is_flooded());
+}
+
+#[test]
 fn a_report_after_a_refresh_may_say_nothing_new() {
     let mut checker = Checker::new(None);
     let report = report("c0", "/dev/crypto0");

@@ -10,9 +10,7 @@ use super::{
     process::{Number, Role},
     stuck::Concern,
 };
-
-/// The most lines that a probe writes between two checks of limits.
-const LINES_LIMIT: u32 = 5000;
+use crate::protocol::LINES_LIMIT;
 
 // === impl Supervisor ===
 

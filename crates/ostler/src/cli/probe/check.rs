@@ -23,6 +23,9 @@ use tokio::time::Instant;
 /// The longest time that a probe may take to end when its input does.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// The number of lines that are read before they are judged.
+const READ_AHEAD: usize = 64;
+
 /// Run a probe of yours for a while, as the agent would, and say what is wrong with what it writes.
 ///
 /// It ends with 1 if the agent would not accept something.
@@ -86,6 +89,10 @@ impl Args {
         let mut complaints = Vec::new();
         let mut refresh = Some(began + self.time.get() / 2);
         loop {
+            // Also while one line follows the other: the time for which it runs is over then, too.
+            if Instant::now() >= end {
+                return complaints;
+            }
             let until = refresh.unwrap_or(end);
             match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
@@ -96,12 +103,15 @@ impl Args {
                         anstream::println!("{complaint}");
                         complaints.push(complaint);
                     }
+                    if checker.is_flooded() {
+                        return complaints;
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) if refresh.take().is_some() => {
                     checker.refreshed();
                     let _ = input.write_all(protocol::Command::Refresh.line().as_bytes());
                 }
-                Err(RecvTimeoutError::Timeout) => return complaints,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let remedy = "go on until the input ends, whatever happens to the hardware";
                     complaints.push(whole("the probe ended by itself", remedy));
@@ -135,7 +145,8 @@ impl Args {
 
 /// Reads lines on a thread of its own, which ends with the probe: a read cannot be given up.
 fn read_lines(output: ChildStdout) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, lines) = mpsc::channel();
+    // A probe that writes faster than its lines are judged has to wait, as it has for the agent.
+    let (sender, lines) = mpsc::sync_channel(READ_AHEAD);
     thread::spawn(move || {
         let lines = BufReader::new(output).split(b'\n');
         // Nobody listens any more when the time is over.
