@@ -36,6 +36,9 @@ pub(super) struct Inventory {
     backends: BTreeMap<String, Backend>,
     /// The newest picture of each backend.
     pictures: BTreeMap<String, Sighting>,
+    /// Releases of backends that have no picture: turned off by the config, or not seen yet. Until when,
+    /// by backend and by the name in the file.
+    absent_releases: BTreeMap<String, BTreeMap<String, Timestamp>>,
     /// Which loading of the driver each backend talks to.
     drivers: BTreeMap<String, String>,
     boot_id: String,
@@ -72,6 +75,7 @@ impl Inventory {
             known: BTreeMap::new(),
             backends: BTreeMap::new(),
             pictures: BTreeMap::new(),
+            absent_releases: BTreeMap::new(),
             drivers: BTreeMap::new(),
             boot_id,
             waiting: Waiting::default(),
@@ -253,6 +257,7 @@ impl Inventory {
             known.looked = true;
         }
         self.backends.insert(name.clone(), sighting.backend.clone());
+        self.absent_releases.remove(&name);
         self.pictures.insert(name, sighting);
     }
 

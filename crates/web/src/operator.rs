@@ -229,7 +229,7 @@ impl Operator {
         match (&order.device, order.all) {
             (None, true) => {
                 let ids = snapshot.devices.iter().map(|entry| entry.device.id.clone());
-                let backends = self.orders.names().into_iter();
+                let backends = self.orders.running().into_iter();
                 Ok(Target {
                     cards: backends.map(|name| (name, Which::All)).collect(),
                     devices: ids.collect(),

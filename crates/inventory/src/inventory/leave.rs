@@ -4,7 +4,7 @@ use health::Now;
 use model::CauseKind;
 use probe::Sighting;
 
-use super::Inventory;
+use super::{Inventory, restore::lasting_releases};
 use crate::sight::was_dissolved;
 
 // === impl Inventory ===
@@ -27,7 +27,7 @@ impl Inventory {
         });
     }
 
-    /// Drops a backend with its devices. What is held of them is kept for its return.
+    /// Drops a backend with its devices. Their records and releases are kept for its return.
     pub(super) fn retire(&mut self, backend: &str, now: Now) {
         let (policy, waiting) = (&self.policy, &mut self.waiting);
         self.known.retain(|_, known| {
@@ -38,7 +38,10 @@ impl Inventory {
             stays
         });
         self.backends.remove(backend);
-        self.pictures.remove(backend);
+        if let Some(picture) = self.pictures.remove(backend) {
+            let releases = lasting_releases(&picture, now);
+            self.absent_releases.insert(backend.to_owned(), releases);
+        }
         self.dirty = true;
     }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use health::{Continuity, History, Now, Policy, Record, Saved, SavedFile, prune};
+use jiff::Timestamp;
 use model::{Device, DeviceId};
 use probe::{Release, Sighting};
 
@@ -125,13 +126,21 @@ impl Inventory {
 
     /// Takes over what an earlier agent left. What this one knows by now is newer.
     pub(crate) fn restore(&mut self, state: State, now: Now) {
-        let State { health, facts, .. } = state;
+        let State {
+            health,
+            facts,
+            releases,
+            ..
+        } = state;
         let mut file = health;
         let same_boot = self.is_of_this_boot(&file);
         self.dirty |= !same_boot || !self.known.is_empty();
         let history = file.history.drain(..);
         self.history = History::from_entries(history.chain(self.history.iter().cloned()));
         if same_boot {
+            let absent = releases.into_iter();
+            let absent = absent.filter(|(backend, _)| !self.pictures.contains_key(backend));
+            self.absent_releases.extend(absent);
             let mut drivers = file.drivers.clone();
             drivers.append(&mut self.drivers);
             self.drivers = drivers;
@@ -187,11 +196,15 @@ impl Inventory {
         prune(&mut devices, &self.policy, now);
         let mut drivers = self.waiting.file.drivers.clone();
         drivers.extend(self.drivers.clone());
-        let releases = self.pictures.iter().map(|(backend, picture)| {
-            let releases = releases(picture).map(|(name, release)| (name, release.until));
-            let lasting = releases.filter(|(_, until)| now.wall < *until);
-            (backend.clone(), lasting.collect::<BTreeMap<_, _>>())
-        });
+        let pictures = self.pictures.iter();
+        let mut releases: BTreeMap<_, _> = pictures
+            .map(|(backend, picture)| (backend.clone(), lasting_releases(picture, now)))
+            .collect();
+        releases.extend(self.absent_releases.clone());
+        for all in releases.values_mut() {
+            all.retain(|_, until| now.wall < *until);
+        }
+        releases.retain(|_, all| !all.is_empty());
         let sick = |known: &&Known| {
             let told = known.told.as_ref();
             told.is_some_and(|told| told.state != model::State::Healthy)
@@ -204,7 +217,7 @@ impl Inventory {
         });
         let mut state = State {
             facts: facts.collect(),
-            releases: releases.filter(|(_, all)| !all.is_empty()).collect(),
+            releases,
             health: SavedFile {
                 written: Some(now.wall),
                 boot_id: self.boot_id.clone(),
@@ -228,6 +241,12 @@ pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Rel
     let all = all.map(|release| (ALL.to_owned(), release));
     let cards = picture.released.cards.iter();
     all.chain(cards.map(|(card, release)| (card.to_string(), release)))
+}
+
+/// Returns the releases of a picture that have not ended, by their names in the file.
+pub(super) fn lasting_releases(picture: &Sighting, now: Now) -> BTreeMap<String, Timestamp> {
+    let releases = releases(picture).map(|(name, release)| (name, release.until));
+    releases.filter(|(_, until)| now.wall < *until).collect()
 }
 
 /// Has what is kept of a device as of now, with what was done to it since.

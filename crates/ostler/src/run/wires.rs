@@ -161,7 +161,7 @@ impl Wires {
 
     /// Tells the inventory that there is no such backend any more.
     pub(super) fn retire(&self, backend: String) -> impl Future<Output = ()> + use<> {
-        self.orders.remove(&backend);
+        self.orders.stop(&backend);
         let seen = self.seen.clone();
         async move {
             // Without an inventory there is nobody to tell.
@@ -170,7 +170,7 @@ impl Wires {
     }
 
     fn probe(self, name: &str, config: &Config, stop: CancellationToken) -> Task {
-        let orders = self.orders.of(name);
+        let orders = self.orders.start(name);
         let mut settings = probe_settings(name, config, &self.log, self.children, orders);
         // A reload may ask for them: then they are known, and no device has to wait.
         settings.configure.driver_files = match needs_files(config) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sim::{Effect, kubelet::Era};
 
 use crate::{
+    operator::said,
     process::{Agent, is_probe, signal, words},
     rig::{DGX, GPU, Rig, Running, eventually},
 };
@@ -238,6 +239,33 @@ async fn a_backend_that_the_config_loses_takes_its_devices_with_it() {
     running.rewrite(&company.config());
     running.offers(BOTH).await;
     gpus_stood(&running);
+}
+
+/// A backend that is off cannot close handles, and has none.
+#[tokio::test]
+async fn a_release_outlives_a_backend_that_is_turned_off_and_on_and_a_restart_meanwhile() {
+    let (mut running, company) = start().await;
+    said(&running, &["release", "--all", "--for", "10m"]).await;
+    let off = company
+        .config()
+        .replace("crypto: {exec", "crypto: {enabled: false, exec");
+    running.rewrite(&off);
+    let gone = |seen: &Devices| phase(seen, "crypto").is_none();
+    running.agent.shows("the backend is gone", gone).await;
+    said(&running, &["release", "--all", "--for", "10m"]).await;
+    running.agent.stop().await;
+    running.agent = Agent::start(&running.rig, "ostler");
+    running.rewrite(&company.config());
+    let text = running
+        .agent
+        .shows("the backend is back, and released", |seen| {
+            let mut backends = seen.backends.iter();
+            backends.any(|one| one.name == "crypto" && one.message.starts_with("released until"))
+        })
+        .await;
+    assert_eq!(probe(&running.agent, &company), None, "{text:?}");
+    said(&running, &["resume", "--all"]).await;
+    running.offers(BOTH).await;
 }
 
 /// The other backend, whose driver hangs while it is opened, does not hold the decision up.

@@ -22,7 +22,7 @@ async fn run(running: &Running, args: &[&str]) -> Output {
 }
 
 /// What a command that succeeds prints.
-async fn said(running: &Running, args: &[&str]) -> String {
+pub(crate) async fn said(running: &Running, args: &[&str]) -> String {
     let output = run(running, args).await;
     let problem = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {problem}");

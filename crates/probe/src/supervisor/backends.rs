@@ -10,10 +10,18 @@ use jiff::Timestamp;
 
 use super::orders::{Orders, Which};
 
-/// The orders of every backend, by its name. Cheap to clone. A backend that does not run yet obeys
-/// its orders when it starts.
+/// The orders of every backend, by its name. Cheap to clone. A backend that does not run yet, or not
+/// any more, obeys its orders when it starts.
 #[derive(Clone, Debug, Default)]
-pub struct OrdersByBackend(Arc<Mutex<BTreeMap<String, Orders>>>);
+pub struct OrdersByBackend(Arc<Mutex<BTreeMap<String, BackendOrders>>>);
+
+/// The orders of one backend.
+#[derive(Debug, Default)]
+struct BackendOrders {
+    orders: Orders,
+    /// The config has the backend, so a supervisor carries the orders out.
+    runs: bool,
+}
 
 /// Cards of a backend that were given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,23 +37,36 @@ pub struct GivenUp {
 // === impl OrdersByBackend ===
 
 impl OrdersByBackend {
-    /// The orders of one backend.
+    /// Returns the orders of one backend.
     pub fn of(&self, backend: &str) -> Orders {
         let mut all = self.all();
         match all.get(backend) {
-            Some(orders) => orders.clone(),
-            None => all.entry(backend.to_owned()).or_default().clone(),
+            Some(one) => one.orders.clone(),
+            None => all.entry(backend.to_owned()).or_default().orders.clone(),
         }
     }
 
-    /// The names of the backends.
-    pub fn names(&self) -> Vec<String> {
-        self.all().keys().cloned().collect()
+    /// Returns the orders of a backend that a supervisor carries out from now on.
+    pub fn start(&self, backend: &str) -> Orders {
+        let mut all = self.all();
+        let one = all.entry(backend.to_owned()).or_default();
+        one.runs = true;
+        one.orders.clone()
     }
 
-    /// Forgets a backend that there is no more.
-    pub fn remove(&self, backend: &str) {
-        self.all().remove(backend);
+    /// Marks a backend that the config does not have any more. Its releases are kept: when the config
+    /// has it again before they end, its probe starts without the released cards.
+    pub fn stop(&self, backend: &str) {
+        if let Some(one) = self.all().get_mut(backend) {
+            one.runs = false;
+        }
+    }
+
+    /// Returns the names of the backends that run.
+    pub fn running(&self) -> Vec<String> {
+        let all = self.all();
+        let running = all.iter().filter(|(_, one)| one.runs);
+        running.map(|(name, _)| name.clone()).collect()
     }
 
     /// Gives cards of a backend up, as [`Orders::release`] does.
@@ -71,7 +92,7 @@ impl OrdersByBackend {
         self.of(&given.backend).take_back(given.which, given.until);
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Orders>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, BackendOrders>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,7 +111,17 @@ mod tests {
         assert!(orders.of("one").holds(card) && !orders.of("other").holds(card));
         orders.take_back(&given);
         assert!(!orders.of("one").holds(card));
-        orders.remove("other");
-        assert_eq!(orders.names(), ["one"]);
+    }
+
+    #[test]
+    fn a_backend_that_is_turned_off_keeps_its_releases_and_takes_no_new_ones() {
+        let orders = OrdersByBackend::default();
+        orders.start("one");
+        orders.start("other");
+        orders.release("one", Which::All, Duration::from_secs(60));
+        orders.stop("one");
+        assert_eq!(orders.running(), ["other"]);
+        assert!(orders.start("one").holds(Which::All));
+        assert_eq!(orders.running(), ["one", "other"]);
     }
 }

@@ -148,12 +148,19 @@ impl Picture {
         let driver_stuck = stuck.iter().find(|c| Concern::of(c) == Concern::Driver);
         let (phase, message) = if let Some(call) = driver_stuck {
             (Phase::DriverFailed, hung(call))
-        } else if let (Some(release), true) = (&released.all, self.main.is_some()) {
+        } else if let Some(release) = &released.all
+            && (self.main.is_some() || self.held)
+        {
             let message = match self.held {
                 true => format!("released until {:.0}", release.until),
                 false => "it was released, and no probe has looked since".to_owned(),
             };
-            (Phase::Running, message)
+            // Released from before the start of the agent: nothing was reported yet.
+            let phase = match self.main {
+                Some(_) => Phase::Running,
+                None => Phase::Starting,
+            };
+            (phase, message)
         } else if let Some(why) = &self.unwatched {
             (Phase::Failing, why.clone())
         } else if let Some(problem) = problem {

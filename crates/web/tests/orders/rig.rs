@@ -62,6 +62,7 @@ pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
         orders: OrdersByBackend::default(),
         updates,
     };
+    supervisor.orders.start(VENDOR);
     let inputs = Inputs {
         policy,
         updates: &mut reports,
