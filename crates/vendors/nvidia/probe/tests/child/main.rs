@@ -242,15 +242,20 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
     let gpu = rig.node.gpus().unwrap().remove(2);
     rig.node.lose(&target("2")).unwrap();
     rig.node.xid(&target("2"), 79).unwrap();
-    let event = process.wait(|message| match message {
-        Message::Event(event) => Some(event.clone()),
-        _ => None,
+    let (mut event, mut report) = (None, None);
+    // The survey may find the card lost before its event is heard.
+    process.wait(|message| {
+        match message {
+            Message::Event(heard) => event = Some(heard.clone()),
+            Message::Report(seen) if seen.devices.len() == 7 => report = Some(seen.clone()),
+            _ => {}
+        }
+        (event.is_some() && report.is_some()).then_some(())
     });
+    let (event, report) = (event.unwrap(), report.unwrap());
     assert_eq!(event.device.as_str(), gpu.uuid);
     assert_eq!(event.code.as_str(), "xid:79");
-    let report = process.report();
     assert_eq!(report.unreadable[0].card, CardRef::Pci(rig.pci(2)));
-    assert_eq!(report.devices.len(), 7);
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl Process {
     }
 
     /// The first line that is wanted.
-    pub(crate) fn wait<T>(&mut self, wanted: impl Fn(&Message) -> Option<T>) -> T {
+    pub(crate) fn wait<T>(&mut self, mut wanted: impl FnMut(&Message) -> Option<T>) -> T {
         wait_for(|| wanted(&self.next()))
     }
 
