@@ -112,8 +112,8 @@ impl Plugin {
             answers: self.answers.clone(),
             options: options(&self.served.borrow().offer),
         };
-        memory.pace.begin();
-        let life = self.live(&name, kubelet, &evidence, &mut memory.patience);
+        memory.pace.mark();
+        let life = self.live(&name, kubelet, &evidence, memory);
         let ending = cancel.run_until_cancelled(life).await;
         server.stop(self.settings.drain).await;
         Some((ending?, name))
@@ -124,7 +124,7 @@ impl Plugin {
         name: &str,
         kubelet: UnixStream,
         evidence: &Evidence<'_>,
-        patience: &mut Patience,
+        memory: &mut Memory,
     ) -> Ending {
         // A retry stays what the failure before made it, so that nothing is logged twice.
         if !matches!(self.row.phase(), Phase::Refused | Phase::Failed) {
@@ -133,7 +133,9 @@ impl Plugin {
         }
         let enrolled = async {
             let limit = self.settings.register_limit;
-            register(&self.resource, name, kubelet, evidence.options, limit).await?;
+            let answer = register(&self.resource, name, kubelet, evidence.options, limit).await;
+            memory.pace.mark();
+            answer?;
             self.row.count();
             let limit = self.settings.stream_limit;
             timeout(limit, evidence.opened())
@@ -148,7 +150,7 @@ impl Plugin {
         }
         let message = "the kubelet holds our device list stream open";
         self.row.set(Phase::Registered, message, Some(name));
-        Ending::Lost(evidence.lost(patience).await)
+        Ending::Lost(evidence.lost(&mut memory.patience).await)
     }
 
     /// Tells why a registration ended, and how soon the next one may begin.

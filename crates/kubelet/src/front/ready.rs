@@ -84,7 +84,7 @@ impl Plugin {
                 }
                 Err(error) => {
                     self.row.set(Phase::Failed, &error.to_string(), None);
-                    memory.pace.begin();
+                    memory.pace.mark();
                     memory.pace.slow(self.settings.backoff);
                 }
             }
