@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     protocol::{ProblemKind, Report},
-    sighting::{Released, Sighting},
+    sighting::{Release, Released, Sighting},
 };
 
 /// The reports of all processes of a backend.
@@ -151,16 +151,7 @@ impl Picture {
         } else if let Some(release) = &released.all
             && (self.main.is_some() || self.held)
         {
-            let message = match self.held {
-                true => format!("released until {:.0}", release.until),
-                false => "it was released, and no probe has looked since".to_owned(),
-            };
-            // Released from before the start of the agent: nothing was reported yet.
-            let phase = match self.main {
-                Some(_) => Phase::Running,
-                None => Phase::Starting,
-            };
-            (phase, message)
+            self.released_phase(release)
         } else if let Some(why) = &self.unwatched {
             (Phase::Failing, why.clone())
         } else if let Some(problem) = problem {
@@ -197,6 +188,21 @@ impl Picture {
                 .next()
                 .unwrap_or_default(),
         }
+    }
+
+    /// Returns the phase and the message while every card is released.
+    fn released_phase(&self, release: &Release) -> (Phase, String) {
+        let message = if self.held {
+            format!("released until {:.0}", release.until)
+        } else {
+            "it was released, and no probe has looked since".to_owned()
+        };
+        // Released since before the agent started: nothing was reported yet.
+        let phase = self
+            .main
+            .as_ref()
+            .map_or(Phase::Starting, |_| Phase::Running);
+        (phase, message)
     }
 }
 
