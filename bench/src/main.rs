@@ -9,6 +9,7 @@ mod differential;
 mod elf;
 mod figures;
 mod functions;
+mod house;
 mod idle;
 mod machine;
 mod measure;
@@ -62,6 +63,9 @@ enum Command {
     /// Compare it with NVIDIA's device plugin, case by case; bench/differential calls this
     Differential(differential::Args),
 
+    /// List places that make the source hard to read; bench/house calls this
+    House(house::Args),
+
     /// Leave it alone and see that it does nothing; bench/idle calls this
     Idle(idle::Args),
 
@@ -76,6 +80,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Compare { nvidia, args }) => measure(&args, Some(nvidia)),
         Some(Command::Check(args)) => wait(check::run(&args)),
         Some(Command::Differential(args)) => wait(differential::run(&args)),
+        Some(Command::House(args)) => house::run(&args),
         Some(Command::Idle(args)) => wait(idle::run(&args)),
         Some(Command::Placement(args)) => placement::run(&args),
     }
