@@ -1,9 +1,11 @@
-//! Places that make the source hard to read.
+//! Figures of how the source reads, beside those of an earlier commit and of other projects.
 
 mod comments;
 mod measures;
+mod page;
 mod patterns;
 mod places;
+mod rows;
 mod source_file;
 mod source_tree;
 mod syntax;
@@ -15,27 +17,78 @@ use std::{
 };
 
 use self::{places::PlaceKind, source_tree::SourceTree, syntax::Place};
+use crate::machine;
 
-/// List places that make the source hard to read.
+/// The commit that was reviewed.
+const REVIEWED: &str = "48eef18";
+
+/// Measure how the source reads, and write HOUSE.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print the places of this kind, as `path:line: name`
+    /// Print the places that a figure counts, as `path:line: name`, and write nothing
     #[arg(long, value_name = "KIND")]
-    list: PlaceKind,
+    list: Option<PlaceKind>,
 
-    /// Only places below this path, from the root of the repository on
-    #[arg(long, value_name = "PATH")]
+    /// With --list: only places below this path, from the root of the repository on
+    #[arg(long, value_name = "PATH", requires = "list")]
     under: Option<PathBuf>,
+
+    /// Commit of the column "before"
+    #[arg(long, value_name = "COMMIT", default_value = REVIEWED)]
+    before: String,
+
+    /// Commit of the column "now", and of --list [default: the files as they are]
+    #[arg(long, value_name = "COMMIT")]
+    now: Option<String>,
+
+    /// Folder to write to [default: the folder of this program's source]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
 }
 
-/// Prints the places that are asked for.
+/// A state of the code and the name of its commit.
+#[derive(Debug)]
+struct NamedTree {
+    commit: String,
+    tree: SourceTree,
+}
+
+/// Prints the places that are asked for, or prints and writes the page.
 ///
 /// # Errors
-/// If a file of the product is not Rust.
+/// If a file of the product is not Rust, a commit is missing, or the page cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tree = SourceTree::read_folder(own.parent().unwrap_or(own))?;
-    print(&write_places(&tree, args.list, args.under.as_deref()))
+    let root = own.parent().unwrap_or(own);
+    let now = NamedTree::read(root, args.now.as_deref())?;
+    if let Some(kind) = args.list {
+        return print(&write_places(&now.tree, kind, args.under.as_deref()));
+    }
+    let before = NamedTree::read(root, Some(&args.before))?;
+    let page = page::write_page(&before, &now);
+    let folder = args.output.as_deref().unwrap_or(own);
+    fs_err::create_dir_all(folder)?;
+    fs_err::write(folder.join("HOUSE.md"), &page)?;
+    print(&page)
+}
+
+// === impl NamedTree ===
+
+impl NamedTree {
+    /// Reads a commit, or without one the files as they are.
+    fn read(root: &Path, commit: Option<&str>) -> anyhow::Result<Self> {
+        let Some(commit) = commit else {
+            return Ok(Self {
+                commit: machine::commit().unwrap_or_else(|| "unknown".to_owned()),
+                tree: SourceTree::read_folder(root)?,
+            });
+        };
+        let hash = machine::git(&["rev-parse", "--short=12", commit]);
+        Ok(Self {
+            commit: hash.unwrap_or_else(|| commit.to_owned()),
+            tree: SourceTree::read_commit(root, commit)?,
+        })
+    }
 }
 
 /// The places below a path, one to a line.

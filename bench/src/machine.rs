@@ -52,8 +52,8 @@ impl Machine {
     }
 }
 
-/// The commit of the source tree.
-fn commit() -> Option<String> {
+/// The commit of the source tree; `+` after it if the tree has changes.
+pub(crate) fn commit() -> Option<String> {
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
     // The results themselves change with every run.
     let changes = git(&[
@@ -61,6 +61,7 @@ fn commit() -> Option<String> {
         "--porcelain",
         "--",
         ".",
+        ":!bench/HOUSE.md",
         ":!bench/RESULTS.md",
         ":!bench/results.json",
         ":!bench/results.svg",
@@ -69,7 +70,8 @@ fn commit() -> Option<String> {
     Some(format!("{hash}{mark}"))
 }
 
-fn git(args: &[&str]) -> Option<String> {
+/// The output of git in the source tree, if it succeeds.
+pub(crate) fn git(args: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(args)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))

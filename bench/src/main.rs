@@ -63,7 +63,7 @@ enum Command {
     /// Compare it with NVIDIA's device plugin, case by case; bench/differential calls this
     Differential(differential::Args),
 
-    /// List places that make the source hard to read; bench/house calls this
+    /// Measure how the source reads, and write HOUSE.md; bench/house calls this
     House(house::Args),
 
     /// Leave it alone and see that it does nothing; bench/idle calls this

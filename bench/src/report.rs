@@ -16,6 +16,8 @@ mod page;
 mod table;
 mod why;
 
+pub(crate) use self::table::aligned;
+
 /// The form of `results.json`; it goes up when a reader of the old form would go wrong.
 const FORM: u32 = 2;
 

@@ -1,6 +1,8 @@
 //! Lines and comments, found by a plain scan of the text.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::LazyLock};
+
+use regex::Regex;
 
 use super::source_file::within;
 
@@ -8,6 +10,27 @@ use super::source_file::within;
 const RIDDLES: [&str; 8] = [
     "What", "How", "Whether", "Who", "Whom", "Whose", "Where", "Why",
 ];
+
+/// The languages of a code block that rustdoc compiles.
+const RUST_BLOCKS: [&str; 5] = ["", "rust", "no_run", "should_panic", "compile_fail"];
+
+/// A source that a reader can look up: a file, an issue, a standard, a link, a function of NVIDIA's
+/// libraries, a driver's number, or a program's release.
+static SOURCE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+        [\w-]\.(?:go|c|h|py)\b
+        | (?:^|[\s(\w])\#\d{3,}\b
+        | \b(?:KEP|RFC|CVE)[\ -]\d{3,}
+        | https://
+        | \b(?:nvml|cu)[A-Z]\w+
+        | \b[Dd]rivers?\s(?:(?:before|since|of|from|until|version)\s)?R?\d{3}\b
+        | \b(?:[Kk]ubelet|Kubernetes|containerd|CRI-O|runc|systemd|Linux|CUDA)\sv?\d+\.\d+
+        | \b(?:since|before|until|[Uu]p\sto)\s(?:[\w-]+\s)?v?\d+\.\d+
+        ",
+    )
+    .expect("a constant that the tests compile")
+});
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +87,23 @@ impl Comment {
     /// True if it has three words or fewer.
     pub(super) fn is_short(&self) -> bool {
         self.text.split_whitespace().count() <= 3
+    }
+
+    /// True if it names a source.
+    pub(super) fn has_source(&self) -> bool {
+        SOURCE.is_match(&self.text)
+    }
+
+    /// Number of code blocks that rustdoc compiles.
+    pub(super) fn count_examples(&self) -> usize {
+        let fences = self
+            .text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("```"));
+        let openings = fences.step_by(2);
+        openings
+            .filter(|language| RUST_BLOCKS.contains(language))
+            .count()
     }
 }
 

@@ -10,7 +10,7 @@ use proc_macro2::TokenStream;
 use syn::visit::Visit as _;
 
 use super::{
-    comments::{Comment, join_comments, sort_lines},
+    comments::{Comment, LineKind, join_comments, sort_lines},
     syntax::SyntaxFacts,
     tokens::TokenFacts,
 };
@@ -20,8 +20,11 @@ use super::{
 pub(super) struct SourceFile {
     /// From the root of the tree on.
     pub(super) path: PathBuf,
+    /// The kind of each line that is no test.
+    pub(super) lines: Vec<LineKind>,
     pub(super) comments: Vec<Comment>,
     pub(super) syntax: SyntaxFacts,
+    pub(super) tokens: TokenFacts,
 }
 
 // === impl SourceFile ===
@@ -38,12 +41,21 @@ impl SourceFile {
         let mut syntax = SyntaxFacts::default();
         syntax.visit_file(&parsed);
         let cut = &syntax.test_lines;
-        let tokens = TokenFacts::read(stream);
+        let tokens = TokenFacts::read(stream, cut);
         let kinds = sort_lines(&text, cut, &tokens.continued_lines);
+        let mut lines: Vec<_> = kinds.iter().copied().flatten().collect();
+        lines.truncate(
+            lines
+                .iter()
+                .rposition(|kind| *kind != LineKind::Blank)
+                .map_or(0, |at| at + 1),
+        );
         Ok(Self {
             path: path.to_owned(),
             comments: join_comments(&text, &kinds),
+            lines,
             syntax,
+            tokens,
         })
     }
 

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
+
+use anyhow::{Context as _, ensure};
 
 use super::source_file::SourceFile;
 
@@ -15,6 +18,8 @@ const NO_PRODUCT: [&str; 7] = [
 /// All that is measured of one state of the code.
 #[derive(Debug, Default)]
 pub(super) struct SourceTree {
+    /// Lines of all Rust files: product, tests, `bench`, `e2e`, `fuzz`.
+    pub(super) all_lines: usize,
     /// The files of the product, by path.
     pub(super) product: Vec<SourceFile>,
 }
@@ -32,14 +37,38 @@ impl SourceTree {
         paths.sort();
         let mut tree = Self::default();
         for path in paths {
+            let text = fs_err::read_to_string(&path)?;
+            tree.all_lines += text.lines().count();
             let inside = path.strip_prefix(root)?;
             if is_product(inside) {
-                let text = fs_err::read_to_string(&path)?;
                 tree.product.push(SourceFile::parse(inside, text)?);
             }
         }
         tree.drop_test_modules();
         Ok(tree)
+    }
+
+    /// Reads the tree of a commit.
+    ///
+    /// # Errors
+    /// If this clone lacks the commit, and as above.
+    pub(super) fn read_commit(root: &Path, commit: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mut archive = Command::new("git")
+            .args(["archive", commit])
+            .current_dir(root)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run git")?;
+        let mut unpack = Command::new("tar");
+        unpack.arg("-x").current_dir(folder.path());
+        unpack.stdin(archive.stdout.take().context("git has no output")?);
+        let is_unpacked = unpack.status().context("cannot run tar")?.success();
+        ensure!(
+            archive.wait()?.success() && is_unpacked,
+            "cannot unpack commit {commit}; a shallow clone lacks it (`git fetch --unshallow`)"
+        );
+        Self::read_folder(folder.path())
     }
 
     /// Leaves the files out that are declared by `#[cfg(test)] mod name;`, and those below them.
@@ -91,6 +120,7 @@ mod tests {
             fs_err::write(path, text).unwrap();
         }
         let tree = SourceTree::read_folder(root.path()).unwrap();
+        assert_eq!(tree.all_lines, files.len());
         let paths = tree.product.iter();
         paths.map(|file| file.path.display().to_string()).collect()
     }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use syn::{
     Attribute, Block, Expr, ExprMatch, Ident, ImplItem, Item, ItemImpl, ItemMod, Macro, Signature,
-    Stmt, Token,
+    Stmt, Token, Visibility,
     punctuated::Punctuated,
     token::Brace,
     visit::{self, Visit},
@@ -22,6 +22,10 @@ pub(super) struct SyntaxFacts {
     pub(super) bool_matches: Vec<Place>,
     /// `let x = x.…` directly below another `let x`.
     pub(super) rebindings: Vec<Place>,
+    /// Items, methods and fields marked `pub`.
+    pub(super) public_items: usize,
+    /// Those of them with a doc comment.
+    pub(super) documented_items: usize,
     /// Names of test modules in files of their own.
     pub(super) test_modules: Vec<String>,
     /// Lines of inline test modules and of functions for tests.
@@ -32,6 +36,8 @@ pub(super) struct SyntaxFacts {
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) at: Place,
+    /// Lines from `fn` to the closing brace.
+    pub(super) length: usize,
     /// True if a trait that is implemented here chose the name.
     pub(super) of_trait: bool,
     pub(super) tuple_parameter: bool,
@@ -47,12 +53,23 @@ pub(super) struct Place {
 // === impl SyntaxFacts ===
 
 impl SyntaxFacts {
-    fn add_function(&mut self, signature: &Signature, of_trait: bool) {
+    fn add_function(&mut self, signature: &Signature, body: &Block, of_trait: bool) {
+        let first = signature.fn_token.span.start().line;
+        let last = body.brace_token.span.close().end().line;
         self.functions.push(Function {
             at: Place::of_name(&signature.ident),
+            length: last - first + 1,
             of_trait,
             tuple_parameter: signature.inputs.iter().any(is_tuple),
         });
+    }
+
+    fn add_public(&mut self, visibility: &Visibility, attributes: &[Attribute]) {
+        if matches!(visibility, Visibility::Public(_)) {
+            let documented = attributes.iter().any(|a| a.path().is_ident("doc"));
+            self.public_items += 1;
+            self.documented_items += usize::from(documented);
+        }
     }
 
     /// Remembers the lines of an item behind `#[cfg(test)]`; false for others.
@@ -69,14 +86,18 @@ impl SyntaxFacts {
 
 impl<'ast> Visit<'ast> for SyntaxFacts {
     fn visit_item(&mut self, item: &'ast Item) {
-        let type_name = match item {
-            Item::Enum(i) => Some(&i.ident),
-            Item::Struct(i) => Some(&i.ident),
-            Item::Trait(i) => Some(&i.ident),
-            Item::Type(i) => Some(&i.ident),
-            Item::Union(i) => Some(&i.ident),
-            _ => None,
+        let (visibility, attributes, type_name) = match item {
+            Item::Const(i) => (&i.vis, &i.attrs, None),
+            Item::Enum(i) => (&i.vis, &i.attrs, Some(&i.ident)),
+            Item::Fn(i) => (&i.vis, &i.attrs, None),
+            Item::Static(i) => (&i.vis, &i.attrs, None),
+            Item::Struct(i) => (&i.vis, &i.attrs, Some(&i.ident)),
+            Item::Trait(i) => (&i.vis, &i.attrs, Some(&i.ident)),
+            Item::Type(i) => (&i.vis, &i.attrs, Some(&i.ident)),
+            Item::Union(i) => (&i.vis, &i.attrs, Some(&i.ident)),
+            _ => return visit::visit_item(self, item),
         };
+        self.add_public(visibility, attributes);
         self.types.extend(type_name.map(Place::of_name));
         visit::visit_item(self, item);
     }
@@ -94,7 +115,7 @@ impl<'ast> Visit<'ast> for SyntaxFacts {
     fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
         for item in &block.items {
             if let ImplItem::Fn(method) = item {
-                self.add_function(&method.sig, block.trait_.is_some());
+                self.add_function(&method.sig, &method.block, block.trait_.is_some());
             }
         }
         visit::visit_item_impl(self, block);
@@ -102,16 +123,30 @@ impl<'ast> Visit<'ast> for SyntaxFacts {
 
     fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
         if !self.cut_test(&function.attrs, &function.block.brace_token) {
-            self.add_function(&function.sig, false);
+            self.add_function(&function.sig, &function.block, false);
             visit::visit_item_fn(self, function);
         }
     }
 
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        match item {
+            ImplItem::Fn(method) => self.add_public(&method.vis, &method.attrs),
+            ImplItem::Const(constant) => self.add_public(&constant.vis, &constant.attrs),
+            _ => {}
+        }
+        visit::visit_impl_item(self, item);
+    }
+
     fn visit_trait_item_fn(&mut self, method: &'ast syn::TraitItemFn) {
-        if method.default.is_some() {
-            self.add_function(&method.sig, false);
+        if let Some(body) = &method.default {
+            self.add_function(&method.sig, body, false);
         }
         visit::visit_trait_item_fn(self, method);
+    }
+
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.add_public(&field.vis, &field.attrs);
+        visit::visit_field(self, field);
     }
 
     fn visit_expr_match(&mut self, expression: &'ast ExprMatch) {

@@ -114,7 +114,7 @@ fn aim(row: &Row) -> String {
 }
 
 /// Names to the left, figures to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let length = |line: &Vec<String>, at: usize| line.get(at).map_or(0, |c| c.chars().count());
     let width = |at| lines.iter().map(|line| length(line, at)).max();

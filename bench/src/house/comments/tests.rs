@@ -58,3 +58,24 @@ fn short_docs_have_three_words_at_most() {
     assert!(doc("The card's\nname.").is_short());
     assert!(!doc("The name of it.").is_short());
 }
+
+#[test]
+fn sources_are_files_issues_functions_and_releases() {
+    let sourced = "register (handler.go, connectClient)|see #12345|https://example.org|RFC 9562|\
+        `nvmlDeviceGetNumaNodeId` is not asked|driver 535 answers late|up to kubelet 1.36|\
+        containerd since 2.0|kubernetes#117|a kubelet\nbefore 1.29|R535 or driver 580.95.05";
+    for text in sourced.split('|') {
+        assert!(doc(text).has_source(), "{text}");
+    }
+    let others = "The driver's version, e.g. `580.95.05`.|The first of #2.|`0000:07:00.0`|\
+        Reads `libcuda.so.1`.|The kubelet's folder.|nvml answers|the driver takes 500 ms|from 0.5 to 1.0";
+    for text in others.split('|') {
+        assert!(!doc(text).has_source(), "{text}");
+    }
+}
+
+#[test]
+fn examples_are_blocks_that_rustdoc_compiles() {
+    let text = "A.\n```\nlet a;\n```\n```text\nb\n```\n```no_run\nc();\n```";
+    assert_eq!(doc(text).count_examples(), 2);
+}

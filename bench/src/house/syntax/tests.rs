@@ -7,16 +7,18 @@ fn facts(text: &str) -> SyntaxFacts {
 }
 
 #[test]
-fn functions_know_if_a_trait_named_them() {
+fn functions_have_lengths_and_know_whether_a_trait_named_them() {
     let found = facts(
         "/// Doc.\n#[inline]\nfn one() {\n}\ntrait T { fn two(&self); fn three(&self) {} }\n\
          impl T for U { fn two(&self) { fn four() {} } }\nimpl U { fn five() {} }",
     );
     let functions = found.functions.iter();
-    let functions: Vec<_> = functions.map(|f| (&*f.at.name, f.of_trait)).collect();
-    let expected = [("one", false), ("three", false), ("two", true)];
+    let functions: Vec<_> = functions
+        .map(|f| (&*f.at.name, f.length, f.of_trait))
+        .collect();
+    let expected = [("one", 2, false), ("three", 1, false), ("two", 1, true)];
     assert_eq!(functions[..3], expected);
-    assert_eq!(functions[3..], [("four", false), ("five", false)]);
+    assert_eq!(functions[3..], [("four", 1, false), ("five", 1, false)]);
 }
 
 #[test]
@@ -28,6 +30,16 @@ fn inline_tests_are_cut_and_other_test_modules_are_named() {
     assert_eq!(found.functions.len(), 1);
     assert_eq!(found.test_lines, [2..=5, 6..=8]);
     assert_eq!(found.test_modules, ["sample"]);
+}
+
+#[test]
+fn public_items_are_counted_with_and_without_docs() {
+    let found = facts(
+        "/// A.\npub struct A { pub b: u8, c: u8 }\nimpl A { pub fn d() {} fn e() {} }\n\
+         pub(crate) fn f() {}\npub use g::h;\n/// I.\npub const I: u8 = 0;",
+    );
+    assert_eq!((found.public_items, found.documented_items), (4, 2));
+    assert_eq!(found.types[0].name, "A");
 }
 
 #[test]
