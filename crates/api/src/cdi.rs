@@ -1,61 +1,61 @@
-//! The state of CDI on the page [`STATUS`](crate::STATUS).
+//! State of CDI on the page [`STATUS`](crate::STATUS).
 
 use std::path::PathBuf;
 
 use model::ResourceName;
 use serde::{Deserialize, Serialize};
 
-/// State of the CDI specs, and what is known of those who read them.
+/// State of the CDI specs, and the evidence that the runtime and the kubelet use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdiStatus {
-    /// The folder of the specs.
+    /// Folder of the spec files.
     pub dir: PathBuf,
-    /// The files that are there or should be.
+    /// Spec files that exist or should exist.
     pub files: Vec<CdiFile>,
-    /// Number of containers in the kubelet's record that were started with names of the specs.
+    /// Number of containers in the kubelet's record that were started with names of these specs.
     pub containers: usize,
-    /// Sentences on what containers will miss.
+    /// Sentences on devices or files that containers will not get.
     pub notes: Vec<String>,
-    /// Evidence on the container runtime.
+    /// Evidence that the container runtime resolves CDI names.
     pub runtime: CdiEvidence,
-    /// Evidence on the kubelet.
+    /// Evidence that the kubelet passes CDI names on.
     pub kubelet: CdiEvidence,
-    /// The list strategies of each resource that may use CDI.
+    /// List strategies of each resource that may use CDI.
     pub lists: Vec<CdiLists>,
 }
 
 /// One spec file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdiFile {
-    /// The CDI class of its devices.
+    /// CDI class of the devices in it, such as `gpu`.
     pub class: String,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Number of device names in it.
+    /// Number of device names in the file.
     pub names: usize,
-    /// The reason it is not as it should be.
+    /// Reason that the file is missing or outdated; absent if it is as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Evidence that somebody takes CDI names.
+/// Evidence that a program supports CDI names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdiEvidence {
-    /// True if CDI names are known to be taken.
+    /// True if the program is known to support CDI names.
     pub supported: bool,
-    /// The evidence, or what is missing.
+    /// The evidence, or the evidence that is missing.
     pub reason: String,
 }
 
-/// The way in which a resource's devices are named to the container runtime.
+/// List strategies by which the devices of a resource are named to the container runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdiLists {
-    /// The resource.
+    /// Name of the resource.
     pub resource: ResourceName,
-    /// The strategies in force, as the config spells them, e.g. `cdi-cri`.
+    /// Strategies in force, as the config spells them, such as `cdi-cri`.
     pub strategies: Vec<String>,
-    /// The reason, for programs, e.g. `no-spec`.
+    /// Reason, for programs, such as `no-spec`. New reasons may be added.
     pub reason: String,
-    /// The reason, for a person.
+    /// Reason, for people.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! The page [`DEVICES`](crate::DEVICES).
+//! Page [`DEVICES`](crate::DEVICES).
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use model::{Backend, Device, Entry, Samples, Snapshot, Telemetry, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The node's devices: a snapshot, with the newest sample of each device.
+/// Devices of the node: a snapshot, and the newest sample of each device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Devices {
-    /// Number of the snapshot. It counts up when something happened, not with every sample.
+    /// Number of the snapshot. Counts up when a device, verdict or backend changes, not with every
+    /// sample.
     pub generation: u64,
-    /// Time the snapshot was made.
+    /// Time at which the snapshot was made.
     pub taken: Timestamp,
     /// Every device, sorted by id.
     pub devices: Vec<ListedDevice>,
@@ -22,11 +23,11 @@ pub struct Devices {
 /// A device on the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedDevice {
-    /// The facts.
+    /// Facts that the probe read.
     pub device: Arc<Device>,
-    /// The verdict.
+    /// State of the device, and every cause and warning.
     pub verdict: Verdict,
-    /// The newest sample.
+    /// The newest sample; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
 }
@@ -34,7 +35,7 @@ pub struct ListedDevice {
 // === impl Devices ===
 
 impl Devices {
-    /// The page of a snapshot and the samples that came so far.
+    /// Builds the page from a snapshot and the newest samples.
     pub fn new(snapshot: &Snapshot, samples: &Samples) -> Self {
         let listed = |entry: &Entry| ListedDevice {
             device: Arc::clone(&entry.device),
@@ -49,7 +50,7 @@ impl Devices {
         }
     }
 
-    /// The device with an id. Costs a binary search.
+    /// Returns the device with this id. Costs a binary search.
     pub fn find(&self, id: &str) -> Option<&ListedDevice> {
         let found = self
             .devices
@@ -57,7 +58,7 @@ impl Devices {
         found.ok().map(|at| &self.devices[at])
     }
 
-    /// The snapshot, without the samples.
+    /// Returns the snapshot, without the samples.
     pub fn snapshot(&self) -> Snapshot {
         let entry = |listed: &ListedDevice| Entry {
             device: Arc::clone(&listed.device),

@@ -1,28 +1,32 @@
-//! Devices as people name them.
+//! Finds devices by the names that people use for them.
 
 use model::{DeviceId, Snapshot};
 
-/// Why a text names no device.
+/// Reason that a text does not name one device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unnamed {
-    /// Nothing is called that.
+    /// No device has this name.
     #[error("no device is called `{text}`")]
     Nothing {
-        /// The text.
+        /// The text as it was given, without surrounding space.
         text: String,
     },
-    /// Several are.
+    /// The text is the beginning of several ids.
     #[error("`{text}` is the beginning of several devices: {}", devices.join(", "))]
     Several {
-        /// The text.
+        /// The text as it was given, without surrounding space.
         text: String,
-        /// The devices whose ids begin with it.
+        /// Ids that begin with the text.
         devices: Vec<String>,
     },
 }
 
-/// The device that a person means: by UUID, index, PCI address, or the beginning of a UUID that no
-/// other has.
+/// Finds a device by UUID, index, PCI address, or the beginning of a UUID if no other device has
+/// it. Ignores surrounding space. A PCI address needs no domain and means the card, not its
+/// partitions.
+///
+/// # Errors
+/// If no device matches, or several do.
 pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, Unnamed> {
     let text = text.trim();
     let entries = || snapshot.devices.iter();
@@ -34,8 +38,10 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
     {
         return Ok(entry);
     }
+    // `lspci` leaves out the domain if it is 0000.
     let pci = text.parse().or_else(|_| format!("0000:{text}").parse());
     if let Ok(pci) = pci {
+        // A partition has the PCI address of its card.
         let is_card = |entry: &model::Entry| entry.device.card() == &entry.device.id;
         let mut there = entries().filter(|entry| entry.device.pci == Some(pci));
         if let Some(entry) = there.find(|entry| is_card(entry)) {
@@ -60,7 +66,7 @@ pub fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s model::Entry, 
     }
 }
 
-/// A device with its partitions.
+/// Returns the ids of a device and of the partitions on it.
 pub fn family(snapshot: &Snapshot, device: &DeviceId) -> Vec<DeviceId> {
     let belongs =
         |entry: &&model::Entry| entry.device.id == *device || entry.device.card() == device;

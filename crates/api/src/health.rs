@@ -1,9 +1,9 @@
-//! The page [`HEALTH`](crate::HEALTH).
+//! Page [`HEALTH`](crate::HEALTH).
 
 use model::{DeviceId, Index, PciAddress, Tier, Transition, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The page [`HEALTH`](crate::HEALTH).
+/// Verdicts of all devices, and their history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// Every device, sorted by id.
@@ -12,20 +12,20 @@ pub struct Health {
     pub history: Vec<Transition>,
 }
 
-/// A device and what is held of it.
+/// A device with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Its id.
+    /// Id of the device.
     pub device: DeviceId,
-    /// The driver's index; not stable.
+    /// Index in the driver's list. Not stable over reboots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Index>,
-    /// The address of its card.
+    /// PCI address of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,
-    /// Its state and every cause.
+    /// State of the device, and every cause and warning.
     pub verdict: Verdict,
-    /// Checks that it does not support: nobody makes them.
+    /// Checks that the device does not support, and that are therefore not made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<Unsupported>,
 }
@@ -33,8 +33,8 @@ pub struct Judged {
 /// Checks of one tier that a device does not support.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsupported {
-    /// The tier.
+    /// Tier of the checks.
     pub tier: Tier,
-    /// The checks, by the names of the driver's calls.
+    /// Checks, named after the driver's calls.
     pub checks: Vec<String>,
 }

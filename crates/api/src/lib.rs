@@ -1,7 +1,7 @@
-//! The pages and actions of the control socket, as types: `/v1`, a product of its own. Programs that
-//! read the pages or send orders use these types; the agent and its commands use the same.
+//! Types of the control socket's pages and actions (`/v1`). Programs that read the pages or send
+//! orders use these types, and so do the agent and its commands.
 //!
-//! A page may gain fields. A reader ignores the fields that it does not know.
+//! Pages may gain fields. A reader must ignore fields that it does not know.
 
 mod cdi;
 mod devices;
@@ -23,23 +23,23 @@ pub use self::{
     },
 };
 
-/// The page with the devices: facts, verdicts and the newest samples ([`Devices`]).
+/// Path of the page of devices: facts, verdicts and the newest samples.
 pub const DEVICES: &str = "/v1/devices";
-/// The page with the agent's own state ([`Status`]).
+/// Path of the page of the agent's own state.
 pub const STATUS: &str = "/v1/status";
-/// The page with verdicts and their history.
+/// Path of the page of verdicts and their history.
 pub const HEALTH: &str = "/v1/health";
-/// Takes a device out.
+/// Action: cordons a device.
 pub const CORDON: &str = "/v1/cordon";
-/// Takes it back.
+/// Action: ends the cordon of a device.
 pub const UNCORDON: &str = "/v1/uncordon";
-/// Gives devices up for a while.
+/// Action: closes all driver handles to one card or to all, for a limited time.
 pub const RELEASE: &str = "/v1/release";
-/// Takes them back before that.
+/// Action: ends a release before its time.
 pub const RESUME: &str = "/v1/resume";
 
-/// The text that a page has for an enum's value: that of its own serialisation, so that it is
-/// written down once. Empty for what is not a plain word.
+/// Returns the text of an enum's value on a page, which is its serialization. Empty if the value
+/// does not serialize to a string.
 ///
 /// ```
 /// assert_eq!(api::word(model::Tier::Working), "working");

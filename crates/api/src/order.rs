@@ -1,54 +1,56 @@
-//! Orders of an operator, and the answer to them.
+//! Orders of an operator, and the answer to an order.
 
 use jiff::Timestamp;
 use model::DeviceId;
 use serde::{Deserialize, Serialize};
 
-/// The body of [`CORDON`](crate::CORDON).
+/// Body of the action [`CORDON`](crate::CORDON).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cordon {
-    /// A UUID or its beginning, an index, or a PCI address.
+    /// UUID or its beginning, index, or PCI address.
     pub device: String,
-    /// The operator's reason, for the next reader.
+    /// Reason for the cordon, shown with the verdict. At most 1000 bytes.
     #[serde(default)]
     pub reason: String,
 }
 
-/// The body of [`UNCORDON`](crate::UNCORDON).
+/// Body of the action [`UNCORDON`](crate::UNCORDON).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uncordon {
-    /// The device, named as for a cordon.
+    /// UUID or its beginning, index, or PCI address.
     pub device: String,
 }
 
-/// The body of [`RELEASE`](crate::RELEASE) and [`RESUME`](crate::RESUME): one device or all.
+/// Body of the actions [`RELEASE`](crate::RELEASE) and [`RESUME`](crate::RESUME). Either `device`
+/// or `all` has to be set, not both.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// The device, named as for a cordon.
+    /// UUID or its beginning, index, or PCI address of one device; its whole card is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Every card, instead of one device.
+    /// True for every card.
     #[serde(default)]
     pub all: bool,
-    /// For how long; ten minutes if it is not said.
+    /// Length of the release in seconds, 1 to 86400; 600 if absent. Ignored by
+    /// [`RESUME`](crate::RESUME).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
 
-/// What came of an order.
+/// Answer to an order that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Every device that it concerns.
+    /// Ids of all devices that the order concerns, partitions included.
     pub devices: Vec<DeviceId>,
-    /// What was done, for a person.
+    /// Description of the result, for people.
     pub message: String,
-    /// Why it does not outlive the agent, if it does not.
+    /// Reason that the order will not survive a restart of the agent; absent if it will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
-    /// When it ends by itself.
+    /// Time at which a release ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -56,7 +58,7 @@ pub struct Done {
 // === impl Done ===
 
 impl Done {
-    /// What was done, to these devices.
+    /// Builds the answer for these devices.
     pub fn new(devices: Vec<DeviceId>, message: String) -> Self {
         Self {
             devices,
@@ -66,7 +68,7 @@ impl Done {
         }
     }
 
-    /// Says so if it does not outlive the agent.
+    /// Adds the reason that the order will not survive a restart of the agent, also to the message.
     pub fn kept(mut self, not_kept: Option<String>) -> Self {
         if let Some(why) = &not_kept {
             let more = format!("; a restart of the agent forgets it: {why}");

@@ -1,4 +1,4 @@
-//! The answer to an order that is not carried out.
+//! Answer to an order that is refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The problem, for a person.
+    /// Description of the problem, for people.
     pub error: String,
-    /// The remedy.
+    /// Suggested remedy; absent if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
-    /// The HTTP status that says so to a program; not part of the body.
+    /// HTTP status of the answer. Not part of the body.
     #[serde(skip)]
     pub status: u16,
 }
@@ -23,7 +23,7 @@ pub struct Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// A request that is wrong in itself: 400, Bad Request.
+    /// Builds the refusal of an invalid request: 400 Bad Request.
     pub fn wrong(error: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             error: error.into(),
@@ -32,7 +32,7 @@ impl Refusal {
         }
     }
 
-    /// A request that something stands in the way of: 409, Conflict.
+    /// Builds the refusal of a valid request that cannot be carried out at present: 409 Conflict.
     pub fn hindered(error: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             status: 409,

@@ -1,4 +1,4 @@
-//! The page [`STATUS`](crate::STATUS).
+//! Page [`STATUS`](crate::STATUS).
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::CdiStatus;
 
-/// The agent's own state.
+/// State of the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Version of the program.
@@ -18,60 +18,61 @@ pub struct Status {
     pub pid: u32,
     /// Time the agent started.
     pub started: Timestamp,
-    /// The config at work.
+    /// Config in force.
     pub config: ConfigStatus,
     /// One row for each resource, sorted by name.
     pub resources: Vec<Resource>,
-    /// Devices that are not offered, each with its reason.
+    /// Devices that are in no offer, each with its reason.
     pub aside: Vec<NotOffered>,
     /// Notes on the pools.
     pub notes: Vec<PoolNote>,
-    /// Sentences on what containers are not given, or are given in another way than asked for.
+    /// Sentences on devices or files that containers are not given, or are given in another way
+    /// than the config asks for.
     pub handover: Vec<HandoverNote>,
     /// State of the CDI specs.
     pub cdi: CdiStatus,
-    /// State of the state file.
+    /// Path and problem of the state file.
     pub state: StateFile,
 }
 
-/// The config at work.
+/// Config in force, and the problem of a newer one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigStatus {
-    /// The file, if there is one.
+    /// Path of the config file; `None` if there is none.
     pub file: Option<PathBuf>,
-    /// Time the config at work was read.
+    /// Time at which the config in force was read.
     pub loaded: Timestamp,
-    /// The reason the newest file is not at work, if it is not.
+    /// Reason that the newest file is not in force; `None` if it is.
     pub problem: Option<String>,
 }
 
-/// One resource and what the kubelet knows of it.
+/// A resource, and the state of its registration with the kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
-    /// Its name.
+    /// Name of the resource.
     pub resource: ResourceName,
-    /// Where the registration stands.
+    /// Phase of the registration.
     pub phase: Phase,
-    /// The same for a person, with the reason.
+    /// Description of the phase, for people, with the reason.
     pub message: String,
-    /// The socket on which the kubelet is served, while there is one.
+    /// Path of the socket that serves the kubelet, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
-    /// When the phase began.
+    /// Time at which the phase began.
     #[schemars(with = "String")]
     pub since: Timestamp,
-    /// How often the kubelet accepted a registration of this process.
+    /// Number of registrations of this process that the kubelet accepted.
     pub registrations: u64,
-    /// How many units are on offer.
+    /// Number of units in the list for the kubelet.
     pub units: usize,
-    /// How many of them may be handed out.
+    /// Number of units that are listed as Healthy.
     pub healthy: usize,
-    /// Why the newest list is kept from the kubelet, when it is.
+    /// Reason that the newest list is withheld from the kubelet; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
 
-/// Where a registration stands.
+/// Phase of the registration of a resource.
 #[derive(
     Clone,
     Copy,
@@ -87,71 +88,71 @@ pub struct Resource {
     JsonSchema,
 )]
 pub enum Phase {
-    /// There is no kubelet to register with.
+    /// The kubelet's socket does not exist.
     #[default]
     WaitingForKubelet,
-    /// The kubelet is being asked.
+    /// A registration is in progress.
     Registering,
-    /// The kubelet holds our stream open.
+    /// The kubelet accepted the registration and holds the stream of `ListAndWatch` open.
     Registered,
-    /// The kubelet said no.
+    /// The kubelet refused the registration.
     Refused,
-    /// It did not come to an answer.
+    /// The registration failed without an answer of the kubelet.
     Failed,
 }
 
 /// A device that is in no offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotOffered {
-    /// The device.
+    /// Id of the device.
     pub device: DeviceId,
-    /// The pool that would have it, where there is one.
+    /// Pool that would take the device, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The reason, for programs, e.g. `no-pool`. New reasons may come.
+    /// Reason, for programs, such as `no-pool`. New reasons may be added.
     pub kind: String,
-    /// The reason, for a person.
+    /// Reason, for people.
     pub reason: String,
 }
 
 /// A note on a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolNote {
-    /// The pool.
+    /// Name of the pool.
     pub pool: String,
-    /// The resource, where the note is about one.
+    /// Name of the resource, if the note is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceName>,
-    /// The subject, for programs, e.g. `waiting`. New subjects may come.
+    /// Subject of the note, for programs, such as `waiting`. New subjects may be added.
     pub kind: String,
-    /// The note, for a person.
+    /// Text of the note, for people.
     pub text: String,
 }
 
-/// A sentence on what the containers of a resource are given.
+/// A note on the devices and files that containers of a resource are given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandoverNote {
-    /// The resource.
+    /// Name of the resource.
     pub resource: ResourceName,
-    /// The sentence.
+    /// Text of the note, for people.
     pub text: String,
-    /// True if the containers miss something that the config asks for.
+    /// True if containers do not get something that the config asks for.
     pub problem: bool,
 }
 
-/// The file in which verdicts and orders outlive the agent.
+/// The file in which verdicts and orders survive a restart of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateFile {
-    /// The file; none if nothing is kept.
+    /// Path of the file; `None` if state is not saved.
     pub file: Option<PathBuf>,
-    /// The reason it cannot be read or written, if it cannot.
+    /// Reason that the file cannot be read or written; `None` if it can.
     pub problem: Option<String>,
 }
 
 // === impl Resource ===
 
 impl Resource {
-    /// A resource of which the kubelet has not heard yet.
+    /// Returns the row of a resource that is not registered yet.
     pub fn new(resource: ResourceName) -> Self {
         Self {
             resource,
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    /// The page is a product: what other programs read does not change by accident.
+    /// Other programs read the page: it must not change by accident.
     #[test]
     fn the_page_reads_as_it_did() {
         insta::assert_json_snapshot!(status());
