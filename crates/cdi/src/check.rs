@@ -1,5 +1,5 @@
-//! Whether a spec is one: CDI's own rules, all that is broken at once, each with its place. A
-//! runtime throws a whole file away for any of the errors.
+//! Check of a spec against CDI's rules. All problems are reported at once, each with its place. A
+//! container runtime rejects the whole file for any one of the errors.
 
 mod rules;
 mod walk;
@@ -12,41 +12,44 @@ use serde_json::Value;
 use self::walk::At;
 use crate::{Spec, split_kind};
 
-/// The versions of CDI, oldest first. Before 0.3.0 nothing was released that runtimes read.
+// specs-go/version.go of CDI has the same list, in `validSpecVersions`. No runtime was released that
+// reads versions before 0.3.0.
+/// Versions of CDI, oldest first.
 const VERSIONS: [&str; 8] = [
     "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0",
 ];
 
-/// Something that is wrong with a spec.
+/// Problem in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Where: `devices[0].containerEdits.mounts[2].hostPath`; empty for the whole.
+    /// Place, for example `devices[0].containerEdits.mounts[2].hostPath`; empty for the whole spec.
     pub at: String,
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// What is wrong.
+    /// Description, for a person.
     pub text: String,
 }
 
-/// How bad something is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Runtimes do not take the spec, or containers do not start.
+    /// Container runtimes reject the spec, or containers with its devices do not start.
     Error,
-    /// It works, but probably not as meant.
+    /// The spec works, but probably not as intended.
     Warning,
 }
 
-/// Everything that is wrong with a spec, as it was read from JSON or YAML.
+/// Finds all problems of a spec that was read from JSON or YAML. An empty list means a valid spec.
 pub fn check(value: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     rules::spec(&mut At::root(value, &mut problems));
     problems
 }
 
-/// The version that a spec declares, against what it uses.
+/// Checks that the declared version has every feature that the spec uses.
 fn version(at: &mut At<'_>, spec: &Value) {
+    // CDI's own library does the same: specs-go/version.go, `ValidateVersion`.
     let Some(declared) = spec.get("cdiVersion").and_then(Value::as_str) else {
         return;
     };
@@ -74,7 +77,7 @@ fn version(at: &mut At<'_>, spec: &Value) {
     }
 }
 
-/// Whether any edits of a spec have a key.
+/// True if any edits of the spec have the key.
 fn uses(spec: &Value, key: &str) -> bool {
     let devices = spec.get("devices").and_then(Value::as_array);
     let all = devices.into_iter().flatten().chain([spec]);
@@ -82,7 +85,7 @@ fn uses(spec: &Value, key: &str) -> bool {
     edits.any(|edits| edits.get(key).is_some())
 }
 
-/// What is wrong with a kind.
+/// Describes the problem of a kind; `None` for a valid kind.
 fn kind(kind: &str) -> Option<String> {
     split_kind(kind).is_none().then(|| {
         format!(

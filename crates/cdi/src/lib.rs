@@ -1,5 +1,6 @@
-//! CDI: specs, in which a container runtime looks up the names that containers are given. Their types, names,
-//! order and checks, the store of their files, and what is known of the runtime that reads them.
+//! Container Device Interface (CDI): specs, in which a container runtime looks up the device names of a
+//! container. This crate has their types, names, order and checks, the store of their files, and the evidence
+//! that the runtime reads them.
 
 mod check;
 mod name;
@@ -16,5 +17,5 @@ pub use self::{
     store::{InUse, Key, Outcome, Store, Wanted},
 };
 
-/// The most bytes that are read of a spec or a config of others.
+/// Size limit, in bytes, of specs and configs that are read.
 const TEXT_LIMIT: u64 = 4 << 20;

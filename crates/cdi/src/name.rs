@@ -1,23 +1,26 @@
-//! CDI names: the texts that CDI allows, and the annotation that carries names.
+//! CDI names: the texts that CDI allows, and the annotation with names for the container runtime.
 
-/// An annotation that carries CDI names to a container runtime.
+/// Annotation that passes CDI names to a container runtime, as
+/// `cdi.k8s.io/nvidia-device-plugin_UUID: nvidia.com/gpu=0,nvidia.com/gpu=1`.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotation<'a> {
-    /// The beginning of its key, with the slash.
+    /// Prefix of the key, with the slash. Runtimes read the prefix `cdi.k8s.io/` only.
     pub prefix: &'a str,
-    /// The text between the prefix and the part that makes the key unique.
+    /// Text between the prefix and the part that makes the key unique.
     pub plugin: &'a str,
-    /// The resource that the names were asked of.
+    /// Resource that the names were requested of.
     pub resource: &'a str,
 }
 
 // === impl Annotation ===
 
 impl Annotation<'_> {
-    /// The key and the value for names. The last part of the key is a UUID made from the resource and the
-    /// names: the same grant has the same key, and two resources of one container, whose annotations the
-    /// kubelet merges, have two.
+    /// Makes the key and the value for the names. The last part of the key is a UUID made from the resource
+    /// and the names, so that the same grant has the same key.
     pub fn of(&self, names: &[String]) -> (String, String) {
+        // The kubelet merges the annotations of all resources of a container, and keeps the first value of a
+        // key (pkg/kubelet/cm/devicemanager/pod_devices.go, `deviceRunContainerOptions`). So two resources
+        // must not have the same key. NVIDIA's plugin uses a random UUID.
         let value = names.join(",");
         let unique = uuid(digest(&[self.resource, &value]));
         let Self { prefix, plugin, .. } = self;
@@ -25,8 +28,7 @@ impl Annotation<'_> {
     }
 }
 
-/// Returns true if CDI allows `name` for a device: letters, digits and `_-.:`, with a letter or a digit at
-/// both ends.
+/// True if CDI allows `name` for a device: letters, digits and `_-.:`, with a letter or a digit at both ends.
 pub fn is_device(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b"_-.:".contains(&b);
     let ends = [name.bytes().next(), name.bytes().next_back()];
@@ -34,19 +36,26 @@ pub fn is_device(name: &str) -> bool {
     ends.count() == 2 && name.bytes().all(inner)
 }
 
-/// Returns true if CDI allows `name` for a vendor or a class: letters, digits and `_-.`, a letter first and
-/// a letter or a digit last.
+/// True if CDI allows `name` for a vendor or a class: letters, digits and `_-.`, a letter first and a letter
+/// or a digit last.
 pub fn is_part(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && is_device(name) && !name.contains(':')
 }
 
-/// Splits `vendor/class`, if both are what CDI allows.
+/// Splits `vendor/class`; `None` unless CDI allows both parts.
+///
+/// ```
+/// assert_eq!(cdi::split_kind("nvidia.com/gpu"), Some(("nvidia.com", "gpu")));
+/// assert_eq!(cdi::split_kind("nvidia.com/0"), None);
+/// ```
 pub fn split_kind(kind: &str) -> Option<(&str, &str)> {
     kind.split_once('/')
         .filter(|(vendor, class)| is_part(vendor) && is_part(class))
 }
 
-/// FNV-1a with 128 bits: it must differ where its input does, and never change. It keeps no secret.
+// The keys made from this hash must be the same in every release, and no attacker gains from a collision. So
+// a hash without secrets and without a dependency is enough.
+/// FNV-1a hash with 128 bits of the texts, each followed by a zero byte.
 fn digest(texts: &[&str]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -56,7 +65,7 @@ fn digest(texts: &[&str]) -> u128 {
     })
 }
 
-/// A UUID of version 8, the one for one's own hashes (RFC 9562, 5.8).
+/// Makes a UUID of version 8, the version for custom hashes (RFC 9562, 5.8).
 fn uuid(digest: u128) -> String {
     const VERSION: u128 = 0xf << 76;
     const VARIANT: u128 = 0b11 << 62;

@@ -1,8 +1,9 @@
-//! Support of CDI names by the container runtime: by evidence, or by the word of the config.
+//! Support of CDI names by the container runtime: by evidence, or by the setting `cdi.runtime`.
 //!
-//! The evidence is the runtime's own config, where the agent can see it. containerd has CDI on since 2.0, whose
-//! config files have version 3; before, only where `enable_cdi` says so. CRI-O has it on. A file that says
-//! nothing, or that is not understood, is no evidence.
+//! The evidence is the runtime's own config, if the agent can see it. containerd has CDI on by default since 2.0,
+//! whose config files have version 3; containerd 1.7 needs `enable_cdi = true`. CRI-O has CDI on by default. A
+//! file without the key, or one that cannot be parsed, is no evidence. With CDI off, containerd 1.7 ignores the
+//! names and starts the container without its devices, so a wrong guess is not noticed.
 
 mod containerd;
 mod crio;
@@ -15,16 +16,16 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::TEXT_LIMIT;
 
-/// Knowledge of somebody on the way from a CDI name to a container.
+/// Evidence on CDI support of the container runtime or the kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// True if names are known to be taken, or passed on.
+    /// True if the program is known to use CDI names or to pass them on.
     pub supported: bool,
-    /// The way in which that is known, or why it is not, for a person.
+    /// Source of the evidence, or the reason why there is none, for an operator.
     pub reason: String,
 }
 
-/// The keys of a runtime's config that matter.
+/// Keys of a runtime's config that concern CDI.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct CdiKeys {
@@ -32,14 +33,14 @@ struct CdiKeys {
     cdi_spec_dirs: Option<Vec<String>>,
 }
 
-/// Reads what is known of the runtime of the host under `root`. It blocks, and never fails: what cannot be read
-/// is no evidence, with the reason.
+/// Reads the evidence on the container runtime of the host under `root`. The call blocks. It never fails: a file
+/// that cannot be read is no evidence, and the reason says so.
 pub fn evidence(cdi: &Cdi, root: &Path) -> Evidence {
     match cdi.runtime {
         RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
         RuntimeSupport::Unsupported => Evidence::new(false, "the config says `unsupported`"),
         RuntimeSupport::Auto => {
-            // The folder as the runtime names it.
+            // The runtime's config has paths of the host, without the agent's root.
             let dir = cdi.dir.strip_prefix(root).unwrap_or(&cdi.dir);
             look(&Path::new("/").join(dir), root)
         }
@@ -54,7 +55,7 @@ fn look(dir: &Path, root: &Path) -> Evidence {
     let mut found: Vec<Evidence> = judged
         .map(|judged| judged.unwrap_or_else(|why| Evidence::new(false, why)))
         .collect();
-    // Two runtimes: which of them the kubelet uses is not known, so both must do.
+    // If two runtimes are installed, it is unknown which one the kubelet uses. Both must support CDI.
     let against = found.iter().position(|evidence| !evidence.supported);
     match against {
         Some(at) => found.swap_remove(at),
@@ -68,10 +69,10 @@ fn look(dir: &Path, root: &Path) -> Evidence {
     }
 }
 
-/// Reads a TOML file of at most 4 MiB; `None` where there is none.
+/// Reads a TOML file of at most 4 MiB; `None` if there is none.
 ///
 /// # Errors
-/// The reason why it cannot be read or is not understood, with its name.
+/// The file cannot be read or parsed; the text has its path.
 fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let name = path.display();
     let text = match small::read_text(path, TEXT_LIMIT) {
@@ -80,20 +81,20 @@ fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
         Err(error) => return Err(format!("{name} cannot be read: {error}")),
     };
     toml::from_str(&text).map(Some).map_err(|error| {
-        // The first line says what; the others show where.
+        // `message` is one line. The error's `Display` adds an excerpt of the file on more lines.
         let place = error.span().map(|span| line(&text, span.start));
         let place = place.map_or(String::new(), |line| format!(" in line {line}"));
         format!("{name} is not understood{place}: {}", error.message())
     })
 }
 
-/// The number of the line at an offset.
+/// Number of the line at a byte offset, from 1.
 fn line(text: &str, offset: usize) -> usize {
     let before = text.bytes().take(offset);
     1 + before.filter(|byte| *byte == b'\n').count()
 }
 
-/// The files of a folder with an ending, sorted; none where there is no folder.
+/// Lists the files of a folder whose names fit, sorted; none if there is no folder.
 fn files(folder: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
     let fitting = entries.filter(|entry| entry.file_name().to_str().is_some_and(&fits));
@@ -102,7 +103,7 @@ fn files(folder: &Path, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     paths
 }
 
-/// An absolute path of the host as the agent sees it.
+/// Path at which the agent sees an absolute path of the host.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -110,7 +111,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
 // === impl Evidence ===
 
 impl Evidence {
-    /// Something that is known, or not, with the reason.
+    /// Makes evidence with its reason.
     pub fn new(supported: bool, reason: impl Into<String>) -> Self {
         Self {
             supported,
@@ -122,14 +123,15 @@ impl Evidence {
 // === impl CdiKeys ===
 
 impl CdiKeys {
-    /// Takes over what a later file says.
+    /// Replaces the keys that a later file sets.
     fn override_by(&mut self, later: Self) {
         self.enable_cdi = later.enable_cdi.or(self.enable_cdi);
         self.cdi_spec_dirs = later.cdi_spec_dirs.or(self.cdi_spec_dirs.take());
     }
 
-    /// The evidence against names, if the runtime does not read this folder. `/run` and `/var/run` are one.
+    /// Returns evidence against CDI names if the runtime is configured not to read this folder.
     fn passes_over(&self, dir: &Path, name: &str) -> Option<Evidence> {
+        // `/var/run` is a link to `/run` on every host with systemd.
         let short = |path: &str| {
             let path = path.replacen("/var/run/", "/run/", 1);
             path.trim_end_matches('/').to_owned()

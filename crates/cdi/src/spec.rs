@@ -1,4 +1,5 @@
-//! A CDI spec: what a runtime does to a container that is given a name of it. The fields are CDI's.
+//! Type of a CDI spec: the edits that a runtime makes in a container with one of its devices. Field
+//! names are CDI's.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +7,32 @@ use rules::{ContainerEdits, KindEdits, NamedEdits};
 use serde::{Deserialize, Serialize};
 
 /// One spec file: the devices of one kind.
+///
+/// ```
+/// use rules::{KindEdits, NamedEdits};
+///
+/// let device = |name: &str| NamedEdits { name: name.to_owned(), ..NamedEdits::default() };
+/// let spec = cdi::Spec::from(KindEdits {
+///     kind: "example.com/gpu".to_owned(),
+///     devices: vec![device("b"), device("a")],
+///     ..KindEdits::default()
+/// });
+/// assert_eq!(spec.cdi_version, "0.3.0");
+/// assert_eq!(spec.devices[0].name, "a");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// The version of CDI that the spec needs.
+    /// Version of CDI that the spec needs, for example `0.5.0`.
     pub cdi_version: String,
-    /// `vendor/class`.
+    /// Kind of the devices, `vendor/class`.
     pub kind: String,
-    /// Notes for programs.
+    /// Annotations of the spec, for programs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The devices, sorted by name.
+    /// Devices, sorted by name.
     pub devices: Vec<NamedEdits>,
-    /// Edits that a container is given with any of the devices.
+    /// Edits that a container gets with any of the devices.
     #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
     pub container_edits: ContainerEdits,
 }
@@ -26,33 +40,35 @@ pub struct Spec {
 // === impl Spec ===
 
 impl Spec {
-    /// The class: what is after the `/` of the kind.
+    /// Class of the devices: the part of the kind after the `/`.
     pub fn class(&self) -> &str {
         self.kind
             .split_once('/')
             .map_or("", |(_vendor, class)| class)
     }
 
-    /// The qualified names of the devices.
+    /// Qualified names of the devices, `vendor/class=device`.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let devices = self.devices.iter();
         devices.map(|device| format!("{}={}", self.kind, device.name))
     }
 
-    /// The device of that name.
+    /// Finds a device by its name.
     pub fn device(&self, name: &str) -> Option<&NamedEdits> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The text of its file.
+    /// Makes the text of the spec file: JSON with a line break at the end.
     pub fn to_text(&self) -> String {
-        // Every key is a text and every value is finite.
+        // Serialization cannot fail: every key is a string, and there is no float.
         let text = serde_json::to_string_pretty(self).expect("a spec is plain data");
         text + "\n"
     }
 
-    /// The lowest version of CDI that has all that the spec uses.
+    /// Lowest version of CDI that has every feature that the spec uses.
     pub fn version(&self) -> &'static str {
+        // A runtime rejects a spec with a version that it does not know, so the lowest one works with the
+        // most runtimes. The rules are those of CDI's specs-go/version.go, `MinimumRequiredVersion`.
         let devices = self.devices.iter().map(|device| &device.container_edits);
         let edits = || devices.clone().chain([&self.container_edits]);
         let first_is_letter =
@@ -77,7 +93,7 @@ impl Spec {
 }
 
 impl From<KindEdits> for Spec {
-    /// The spec in its order, with the lowest version that it can have.
+    /// Makes a spec in normal form, with the lowest version that has its features.
     fn from(edits: KindEdits) -> Self {
         let spec = Self {
             kind: edits.kind,

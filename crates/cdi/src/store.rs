@@ -1,8 +1,9 @@
-//! The store of spec files. A runtime reads every `*.json` of the folder at any moment, so a file is replaced
-//! whole. A spec is on the disk before anything refers to its names, stays while a container was started with
-//! one of them, and goes when nobody wants it. A file under our name that is not ours is left alone.
+//! Store of spec files. A container runtime may read every `*.json` of the folder at any moment, so a file is
+//! replaced atomically. A spec is on the disk before anything refers to its names. It stays while a container
+//! was started with one of them, and is removed when nothing needs it. A file with our name that is not ours
+//! is left alone.
 //!
-//! The store blocks: call it where a disk that hangs holds up nobody.
+//! Calls block on the disk: make them on a thread of their own.
 
 mod key;
 mod plan;
@@ -23,70 +24,70 @@ pub struct Store {
     dir: PathBuf,
 }
 
-/// Each key with what is to become of its file, in the order in which they are told of.
+/// Wanted state of the file of each key. The rows of the outcome have the same order.
 pub type Wishes = Vec<(Key, Wanted)>;
 
-/// The fate of the file of a key.
+/// Wanted state of the file of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// It has this.
+    /// The file has this spec.
     Spec(Arc<Spec>),
-    /// The same for containers of before, while nobody asks for it now: what another program wrote is
-    /// that one's to keep right.
+    /// The file has this spec, only for containers that run already. A spec of the kind that another program
+    /// wrote is kept as it is.
     Held(Arc<Spec>),
-    /// It is not there, unless a container was started with a name of it.
+    /// The file is removed, unless a container was started with a name of it.
     Nothing,
-    /// It stays as it is.
+    /// The file stays as it is.
     AsItIs,
 }
 
-/// The names that containers were started with.
+/// Names that containers were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InUse {
     /// These qualified names, and no others.
     Names(BTreeSet<String>),
-    /// It is not known: any name may be in use.
+    /// The names are unknown: any name may be in use.
     Unknown,
 }
 
-/// The files after the work.
+/// State of the files after [`Store::settle`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The qualified names that specs on the disk have.
+    /// Qualified names in the specs on the disk.
     pub names: BTreeSet<String>,
-    /// One row for each file that is there or should be.
+    /// One row for each file that exists or is wanted.
     pub files: Vec<FileStatus>,
-    /// True if the disk did not answer.
+    /// True if the disk did not answer in time. Names and files are then those of the last outcome.
     pub late: bool,
 }
 
-/// The state of a file.
+/// State of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatus {
-    /// The key of the file.
+    /// Key of the file.
     pub key: Key,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The number of names in it.
+    /// Number of names in the file.
     pub names: usize,
-    /// The reason why it is not as it should be.
+    /// Reason why the file is not in the wanted state.
     pub problem: Option<String>,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// The store of a folder, which need not exist.
+    /// Makes a store for a folder, which need not exist.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// The file of a key.
+    /// Path of the file of a key.
     pub fn file(&self, key: &Key) -> PathBuf {
         self.dir.join(key.file_name())
     }
 
-    /// The keys of these kinds that have a file, sorted: those of claims, too, which nobody could guess.
+    /// Lists the keys of these kinds that have a file, sorted. Keys of claims are among them.
     pub fn keys(&self, kinds: &[&str]) -> Vec<Key> {
         let names = self.entries();
         let keys = names.filter_map(|name| Key::from_file_name(&name, kinds));
@@ -94,7 +95,7 @@ impl Store {
         keys.into_iter().collect()
     }
 
-    /// The specs of these kinds that are there.
+    /// Reads the specs of these kinds from the disk. Files that are not specs are skipped.
     pub fn read(&self, kinds: &[&str]) -> Vec<Spec> {
         let keys = self.keys(kinds).into_iter();
         let found = keys.map(|key| Found::look(&self.file(&key), key.kind()));
@@ -105,8 +106,8 @@ impl Store {
         ours.collect()
     }
 
-    /// Makes the files as wished. What is not wished is not removed where a container was started with it.
-    /// An agent that is ended at any moment leaves whole files, and the next call goes on from there.
+    /// Brings the files into the wanted state. A spec with a name that a container was started with is never
+    /// removed. An agent that is killed during the call leaves complete files, and the next call continues.
     pub fn settle(&self, wishes: &[(Key, Wanted)], in_use: &InUse) -> Outcome {
         let mut plan = Plan::new(self, wishes, in_use);
         for step in std::mem::take(&mut plan.steps) {
@@ -115,7 +116,7 @@ impl Store {
         plan.outcome()
     }
 
-    /// The drafts of these files that an agent of before left.
+    /// Lists the temporary files that an earlier agent left for these keys.
     fn drafts<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<PathBuf> {
         let begins: Vec<String> = keys
             .map(|key| format!(".{}.tmp-", key.file_name()))
@@ -125,7 +126,7 @@ impl Store {
         names.map(|name| self.dir.join(name)).collect()
     }
 
-    /// The names of what is in the folder; those that are no texts are not ours.
+    /// File names in the folder. Names that are not UTF-8 are skipped: ours are.
     fn entries(&self) -> impl Iterator<Item = String> {
         let entries = fs_err::read_dir(&self.dir).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok())
@@ -135,7 +136,7 @@ impl Store {
 // === impl InUse ===
 
 impl InUse {
-    /// Returns true if a container may have been started with a name of the spec.
+    /// True if a container may have been started with a name of the spec.
     pub fn has_any(&self, spec: &Spec) -> bool {
         match self {
             Self::Names(names) => spec.names().any(|name| names.contains(&name)),
@@ -147,9 +148,10 @@ impl InUse {
 // === impl Outcome ===
 
 impl Outcome {
-    /// The same, and a problem with all of it: the disk did not answer.
+    /// Returns the outcome with the problem that the disk did not answer. All other facts stay.
     #[must_use]
     pub fn with_problem(mut self, dir: &Path, wishes: &[(Key, Wanted)], problem: String) -> Self {
+        // The problem is in the row of the first file only, so that it is reported once.
         if self.files.is_empty() {
             let first = wishes.first().map(|(key, _)| FileStatus {
                 key: key.clone(),
@@ -166,7 +168,7 @@ impl Outcome {
         self
     }
 
-    /// The reason why the file of a kind is not as it should be.
+    /// Reason why the file of a kind is not in the wanted state.
     pub fn problem(&self, kind: &str) -> Option<&str> {
         let mut files = self.files.iter();
         let file = files.find(|file| file.key.kind() == kind || self.late)?;

@@ -1,4 +1,5 @@
-//! The same spec, told once and in order: nothing twice, nothing in a device that all devices have.
+//! Normal form of a spec: sorted, without duplicates, and without edits in a device that all devices
+//! have.
 
 use rules::{ContainerEdits, Mount};
 
@@ -7,10 +8,11 @@ use super::Spec;
 // === impl Spec ===
 
 impl Spec {
-    /// Sorts, removes what is there twice, and takes from each device what all of them have, unless
-    /// nothing were left of it: a device without edits is no device. Sets the version.
+    /// Sorts the spec, removes duplicates and removes from each device the common edits. Sets the version.
     #[must_use]
     pub(crate) fn tidy(mut self) -> Self {
+        // The order must not depend on the order of the probe's report: an equal spec is not written
+        // again, and a runtime does not reload it.
         tidy_edits(&mut self.container_edits);
         for device in &mut self.devices {
             tidy_edits(&mut device.container_edits);
@@ -24,7 +26,7 @@ impl Spec {
     }
 }
 
-/// Takes from edits what is common, unless nothing were left of them.
+/// Removes the common edits from those of a device, unless that would remove all of them.
 fn subtract(edits: &mut ContainerEdits, common: &ContainerEdits) {
     let mut rest = edits.clone();
     rest.env
@@ -34,12 +36,13 @@ fn subtract(edits: &mut ContainerEdits, common: &ContainerEdits) {
     rest.hooks.retain(|it| !common.hooks.contains(it));
     rest.mounts.retain(|it| !common.mounts.contains(it));
     rest.groups.retain(|it| !common.groups.contains(it));
+    // CDI rejects a device without edits, so one keeps duplicates rather than none.
     if !rest.is_empty() {
         *edits = rest;
     }
 }
 
-/// Sorts edits and removes what is there twice.
+/// Sorts edits and removes duplicates.
 fn tidy_edits(edits: &mut ContainerEdits) {
     edits
         .device_nodes
@@ -55,6 +58,7 @@ fn tidy_edits(edits: &mut ContainerEdits) {
     edits
         .mounts
         .dedup_by(|later, first| later.container_path == first.container_path);
+    // Hooks keep their order: runtimes run them one after the other.
     let mut seen = Vec::new();
     edits.hooks.retain(|hook| {
         let new = !seen.contains(hook);
@@ -67,7 +71,8 @@ fn tidy_edits(edits: &mut ContainerEdits) {
     edits.groups.dedup();
 }
 
-/// Folders before what is in them, then by name.
+/// Sort key of a path: folders come before their contents, then by name. A mount must not hide one
+/// below it.
 fn order(path: &str) -> (usize, &str) {
     (depth(path), path)
 }

@@ -1,1 +1,1 @@
-//! Nothing but tests: what the published CDI crate makes of our specs.
+//! Test-only package: the published CDI crate reads our specs.

@@ -1,4 +1,4 @@
-//! Specs of every simulated node, read and applied by the published CDI crate.
+//! Tests that have the published CDI crate read and apply the specs of every simulated node.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use container_device_interface::{
 use oci_spec::runtime;
 use serde_json::{Value, json};
 
-/// A device node that every machine has.
+/// Device node that every machine has.
 const NODE: &str = "/dev/null";
 
 fn ostler(args: &[&str]) -> String {
@@ -27,7 +27,7 @@ fn ostler(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names of the simulator's profiles: one for each file.
+/// Names of the simulator's profiles: one for each file.
 fn profiles() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/profiles");
     let files = std::fs::read_dir(folder).unwrap();
@@ -36,7 +36,7 @@ fn profiles() -> Vec<String> {
     names.filter(|name| name != "models").collect()
 }
 
-/// Specs of a profile, in a folder; the program for hooks is there or not.
+/// Writes the specs of a profile to a folder, with or without a program for hooks on the host.
 fn generate(profile: &str, folder: &Path, hooks: bool) -> Vec<PathBuf> {
     let (node, dir) = (folder.join("node"), folder.join("cdi"));
     let path = |path: &Path| path.to_str().unwrap().to_owned();
@@ -61,7 +61,7 @@ fn generate(profile: &str, folder: &Path, hooks: bool) -> Vec<PathBuf> {
     files.lines().map(PathBuf::from).collect()
 }
 
-/// The devices of a node, as its driver tells of them.
+/// Devices of a node, as its driver reports them.
 fn devices(folder: &Path) -> Vec<Value> {
     let node = folder.join("node");
     let path = |path: &Path| path.to_str().unwrap().to_owned();
@@ -81,15 +81,15 @@ fn devices(folder: &Path) -> Vec<Value> {
     entries.map(|entry| entry["device"].clone()).collect()
 }
 
-/// The paths of the nodes that are not everybody's.
+/// Paths of the device's own nodes, without the control nodes that all devices share.
 fn own_nodes(device: &Value) -> BTreeSet<String> {
     let nodes = device["nodes"].as_array().into_iter().flatten();
     let own = nodes.filter(|node| node["role"] != "control");
     texts(own.map(|node| &node["path"]))
 }
 
-/// Every device resolves, whatever a MIG strategy makes of it: a card in MIG mode, too, and who is
-/// given that has the rights of all of its parts.
+/// Checks that every device resolves for every MIG strategy. A card in MIG mode resolves too, and its
+/// container gets the nodes of all partitions.
 fn resolve_all(folder: &Path, cache: &mut Cache) {
     let devices = devices(folder);
     for device in &devices {
@@ -107,12 +107,12 @@ fn resolve_all(folder: &Path, cache: &mut Cache) {
     }
 }
 
-/// Where the simulated host is in a node's folder.
+/// Root folder of the simulated host in a node's folder.
 fn root(node: &Path) -> PathBuf {
     node.join("root")
 }
 
-/// The simulated driver in a node's folder.
+/// Library of the simulated driver in a node's folder.
 fn library(node: &Path) -> PathBuf {
     node.join("libnvidia-ml.so.1")
 }
@@ -121,7 +121,7 @@ fn json(file: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// The values at a key of the edits of a device and of the whole spec.
+/// Values at a key in the edits of the whole spec and of a device.
 fn edits<'a>(spec: &'a Value, device: &'a Value, key: &str) -> Vec<&'a Value> {
     let both = [&spec["containerEdits"][key], &device["containerEdits"][key]];
     let lists = both.into_iter().filter_map(Value::as_array);
@@ -132,7 +132,7 @@ fn texts<'a>(values: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
     values.into_iter().map(Value::to_string).collect()
 }
 
-/// What is left of a value with only these keys.
+/// Copy of a map with only these keys.
 fn only(value: &Value, keys: &[&str]) -> Value {
     let pairs = keys.iter().filter(|key| !value[**key].is_null());
     pairs
@@ -140,7 +140,7 @@ fn only(value: &Value, keys: &[&str]) -> Value {
         .collect()
 }
 
-/// Gives every node a file of the host that is there, so that the crate can look at it.
+/// Gives every node a host path that exists, because the crate calls stat on it.
 fn ground(spec: &mut Value) {
     fn nodes(edits: &mut Value) {
         let nodes = edits.get_mut("deviceNodes").and_then(Value::as_array_mut);
@@ -157,7 +157,7 @@ fn ground(spec: &mut Value) {
     }
 }
 
-/// A container with one device, as the crate makes it.
+/// OCI spec of a container with one device, as the crate makes it.
 fn container(cache: &mut Cache, name: &str) -> Value {
     let mut spec = runtime::Spec::default();
     spec.set_mounts(Some(Vec::new()))
@@ -169,7 +169,7 @@ fn container(cache: &mut Cache, name: &str) -> Value {
     serde_json::to_value(spec).unwrap()
 }
 
-/// A container with a device has what the spec has for it, and nothing else.
+/// Checks that a container with a device has the edits of the spec and nothing else.
 fn compare(spec: &Value, device: &Value, container: &Value) {
     let list = |pointer: &str| {
         let found = container.pointer(pointer).and_then(Value::as_array);
@@ -208,7 +208,7 @@ fn compare(spec: &Value, device: &Value, container: &Value) {
     assert_eq!(groups, texts(edits(spec, device, "additionalGids")));
 }
 
-/// Everything that holds for the specs of a profile.
+/// Checks all specs of a profile.
 fn judge(profile: &str, hooks: bool) {
     let folder = tempfile::tempdir().unwrap();
     let files = generate(profile, folder.path(), hooks);

@@ -1,4 +1,4 @@
-//! CDI's rules, from the top of a spec down.
+//! CDI's rules, from the top of a spec down to the fields of its edits.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::is_device;
 
-/// When hooks run.
+/// Times at which OCI hooks run.
 const HOOKS: [&str; 6] = [
     "prestart",
     "createRuntime",
@@ -19,7 +19,7 @@ const HOOKS: [&str; 6] = [
     "poststart",
     "poststop",
 ];
-/// The kinds of device nodes.
+/// Types of device nodes: block, character, unbuffered character, and pipe, as in the OCI runtime spec.
 const NODES: [&str; 4] = ["b", "c", "u", "p"];
 
 const SPEC: [(&str, Rule); 5] = [
@@ -92,6 +92,7 @@ fn devices(at: &mut At<'_>) {
 
 fn device(at: &mut At<'_>) {
     at.map(&DEVICE, &["name", "containerEdits"]);
+    // CDI rejects a device without edits (pkg/cdi/device.go, `validate`).
     let empty = |edits: &Value| match edits {
         Value::Object(edits) => edits.values().all(is_nothing),
         _ => false,

@@ -1,4 +1,4 @@
-//! Broken specs, and what is said of them.
+//! Tests with broken specs.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn good() -> Value {
     })
 }
 
-/// What is said after a change.
+/// Problems of the good spec after a change.
 fn said(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut spec = good();
     change(&mut spec);
@@ -72,7 +72,7 @@ fn what_is_no_map_or_has_no_device_is_no_spec() {
     assert_eq!(problems, ["devices: there is no device in it"]);
 }
 
-/// Any value, with the keys of specs among its keys.
+/// Strategy for any value. Its keys are often keys of specs.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,17 +1,17 @@
-//! A place in a document, and what is noted there.
+//! Cursor in a document, which collects problems with their places.
 
 use serde_json::{Map, Value};
 
 use super::{Problem, Severity};
 
-/// A value, where it is, and where to note what is wrong with it.
+/// Value with its path and the list of problems.
 pub(super) struct At<'a> {
     value: &'a Value,
     path: String,
     problems: &'a mut Vec<Problem>,
 }
 
-/// A rule for a value.
+/// Check of one value.
 pub(super) type Rule = fn(&mut At<'_>);
 
 // === impl At ===
@@ -29,12 +29,12 @@ impl<'a> At<'a> {
         self.value
     }
 
-    /// Notes an error at `name` inside of this, or here.
+    /// Reports an error at the key `name` of this value, or at the value itself if `name` is empty.
     pub(super) fn error(&mut self, name: &str, text: String) {
         self.note(name, text, Severity::Error);
     }
 
-    /// Notes a warning at `name` inside of this, or here.
+    /// Reports a warning at the key `name` of this value, or at the value itself if `name` is empty.
     pub(super) fn warning(&mut self, name: &str, text: String) {
         self.note(name, text, Severity::Warning);
     }
@@ -47,7 +47,7 @@ impl<'a> At<'a> {
         });
     }
 
-    /// Takes this for a map with these keys, each with its rule; the required ones must be there.
+    /// Checks that this is a map with these keys only, each by its rule, and has the required ones.
     pub(super) fn map(&mut self, keys: &[(&str, Rule)], required: &[&str]) {
         let Some(map) = self.object() else {
             return;
@@ -69,7 +69,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Takes this for a list, and applies a rule to each item.
+    /// Checks that this is a list, and each item by the rule.
     pub(super) fn list(&mut self, rule: Rule) {
         let Value::Array(items) = self.value else {
             return self.mismatch("a list");
@@ -79,7 +79,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Takes this for a text.
+    /// Checks that this is a string, and returns it.
     pub(super) fn text(&mut self) -> Option<&'a str> {
         let text = self.value.as_str();
         if text.is_none() {
@@ -88,14 +88,14 @@ impl<'a> At<'a> {
         text
     }
 
-    /// Takes this for a whole number up to `limit`.
+    /// Checks that this is an integer from 0 to `limit`.
     pub(super) fn number(&mut self, limit: u64) {
         if self.value.as_u64().is_none_or(|number| number > limit) {
             self.mismatch(&format!("a whole number from 0 to {limit}"));
         }
     }
 
-    /// Takes this for a map of texts.
+    /// Checks that this is a map of strings.
     pub(super) fn texts(&mut self) {
         let Some(map) = self.object() else {
             return;

@@ -1,4 +1,4 @@
-//! containerd's config: the main file, and those that it imports.
+//! containerd's config: the main file and the files that it imports.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -9,15 +9,15 @@ use serde::Deserialize;
 
 use super::{CdiKeys, Evidence, below, files, read_toml};
 
-/// The main file: containerd's own, k3s's and RKE2's.
+/// Paths of the main file: of containerd itself, k3s and RKE2.
 pub(super) const PATHS: [&str; 3] = [
     "/etc/containerd/config.toml",
     "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
     "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
 ];
-/// The version of config files since containerd 2.0.
+/// Version of config files since containerd 2.0.
 const VERSION_2_0: u32 = 3;
-/// The most files that are read.
+/// Limit for the number of files that are read.
 const MOST_FILES: usize = 100;
 
 /// A config file.
@@ -29,19 +29,19 @@ struct File {
     plugins: Plugins,
 }
 
-/// The tables that can have CDI's keys. In no other table do they count.
+/// Tables that can have CDI's keys. containerd ignores the keys in other tables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Plugins {
-    /// Version 3, of containerd 2.
+    /// Table of config version 3, for containerd 2.
     #[serde(rename = "io.containerd.cri.v1.runtime")]
     runtime: Option<CdiKeys>,
-    /// Version 2.
+    /// Table of config version 2, for containerd 1.
     #[serde(rename = "io.containerd.grpc.v1.cri")]
     cri: Option<CdiKeys>,
 }
 
-/// Evidence in the config at this path of the host; nothing where there is none.
+/// Evidence in the config at this path of the host; `None` if there is no such file.
 pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Evidence, String>> {
     let main = below(root, Path::new(path));
     let name = main.display().to_string();
@@ -66,9 +66,9 @@ pub(super) fn judge(dir: &Path, root: &Path, path: &str) -> Option<Result<Eviden
     }))
 }
 
-/// The version of the main file, and the keys of all files. Files are read in the order of containerd's
-/// `LoadConfig` (cmd/containerd/server/config/config.go): the main one, those that it imports, then those that
-/// they import, each once. What is read later counts.
+/// Reads the version of the main file, and the keys of all files. The order is that of containerd's `LoadConfig`
+/// (cmd/containerd/server/config/config.go): the main file, the files that it imports, then the files that those
+/// import, each once. A later file overrides an earlier one.
 fn load(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
     let mut pending = VecDeque::from([main.to_owned()]);
     let mut loaded = BTreeSet::new();
@@ -102,8 +102,8 @@ fn load(root: &Path, main: &Path) -> Result<Option<(u32, CdiKeys)>, String> {
     Ok(found)
 }
 
-/// The files that an import of the file `from` stands for, as paths of the host. A pattern is understood in the
-/// name of a file, not in that of a folder.
+/// Lists the files that an import of the file `from` means, as paths of the host. A `*` is supported in the file
+/// name, not in the names of folders.
 fn resolve(root: &Path, from: &Path, import: &str) -> Result<Vec<PathBuf>, String> {
     let folder = from.parent().unwrap_or(Path::new("/"));
     let path = folder.join(import);
@@ -134,7 +134,7 @@ fn not_followed(from: &Path, import: &str) -> String {
     )
 }
 
-/// Returns true if a name is what a pattern with `*` stands for.
+/// True if a name matches a pattern, in which `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -149,10 +149,10 @@ fn fits(pattern: &str, name: &str) -> bool {
 // === impl File ===
 
 impl File {
-    /// Adds what the file says. containerd 2 merges a table of a later file into that of an earlier one; before,
-    /// the later table took its place, so that what it does not say is not said.
+    /// Adds the keys of the file. containerd 2 merges a table of a later file into the earlier one. In containerd 1
+    /// the later table replaces the earlier one, with all its keys.
     fn merge(self, version: u32, keys: &mut CdiKeys) {
-        // A file without a version can be of any.
+        // An imported file without a version has that of the main file.
         let is_new = self.version.unwrap_or(version) == VERSION_2_0;
         let table = if is_new {
             self.plugins.runtime

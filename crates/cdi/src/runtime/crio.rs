@@ -1,4 +1,4 @@
-//! CRI-O's config: the main file, and those in the folder beside it, in the order of their names.
+//! CRI-O's config: the main file, then the files of the folder `crio.conf.d` in the order of their names.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{CdiKeys, Evidence, below, files, read_toml};
 
-/// The folder of the config.
+/// Folder of the config.
 const FOLDER: &str = "/etc/crio";
 
 #[derive(Debug, Default, Deserialize)]
@@ -21,7 +21,7 @@ struct Crio {
     runtime: CdiKeys,
 }
 
-/// Evidence in CRI-O's config; nothing where there is none.
+/// Evidence in CRI-O's config; `None` if there is none.
 pub(super) fn judge(dir: &Path, root: &Path) -> Option<Result<Evidence, String>> {
     let folder = below(root, Path::new(FOLDER));
     let mut paths: Vec<PathBuf> = vec![folder.join("crio.conf")];

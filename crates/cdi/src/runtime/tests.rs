@@ -1,11 +1,11 @@
-//! Config files of runtimes, and what they are evidence of.
+//! Tests with config files of container runtimes.
 
 use config::Config;
 use rstest::rstest;
 
 use super::*;
 
-/// What is known on a host with these files.
+/// Evidence on a host with these files.
 fn known(files: &[(&str, &str)], runtime: RuntimeSupport) -> Evidence {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -27,13 +27,13 @@ const K3S: &str = "var/lib/rancher/k3s/agent/etc/containerd/config.toml";
 const CRIO: &str = "etc/crio/crio.conf";
 const CRIO_MORE: &str = "etc/crio/crio.conf.d/9.conf";
 
-/// A table of version 2 with these lines.
+/// CRI table of a config of version 2, with these lines.
 macro_rules! v2 {
     ($lines:literal) => {
         concat!("[plugins.\"io.containerd.grpc.v1.cri\"]\n", $lines, "\n")
     };
 }
-/// A table of version 3 with these lines.
+/// CRI table of a config of version 3, with these lines.
 macro_rules! v3 {
     ($lines:literal) => {
         concat!("[plugins.\"io.containerd.cri.v1.runtime\"]\n", $lines, "\n")

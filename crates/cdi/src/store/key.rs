@@ -1,8 +1,8 @@
-//! The key of a spec file in the store.
+//! Key of a spec file in the store, and the file name made from it.
 
 use std::fmt;
 
-/// The key of a spec file: a kind has one file, or one for each claim.
+/// Key of a spec file. A kind has one file, or one for each claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     kind: String,
@@ -12,7 +12,7 @@ pub struct Key {
 // === impl Key ===
 
 impl Key {
-    /// The file with the devices of a kind, `vendor/class`.
+    /// Key of the file with the devices of a kind, `vendor/class`.
     pub fn of_kind(kind: &str) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -20,8 +20,8 @@ impl Key {
         }
     }
 
-    /// The file with the devices of a kind that one claim has. `None` if the uid could not be a part of a
-    /// file's name: it has letters, digits and `-`.
+    /// Key of the file with one claim's devices of a kind. `None` if the uid is empty or has other bytes than
+    /// letters, digits and `-`, because it becomes a part of the file name.
     pub fn of_claim(kind: &str, uid: &str) -> Option<Self> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         (!uid.is_empty() && uid.bytes().all(fits)).then(|| Self {
@@ -30,13 +30,15 @@ impl Key {
         })
     }
 
-    /// The kind of the devices in the file.
+    /// Kind of the devices in the file.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The name of the file. CDI allows no `@` in a kind, so that no kind has the name of a claim.
+    /// Name of the file.
     pub(super) fn file_name(&self) -> String {
+        // NVIDIA's plugin uses the same name for a kind. CDI allows no `@` in a kind, so that no kind has
+        // the file name of a claim.
         let kind = self.kind.replace('/', "-");
         match &self.claim {
             None => format!("{kind}.json"),
@@ -44,7 +46,7 @@ impl Key {
         }
     }
 
-    /// The key of a file of one of these kinds, by its name.
+    /// Finds the key that has this file name, for one of these kinds.
     pub(super) fn from_file_name(name: &str, kinds: &[&str]) -> Option<Self> {
         let stem = name.strip_suffix(".json")?;
         kinds.iter().find_map(|kind| {

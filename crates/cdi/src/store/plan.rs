@@ -1,5 +1,5 @@
-//! The steps from the files that are there to those that are wanted: specs are written before others are
-//! removed, each by one step that is done whole or not at all.
+//! Steps from the present files to the wanted ones. All specs are written before any is removed, and each
+//! step is atomic.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,11 @@ use host::small::{self, Error};
 use super::{FileStatus, InUse, Key, Outcome, Store, TEXT_LIMIT, Wanted};
 use crate::Spec;
 
-/// The permissions of a spec file: for everybody to read.
+// NVIDIA's plugin v0.20.0 uses the same mode: a runtime without root rights must be able to read it.
+/// Permissions of a spec file: readable by every user.
 const MODE: u32 = 0o644;
 
-/// The work on the disk, and the state of each file after it.
+/// Steps on the disk, and the state of each file after them.
 #[derive(Debug)]
 pub(super) struct Plan {
     rows: Vec<Row>,
@@ -26,15 +27,15 @@ pub(super) struct Plan {
 /// One change on the disk.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Puts a spec into the file of a row.
+    /// Writes a spec to the file of a row.
     Write { row: usize, spec: Arc<Spec> },
     /// Removes the file of a row.
     Remove { row: usize },
-    /// Removes a draft that an agent left which was ended in the middle of a step.
+    /// Removes a temporary file of an agent that was killed during a write.
     Sweep(PathBuf),
 }
 
-/// A file, and the spec that it has when all steps are done, or why it is not as it should be.
+/// A file with its spec after all steps, or the reason why it is not in the wanted state.
 #[derive(Debug)]
 struct Row {
     key: Key,
@@ -42,23 +43,23 @@ struct Row {
     then: Result<Option<Arc<Spec>>, String>,
 }
 
-/// The thing at a path.
+/// Content of a path.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,
-    /// A spec of the key's kind.
+    /// A spec of the key's kind, with the text of the file.
     Ours {
         text: String,
         spec: Arc<Spec>,
     },
-    /// Something else, or something that cannot be read; why it is left alone.
+    /// Something else, or a file that cannot be read. The text is the reason to leave it alone.
     Foreign(String),
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// Looks at the disk, and changes nothing.
+    /// Reads the files and plans the steps. It changes nothing on the disk.
     pub(super) fn new(store: &Store, wishes: &[(Key, Wanted)], in_use: &InUse) -> Self {
         let mut plan = Self {
             rows: Vec::with_capacity(wishes.len()),
@@ -81,12 +82,13 @@ impl Plan {
         plan
     }
 
-    /// Carries out one step. A failure is noted with its file.
+    /// Carries out one step. A failure goes into the row of the file.
     pub(super) fn carry_out(&mut self, step: Step) {
         let (row, verb, done) = match step {
             Step::Write { row, spec } => (row, "written", write(&self.rows[row].path, &spec)),
             Step::Remove { row } => (row, "removed", fs_err::remove_file(&self.rows[row].path)),
-            // Nobody takes a draft for a spec: one that cannot be removed harms nobody.
+            // A temporary file that cannot be removed does no harm: its name does not end in .json, so no
+            // runtime reads it.
             Step::Sweep(draft) => return drop(fs_err::remove_file(draft)),
         };
         if let Err(error) = done {
@@ -95,7 +97,7 @@ impl Plan {
         }
     }
 
-    /// The outcome, when all steps are done.
+    /// Makes the outcome after all steps.
     pub(super) fn outcome(self) -> Outcome {
         let mut outcome = Outcome::default();
         for Row { key, path, then } in self.rows {
@@ -119,12 +121,12 @@ impl Plan {
 // === impl Found ===
 
 impl Found {
-    /// Looks at a file. A spec of the key's kind is ours, whoever wrote it: another program of the same
-    /// vendor may use the same names, and its place is taken.
+    /// Reads a file. A spec of the key's kind counts as ours even if another program wrote it: that program
+    /// uses the same names, and is replaced by this agent.
     pub(super) fn look(path: &Path, kind: &str) -> Self {
         let text = match small::read_text(path, TEXT_LIMIT) {
             Ok(text) => text,
-            // Without a folder there is nothing in it; who writes there says what is wrong.
+            // A path through a regular file has no file. The write later fails with the reason.
             Err(Error::Io(error))
                 if matches!(
                     error.kind(),
@@ -149,7 +151,7 @@ impl Found {
     }
 }
 
-/// The step for one file, if it takes one, and the spec that is in the file then.
+/// Decides the step for one file, if one is needed, and the spec in the file afterwards.
 fn decide(
     row: usize,
     path: &Path,
@@ -162,7 +164,7 @@ fn decide(
         (Wanted::Spec(spec) | Held(spec), Found::Ours { text, .. }) if text == spec.to_text() => {
             (None, Ok(Some(Arc::clone(spec))))
         }
-        // In the hand of another program, which keeps it right.
+        // Another program wrote this text. It keeps its own containers' names up to date.
         (Held(_), Found::Ours { text, spec }) if text != spec.to_text() => (None, Ok(Some(spec))),
         (Wanted::Spec(spec) | Held(spec), Found::Nothing | Found::Ours { .. }) => {
             let spec = Arc::clone(spec);
@@ -180,12 +182,12 @@ fn decide(
             (None, Err(why))
         }
         (Nothing, Found::Ours { spec, .. }) if in_use.has_any(&spec) => (None, Ok(Some(spec))),
-        // In our own hand: what another program wrote may still be in its use.
+        // Only a text that we wrote is removed. Another program may still use a file that it wrote.
         (Nothing, Found::Ours { text, spec }) if text == spec.to_text() => {
             (Some(Step::Remove { row }), Ok(None))
         }
         (AsItIs, Found::Ours { spec, .. }) => (None, Ok(Some(spec))),
-        // What is not wanted and not ours is none of our business.
+        // A file that is not ours and not wanted is not touched and not reported.
         (Nothing | AsItIs, _) => (None, Ok(None)),
     }
 }
@@ -197,8 +199,10 @@ fn write(path: &Path, spec: &Spec) -> io::Result<()> {
     host::atomic::write(path, spec.to_text().as_bytes(), MODE)
 }
 
-/// What failed. The error names a draft, which has another name each time, before it says why.
+/// Describes a failed step for an operator.
 fn cannot(verb: &str, path: &Path, error: &io::Error) -> String {
+    // The error begins with the path of the temporary file, which differs each time. Without it, equal
+    // failures have equal texts and are logged once.
     let error = error.to_string();
     let reason = error.rsplit_once("`: ").map_or(&*error, |(_, why)| why);
     format!(

@@ -1,4 +1,4 @@
-//! Real files in a temporary folder.
+//! Tests with real files in a temporary folder.
 
 mod random;
 
@@ -33,7 +33,7 @@ const KINDS: [&str; 2] = [
     "k8s.device-plugin.nvidia.com/gds",
 ];
 
-/// One thing for the first kind, and nothing for the other.
+/// Wanted states with this one for the first kind, and no file for the other kind.
 fn only(first: Wanted) -> Wishes {
     let [gpu, gds] = KINDS.map(Key::of_kind);
     vec![(gpu, first), (gds, Wanted::Nothing)]
@@ -43,7 +43,7 @@ fn gpus(names: &[&str]) -> Wishes {
     only(Wanted::Spec(Arc::new(spec("gpu", names))))
 }
 
-/// Settles while no container holds a name.
+/// Calls `settle` while no container holds a name.
 fn sync(dir: &Path, wishes: &Wishes) -> Outcome {
     Store::new(dir).settle(wishes, &InUse::Names(BTreeSet::new()))
 }
@@ -149,7 +149,7 @@ fn what_is_not_wanted_any_more_goes_and_what_is_not_known_stays() {
 #[test]
 fn a_folder_that_cannot_be_written_is_named_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
-    // A file where the folder should be: that stops root, too.
+    // A regular file at the path of the folder stops root too, unlike a mode without write permission.
     let file = dir.path().join("cdi");
     fs_err::write(&file, "").unwrap();
     let outcome = sync(&file.join("sub"), &gpus(&["a"]));
@@ -184,7 +184,7 @@ fn a_file_that_is_too_long_for_a_spec_is_left_alone() {
 #[test]
 fn a_write_that_fails_again_says_the_same_again() {
     let dir = tempfile::tempdir().unwrap();
-    // So deep that the file has a path, and its draft, whose name is longer, has none.
+    // The path of the file is just below PATH_MAX, and that of the temporary file, which is longer, above.
     let mut cdi = dir.path().to_owned();
     while cdi.as_os_str().len() < 3800 {
         cdi.push("x".repeat(200));

@@ -1,4 +1,5 @@
-//! Random wishes, crashes between any two steps, files of others and containers that hold names.
+//! Random tests: wanted states, crashes between any two steps, files of other programs, and containers that
+//! hold names.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -7,22 +8,23 @@ use super::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Something that happens around the store.
+/// Event that the store must survive.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A round of work on the disk; of a crash only the first steps are done, and the next one leaves a draft.
+    /// A call of `settle`. In a crash only the first steps are done, and the next one may leave a temporary
+    /// file.
     Round {
         wishes: Vec<Wish>,
         in_use: Option<Vec<(usize, usize)>>,
         crash: Option<(usize, bool)>,
     },
-    /// Somebody puts a file there.
+    /// Another program writes a file.
     Foreign { file: usize, text: usize },
-    /// Somebody removes the file of a key.
+    /// Another program removes the file of a key.
     Loss { key: usize },
 }
 
-/// What is wished for one key: names of a spec, or none.
+/// Wanted state for one key, with the names of the spec.
 #[derive(Clone, Debug)]
 enum Wish {
     Spec(Vec<usize>),
@@ -31,15 +33,15 @@ enum Wish {
     AsItIs,
 }
 
-/// The folder, and what the test knows of it beside the store.
+/// Folder of the store, and the facts that the test keeps beside it.
 struct World {
     dir: tempfile::TempDir,
     keys: Vec<Key>,
-    /// Files of others that nobody may touch.
+    /// Files of other programs, which must not change.
     foreign: Vec<(PathBuf, String)>,
 }
 
-/// A folder in memory, where there is one: a disk would be waited for thousands of times.
+/// Makes a folder in memory if possible. On a disk the test would wait for thousands of syncs.
 fn quick_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
@@ -81,7 +83,8 @@ impl World {
         Store::new(self.dir.path().join("cdi"))
     }
 
-    /// A spec of a key's kind. The names of claims have the claim in them, as CDI's names must be unique.
+    /// Makes a spec of the key's kind. Names have the number of the key in them, because CDI's names must be
+    /// unique over all files.
     fn spec(&self, key: usize, names: &[usize]) -> Spec {
         let devices = names.iter().map(|name| NamedEdits {
             name: self.device(key, *name),
@@ -120,7 +123,7 @@ impl World {
         wishes.iter().enumerate().map(wish).collect()
     }
 
-    /// The names that a runtime finds: those of every whole JSON file in the folder.
+    /// Names that a runtime finds: those of every complete JSON file.
     fn found(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for key in &self.keys {
@@ -134,8 +137,8 @@ impl World {
         names
     }
 
-    /// Somebody writes a file: under a name of ours or another; no spec, a spec of another kind, one of our
-    /// kind in another hand, or one as we would write it.
+    /// Writes a file of another program, with a name of ours or another one. The text is not a spec, a spec of
+    /// another kind, a spec of our kind in another format, or exactly our text.
     fn intrude(&mut self, file: usize, text: usize) {
         let names = ["other.json", ".example.com-x.json"];
         let path = match self.keys.get(file) {
@@ -170,7 +173,7 @@ impl World {
         self.foreign.retain(|(other, _)| *other != path);
     }
 
-    /// Does a whole round, or the first steps of it.
+    /// Makes a whole call of `settle`, or only its first steps.
     fn work(
         &self,
         wishes: &Wishes,
@@ -197,7 +200,7 @@ impl World {
         self.foreign.iter().any(|(other, _)| other == path)
     }
 
-    /// Holds at every moment.
+    /// Checks the conditions that hold at every moment.
     fn check_always(&self) {
         for (path, text) in &self.foreign {
             assert_eq!(&fs_err::read_to_string(path).unwrap(), text, "{path:?}");
@@ -211,7 +214,7 @@ impl World {
         }
     }
 
-    /// Holds after a round that was not cut off.
+    /// Checks the conditions that hold after a call without a crash.
     fn check_settled(&self, wishes: &Wishes, in_use: &InUse, outcome: &Outcome) {
         let found = self.found();
         for name in &outcome.names {
@@ -257,8 +260,8 @@ impl World {
     }
 }
 
-/// A name that was there before a round and is not any more: only a new spec, or the end of its file, takes one
-/// away, and no file ends while a container holds a name of it.
+/// True if a name may disappear in a round. Only a new spec or the removal of the file may take a name away, and
+/// no file is removed while a container holds a name of it.
 fn may_go(
     world: &World,
     name: &String,
