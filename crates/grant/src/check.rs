@@ -1,4 +1,4 @@
-//! Requests of the device plugin: ids that may be granted together, and the devices behind them.
+//! Requests of the device plugin: checks that ids may be granted together, and finds their devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,99 +6,103 @@ use config::Distinct;
 use model::{Device, DeviceId};
 use pool::{Offer, Unit};
 
-/// How many ids an error names.
+/// Highest number of ids in the text of an error.
 const NAMED: usize = 8;
 
-/// Why ids are not granted.
+/// Reason why ids are not granted. The kubelet shows it as the reason of a pod that failed with
+/// `UnexpectedAdmissionError`, and does not try the pod again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing was asked for.
+    /// The request has no ids.
     #[error("a request for {resource} names no device; request 1 or more, or none of it")]
     Empty {
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
     },
-    /// More ids than the resource has.
+    /// The request has more ids than the resource.
     #[error(
         "{requested} of {resource} requested, but this node has only {total}; request at most {total}"
     )]
     Oversized {
-        /// How many ids were given.
+        /// Number of ids requested.
         requested: usize,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// How many there are.
+        /// Number of ids that the resource has.
         total: usize,
     },
-    /// The same id twice.
+    /// The request has an id twice.
     #[error("{id} of {resource} is requested twice in one container; name each id once")]
     Duplicate {
-        /// The id.
+        /// Repeated id.
         id: String,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
     },
-    /// Ids that the resource does not have.
+    /// The resource does not have some of the ids.
     #[error(
         "not a device of {resource} on this node: {ids}; delete the pod, so that it is placed \
          again with the devices that are there"
     )]
     Unknown {
-        /// The ids.
+        /// Unknown ids.
         ids: String,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
     },
-    /// More than one share where a container may have only one.
+    /// The request has more than one share, and a container may have only one.
     #[error(
         "{requested} of {resource} requested for one container, but the maximum is 1, because the \
          pool `{pool}` gives a container one share only (`onePerRequest`; in NVIDIA's config \
          `failRequestsGreaterThanOne`): more shares are no more of the card; request 1"
     )]
     OnePerRequest {
-        /// How many ids were given.
+        /// Number of ids requested.
         requested: usize,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// The pool whose rule it is.
+        /// Pool with `onePerRequest`.
         pool: String,
     },
-    /// Units on one card where each must be on a card of its own.
+    /// Some units are on one card, and each unit must be on a card of its own.
     #[error(
         "{ids} of {resource} are all on the card {card}, but the pool `{pool}` requires a card of \
          its own for each unit of a container (`distinct: require`); this node has {cards} such \
          cards: request no more than are free, or set `distinct: prefer`"
     )]
     NotDistinct {
-        /// The ids that share a card.
+        /// Ids on the same card.
         ids: String,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// The card.
+        /// Id of the card.
         card: DeviceId,
-        /// The pool whose rule it is.
+        /// Pool with `distinct: require`.
         pool: String,
-        /// How many cards have a healthy unit of the resource.
+        /// Number of cards with a healthy unit of the resource.
         cards: usize,
     },
-    /// Devices that must not be handed out.
+    /// Some devices must not be handed out.
     #[error(
         "unhealthy devices of {resource}: {devices}; delete the pod, so that it is placed on \
          healthy ones"
     )]
     Unhealthy {
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// The ids, each with the reason.
+        /// Ids, each with the reason.
         devices: String,
     },
 }
 
-/// Finds the devices behind `ids`, each once, in the order of the request.
+/// Returns the devices of `ids`, each once, in the order of the request.
+///
+/// Health is checked here again: the kubelet knows a device as Healthy until it has read the next
+/// list.
 ///
 /// # Errors
-/// The reason why the ids may not be granted together. What is wrong with the request itself is told before
-/// what is wrong with the devices now.
+/// The ids may not be granted together. An error of the request itself comes before a fault of a
+/// device.
 pub fn check<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<&'a Device>, Error> {
     count(offer, ids)?;
     let found = find(offer, ids)?;
@@ -124,7 +128,7 @@ fn count(offer: &Offer, ids: &[String]) -> Result<(), Error> {
     }
 }
 
-/// The unit and the device of each id.
+/// Finds the unit and the device of each id.
 fn find<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Device)>, Error> {
     let mut seen = BTreeSet::new();
     if let Some(id) = ids.iter().find(|id| !seen.insert(*id)) {
@@ -150,7 +154,7 @@ fn find<'a>(offer: &'a Offer, ids: &[String]) -> Result<Vec<(&'a Unit, &'a Devic
     })
 }
 
-/// The rule is for shares: whole devices may be many.
+/// Refuses a second share for one container. Requests for several whole devices pass.
 fn one_per_request(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
     let share = |(unit, _): &(&Unit, &Device)| unit.id.as_str() != unit.device.as_str();
     if !offer.pool.sharing.one_per_request || found.len() < 2 || !found.iter().any(share) {
@@ -184,7 +188,7 @@ fn distinct(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
     })
 }
 
-/// How many cards have a healthy unit.
+/// Returns the number of cards with a healthy unit.
 fn usable(offer: &Offer) -> usize {
     let units = offer.units.iter().filter(|unit| unit.healthy);
     let entries = units.filter_map(|unit| offer.entry(unit));
@@ -209,7 +213,8 @@ fn healthy(offer: &Offer, found: &[(&Unit, &Device)]) -> Result<(), Error> {
     })
 }
 
-/// A list for an error, which must stay short enough for the header that carries it.
+/// Joins names for an error. The list is cut: gRPC sends the text of an error in a header, whose
+/// size is limited.
 fn some<T: AsRef<str>>(names: &[T]) -> String {
     let named: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
     let named = named.join(", ");

@@ -1,12 +1,12 @@
-//! Variables and mounts that the pool names itself, filled in with facts of the devices.
+//! Variables and mounts of the pool's own `handover`, filled in with facts of the devices.
 
 use config::ExtraMount;
 use rules::{Grant, Mount, Note};
 
 use crate::grant::Ask;
 
-/// Adds the variables and mounts of the handover. A variable that the vendor's rules set stays; what needs
-/// a fact that a device does not have is left out; notes say so.
+/// Adds the variables and mounts of the handover. A variable that the vendor's rules set already
+/// stays. An entry that needs an unknown fact of a device is left out. A note tells of both.
 pub(crate) fn add_edits(ask: &Ask<'_>, grant: &mut Grant) {
     for (name, template) in &ask.handover.env {
         if grant.edits.env.contains_key(name) {
@@ -20,6 +20,7 @@ pub(crate) fn add_edits(ask: &Ask<'_>, grant: &mut Grant) {
         });
         match values.collect::<Result<Vec<String>, String>>() {
             Ok(mut values) => {
+                // Devices of one kind often give the same value, which is written once.
                 values.dedup();
                 grant.edits.set(name, values.join(","));
             }
@@ -42,6 +43,8 @@ fn add_mount(ask: &Ask<'_>, mount: &ExtraMount, grant: &mut Grant) {
                 continue;
             }
         };
+        // The kubelet's `Mount` has `read_only` only. The other options take effect where the edits
+        // go into a CDI spec.
         let options = ["ro", "nosuid", "nodev", "bind"].map(str::to_owned);
         let made = Mount {
             host_path: host.to_string_lossy().into_owned(),

@@ -1,5 +1,5 @@
-//! Devices → edits, as the rules of their vendors make them, for any front end; and ids → edits, for the
-//! device plugin.
+//! Edits for devices, made by the rules of their vendors, for any front end; and edits for ids, for
+//! the device plugin.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use rules::{EditRequest, Grant, Lists, Reason, Vendors};
 
 use crate::{Error, check, extra};
 
-/// Devices that a container is to be given, and all that the edits for them depend on.
+/// Devices for a container, with everything that their edits depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The resource, or what else the devices are asked for under.
+    /// Name of the resource, or of the request that stands for it.
     pub resource: &'a ResourceName,
-    /// The devices, in the order of the request, each once. They may be of several vendors.
+    /// Devices in the order of the request, each once. They may be of several vendors.
     pub devices: &'a [&'a Device],
-    /// The sharing of the devices; its method is not `auto`.
+    /// Sharing of the devices. Its method is never `auto`.
     pub sharing: &'a Sharing,
-    /// The parts that are handed over.
+    /// Parts that are handed over.
     pub handover: &'a Handover,
-    /// The ways in which the container runtime is told.
+    /// Strategies by which the container runtime learns of the devices.
     pub lists: &'a Lists,
-    /// The snapshot that the devices are of.
+    /// Snapshot with the devices and their backends.
     pub snapshot: &'a Snapshot,
-    /// The vendors whose rules the devices follow.
+    /// Vendors whose rules apply to the devices.
     pub vendors: Vendors,
 }
 
 // === impl Ask ===
 
 impl<'a> Ask<'a> {
-    /// Asks for devices of an offer as its pool hands them over.
+    /// Asks for devices of an offer, with the handover of its pool.
     pub(crate) fn of(offer: &'a Offer, devices: &'a [&'a Device], lists: &'a Lists) -> Self {
         Self {
             resource: &offer.resource,
@@ -46,17 +46,22 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Makes what a container gets for `ids` of `offer`. It depends on nothing but the two.
+/// Makes the edits for `ids` of `offer`. The answer depends on nothing else.
+///
+/// The kubelet stores the answer in its checkpoint and uses it again for each restart of the
+/// container, after a reboot of the node too. Paths and CDI names in it must stay valid as long as
+/// the pod lives.
 ///
 /// # Errors
-/// The reason why the ids are not granted, see [`check()`].
+/// The ids may not be granted, see [`check()`].
 pub fn grant(offer: &Offer, ids: &[String]) -> Result<Grant, Error> {
     let devices = check(offer, ids)?;
     Ok(edits(&Ask::of(offer, &devices, &offer.lists)))
 }
 
-/// Makes the edits for devices, vendor by vendor, and what goes with them to the kubelet. Device nodes are
-/// among them unless the handover says not to, or a CDI device carries them (rule 8).
+/// Makes the edits for devices, vendor by vendor, with the annotations and CDI names for the
+/// kubelet. The edits contain the device nodes, unless the handover excludes them or a CDI device
+/// contains them (rule 8).
 pub fn edits(ask: &Ask<'_>) -> Grant {
     let mut by_vendor: BTreeMap<&str, Vec<&Device>> = BTreeMap::new();
     for device in ask.devices {
@@ -77,15 +82,19 @@ pub fn edits(ask: &Ask<'_>) -> Grant {
     }
     extra::add_edits(ask, &mut grant);
     let nodes = &mut grant.edits.device_nodes;
+    // Nodes that only the runtime's hook adds are missing in the cgroup's device list of runc and
+    // systemd. A container loses them at the next `systemctl daemon-reload`
+    // (NVIDIA/nvidia-container-toolkit issue 48), so that only the config can leave them out.
     if !ask.handover.device_nodes {
         nodes.clear();
     }
+    // Two MIG devices of one card share the node of the card.
     nodes.sort();
     nodes.dedup();
     grant
 }
 
-/// Lists the CDI names that a container is given with one device of the offer.
+/// Lists the CDI names of a container with one device of the offer.
 pub fn cdi_names(offer: &Offer, device: &Device) -> Vec<String> {
     let lists = Lists {
         strategies: vec![ListStrategy::CdiCri],

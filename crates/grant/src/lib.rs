@@ -1,5 +1,5 @@
-//! Devices → what the container gets. Pure functions. [`edits`] is for any front end; [`check()`] and [`grant()`]
-//! are for the device plugin, whose requests are ids of an offer.
+//! Devices → edits of a container. Pure functions. [`edits`] is for any front end. [`check()`] and
+//! [`grant()`] are for the device plugin, whose requests are ids of an offer.
 
 mod check;
 mod extra;

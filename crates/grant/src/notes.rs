@@ -1,4 +1,5 @@
-//! What a person should know of how a resource is handed over: what containers do not get, and why.
+//! Notes for the operator on the handover of a resource: parts that containers do not get, with the
+//! reasons.
 
 use model::{Device, NodeRole, names};
 use pool::Offer;
@@ -6,10 +7,12 @@ use rules::Note;
 
 use crate::{Ask, edits};
 
-/// Sentences on the handover of `offer`; none where all is as one would expect.
+/// Returns notes on the handover of `offer`; none if everything is handed over as the config
+/// demands.
 pub fn notes(offer: &Offer) -> Vec<Note> {
     let entries = offer.units.iter().filter_map(|unit| offer.entry(unit));
     let mut devices: Vec<&Device> = entries.map(|entry| &*entry.device).collect();
+    // Units are sorted by id, so that those of one device are neighbours.
     devices.dedup_by_key(|device| &device.id);
     let grant = edits(&Ask::of(offer, &devices, &offer.lists));
     let mut notes = grant.notes;
@@ -22,9 +25,9 @@ pub fn notes(offer: &Offer) -> Vec<Note> {
     notes
 }
 
-/// Cards whose nodes cannot be handed over, and a pool that does not want to.
+/// Notes cards whose device nodes cannot be handed over, and a pool with `deviceNodes: false`.
 fn of_nodes(offer: &Offer, devices: &[&Device], only_cdi: bool) -> Vec<Note> {
-    // An integrated card has no nodes to hand over.
+    // An integrated card has no device node of its own.
     let mut devices = devices
         .iter()
         .filter(|device| {

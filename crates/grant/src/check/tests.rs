@@ -3,7 +3,7 @@ use config::Method;
 use nvidia_rules::sample::*;
 use rstest::rstest;
 
-/// Which of the devices of `offer` answer for `ids`.
+/// Returns the devices of `offer` that are granted for these ids.
 fn granted(offer: &Offer, names: &[&str]) -> Vec<String> {
     let devices = check(offer, &ids(names)).unwrap();
     devices.iter().map(|device| device.id.to_string()).collect()
@@ -13,7 +13,7 @@ fn refusal(offer: &Offer, names: &[&str]) -> String {
     check(offer, &ids(names)).unwrap_err().to_string()
 }
 
-/// Four cards of which each is as many units, at most one for a container if it is so said.
+/// Four cards with `replicas` units each, and with the rule `onePerRequest` if set.
 fn shares(replicas: u32, one_per_request: bool) -> Offer {
     let mut pool = match replicas {
         1 => pool(|_| ()),
@@ -23,7 +23,8 @@ fn shares(replicas: u32, one_per_request: bool) -> Offer {
     cards(pool)
 }
 
-/// What NVIDIA's plugin validates: known or not × shared or not × one or several × rule or not.
+/// Cases that NVIDIA's plugin checks: known or unknown × shared or whole × one or several × with or
+/// without the rule.
 #[rstest]
 #[case::whole_unknown(shares(1, false), &["GPU-x"], Some("GPU-x"))]
 #[case::whole_one(shares(1, false), &["GPU-a"], None)]
@@ -104,7 +105,7 @@ fn with_distinct_shares_of_one_card_are_refused_with_the_rule() {
         granted(&offer, &["GPU-b::3", "GPU-a::0"]),
         ["GPU-b", "GPU-a"]
     );
-    // A card that cannot be had is not counted.
+    // An unhealthy card is not counted.
     for n in 0..4 {
         sicken(&mut offer, &format!("GPU-d::{n}"), "XID 79");
     }

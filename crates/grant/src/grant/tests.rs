@@ -17,7 +17,7 @@ mod cdi;
 mod machines;
 mod properties;
 
-/// Edits as a person reads them, in the order in which the kubelet gets them.
+/// Edits as text, in the order in which the kubelet gets them.
 fn show(grant: &Grant) -> String {
     let edits = &grant.edits;
     let mut text = String::new();
@@ -53,7 +53,7 @@ fn given(offer: &Offer, names: &[&str]) -> String {
     show(&grant(offer, &ids(names)).unwrap())
 }
 
-/// What `names` get of a pool that asks for something, on a machine that has `extras`.
+/// Grants `names` of a pool with this handover, on a machine with `extras`.
 fn asked(
     extras: Extras,
     lists: &[ListStrategy],
@@ -234,7 +234,7 @@ fn a_node_that_only_the_host_has_is_at_home() {
     ");
 }
 
-/// Channels are handed over in every mode, as the mode has it.
+/// Channels are handed over by every strategy, in the form of that strategy.
 #[rstest]
 #[case(&[Envvar], &["env NVIDIA_IMEX_CHANNELS=0,1", "node /dev/nvidia-caps-imex-channels/channel0 rw"])]
 #[case(&[VolumeMounts], &["mount /dev/null -> /var/run/nvidia-container-devices/imex/1", "node /dev/nvidia-caps-imex-channels/channel1 rw"])]

@@ -3,7 +3,7 @@ use config::IdStrategy;
 use config::{Handover, ListStrategy::*, NvidiaHandover, Pool};
 use nvidia_rules::sample::*;
 
-/// One line for each note; `!` marks what containers miss.
+/// One line for each note; `!` marks parts that containers miss.
 fn lines(notes: &[Note]) -> String {
     let mark = |note: &Note| if note.problem { "! " } else { "" };
     let line = |note: &Note| format!("{}{}\n", mark(note), note.text);
@@ -76,7 +76,7 @@ fn a_bare_response_is_a_risk() {
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].text.contains("when systemd reloads"), "{said:?}");
     assert!(!said[0].problem, "it is what the config asks for");
-    // A Tegra system has nothing to hand over either way.
+    // A Tegra board has no device node, with or without CDI.
     for pool in [bare, pool(|_| ())] {
         assert_eq!(notes(&offer("nvidia.com/gpu", pool, vec![tegra()])), []);
     }

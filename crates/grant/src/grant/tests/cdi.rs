@@ -1,10 +1,10 @@
-//! CDI names, and the annotation that carries them.
+//! CDI names, and the annotation with the names.
 
 use super::*;
 
 fn plain(_: &mut Handover) {}
 
-/// The rows of NVIDIA's test of CDI answers, and what lies between them.
+/// Rows of the test of CDI answers in NVIDIA's plugin, and the cases between them.
 #[rstest]
 #[case::no_strategy(&[], &["GPU-a"], plain, &[])]
 #[case::only_the_variable(&[Envvar], &["GPU-a"], plain, &[])]

@@ -1,4 +1,4 @@
-//! Machines that are not a row of whole cards.
+//! Machines with other devices than whole cards.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What holds for all offers and all ids.
+//! Properties of grants for all offers and all ids.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn sharing() -> impl Strategy<Value = Sharing> {
     )
 }
 
-/// Offers of cards, MIG devices and others' devices, of which one may be sick.
+/// Offers of cards, MIG devices and devices of other vendors, of which one may be unhealthy.
 fn offers() -> impl Strategy<Value = Offer> {
     let machine = prop_oneof![
         Just(vec![card(0), card(1), card(2), card(3)]),
@@ -99,7 +99,7 @@ fn requests() -> impl Strategy<Value = (Offer, Vec<String>)> {
     })
 }
 
-/// Edits without what the documentation says follows the order of the request.
+/// The grant without the parts that follow the order of the request, as documented.
 fn without_order(mut given: Grant) -> Grant {
     let sorted = |text: &str| {
         let mut parts: Vec<&str> = text.split(',').collect();
@@ -124,7 +124,7 @@ fn without_order(mut given: Grant) -> Grant {
 proptest! {
     #[test]
     fn any_ids_are_granted_or_refused(offer in offers(), ids in prop::collection::vec(".*", 0..6)) {
-        // None of the fixtures has such an id but by chance.
+        // Such an id exists in an offer only by chance.
         if let Err(error) = grant(&offer, &ids) {
             prop_assert!(!error.to_string().is_empty());
         } else {
@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn nothing_but_the_granted_devices_and_the_pool_matters((mut offer, ids) in requests()) {
         let before = grant(&offer, &ids);
-        // Other devices, other health, another moment.
+        // Other devices, other verdicts, another moment.
         let mut snapshot = Snapshot::clone(&offer.snapshot);
         snapshot.generation += 1;
         snapshot.taken = jiff::Timestamp::MAX;
