@@ -1,58 +1,58 @@
-//! The checks: each thing that can be found wrong with a device, and found to be right again.
+//! The checks: each one finds one kind of fault of a device, and finds its end.
 
 use std::borrow::Cow;
 
 use model::{CauseKind, ConditionName, Tier};
 
-/// One thing that is looked at. A check ends the trouble that it found, and no other.
+/// One check. A check ends the finding that it began, and no other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// The driver lets it be read.
+    /// Fails if the driver reports the device as lost.
     Lost,
-    /// The driver lists it.
+    /// Fails if the driver does not list the device.
     Gone,
-    /// The driver answers.
+    /// Fails if a driver call does not return, or the driver does not start.
     NotAnswering,
-    /// Somebody looks.
+    /// Fails if the probe process does not run.
     MonitorDown,
-    /// Volatile uncorrectable memory errors.
+    /// Fails on uncorrected memory errors since the driver was loaded.
     Ecc,
-    /// Memory repairs that wait for a reset.
+    /// Fails if memory repairs wait for a reset.
     RepairPending,
-    /// Memory repairs that failed.
+    /// Fails if a memory repair failed.
     RepairFailed,
-    /// The driver asks for an action.
+    /// Fails if the driver asks for a recovery action, such as a reset.
     Recovery,
-    /// The hardware slows itself down.
+    /// Fails if the hardware throttles its clocks.
     Throttled,
-    /// Lanes of the PCIe link.
+    /// Fails if the PCIe link has fewer lanes than it can have.
     PcieWidth,
-    /// Generation of the PCIe link.
+    /// Fails if the PCIe link of a busy device is below its highest generation.
     PcieGeneration,
-    /// Errors of direct links to other cards.
+    /// Fails on new errors of direct links to other cards.
     LinkErrors,
-    /// Direct links to other cards that are down.
+    /// Fails if a direct link to another card is down.
     LinksDown,
-    /// Temperature against its limit.
+    /// Fails if the temperature is within a margin of the limit.
     Temperature,
-    /// The rate of repaired memory errors.
+    /// Fails if corrected memory errors grow too fast.
     EccCorrectedRate,
-    /// The rate of repaired memory rows.
+    /// Fails if repaired memory rows grow too fast.
     RepairRate,
-    /// The rate of PCIe replays.
+    /// Fails if PCIe replays grow too fast.
     ReplayRate,
-    /// The mean power.
+    /// Fails if the mean power is above its limit.
     Power,
-    /// The user's command.
+    /// Fails if the user's command (`health.deepCommand`) fails.
     Deep,
-    /// A condition that the vendor names, in the readings of this tier.
+    /// A condition with a name of the vendor's, in the readings of this tier.
     Condition(Tier, ConditionName),
 }
 
-/// The beginning of the name that a condition has in files that are kept.
+/// Prefix of the saved name of a condition: `condition:TIER:NAME`.
 const CONDITION: &str = "condition";
 
-/// The tiers whose readings can have conditions, with their names in files that are kept.
+/// Tiers whose readings can have conditions, with their names in the state file.
 const TIERS: [(Tier, &str); 4] = [
     (Tier::Working, "working"),
     (Tier::Performing, "performing"),
@@ -63,7 +63,7 @@ const TIERS: [(Tier, &str); 4] = [
 // === impl Check ===
 
 impl Check {
-    /// Every check but for conditions, in the order in which causes are listed.
+    /// All checks except conditions, in the order in which causes are listed.
     pub const ALL: [Self; 19] = [
         Self::Lost,
         Self::Gone,
@@ -86,7 +86,7 @@ impl Check {
         Self::Deep,
     ];
 
-    /// The kind of the cause that it finds.
+    /// Kind of the cause that the check finds.
     pub fn kind(&self) -> CauseKind {
         match self {
             Self::Lost => CauseKind::Lost,
@@ -108,7 +108,7 @@ impl Check {
         }
     }
 
-    /// The tier that it belongs to.
+    /// Tier of the check: how often it is made, and its default weight.
     pub fn tier(&self) -> Tier {
         match self {
             Self::Lost | Self::Gone | Self::NotAnswering | Self::MonitorDown => Tier::Present,
@@ -127,7 +127,7 @@ impl Check {
         }
     }
 
-    /// Its name in files that are kept.
+    /// Name of the check in the state file. Must not change: an older or newer agent reads it.
     pub(crate) fn name(&self) -> Cow<'static, str> {
         let name = match self {
             Self::Lost => "lost",
@@ -158,21 +158,26 @@ impl Check {
         name.into()
     }
 
-    /// The check of that name, or of the name that agents before this one wrote for it.
+    /// Returns the check with a name from the state file, or with a name that older agents wrote
+    /// for it. `None` for a name of another build.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
+            // Names that only NVIDIA has, from agents that knew no other vendor.
             "remap-pending" | "retirement-pending" => Some(Self::RepairPending),
             "remap-failed" => Some(Self::RepairFailed),
             "nvlink-errors" => Some(Self::LinkErrors),
             "nvlinks-down" => Some(Self::LinksDown),
             "remap-rate" => Some(Self::RepairRate),
+            // Older agents had the fabric as two checks; it is a condition of the vendor now.
             "fabric" | "fabric-joining" => Some(Self::Condition(Tier::Working, name.parse().ok()?)),
             name => Self::condition_named(name)
                 .or_else(|| Self::ALL.into_iter().find(|check| check.name() == name)),
         }
     }
 
+    /// Parses `condition:TIER:NAME`. `None` for any other name.
     fn condition_named(name: &str) -> Option<Self> {
+        // At most three parts: a condition's own name may contain a colon.
         let mut parts = name.splitn(3, ':');
         if parts.next() != Some(CONDITION) {
             return None;
@@ -182,7 +187,7 @@ impl Check {
         Some(Self::Condition(tier, parts.next()?.parse().ok()?))
     }
 
-    /// The condition's name, where it is one.
+    /// Name of the condition, if the check is one.
     pub(crate) fn condition(&self) -> Option<&ConditionName> {
         match self {
             Self::Condition(_, name) => Some(name),
@@ -190,7 +195,7 @@ impl Check {
         }
     }
 
-    /// The end of the trouble that it found, for a person.
+    /// Describes the end of the finding, for a person.
     pub(crate) fn ends_when(&self) -> Cow<'static, str> {
         let ends = match self {
             Self::Lost => "the driver reads the device again",
@@ -223,14 +228,16 @@ impl Check {
         ends.into()
     }
 
-    /// Whether it means that the device is not there.
+    /// True if the finding means that the device is absent.
     pub(crate) fn is_absence(&self) -> bool {
         matches!(self, Self::Lost | Self::Gone)
     }
 
-    /// True if a reset of the device, or a new loading of its driver, ends what it found. A condition
-    /// says so itself, each time that it is read.
+    /// True if a reset of the device, or a reload of its driver, ends the finding. A condition says
+    /// so itself in each reading.
     pub(crate) fn ends_with_reset(&self) -> bool {
+        // A failed row remap is not in this list: it survives a reset, and the card has to be
+        // replaced (NVML: nvmlDeviceGetRemappedRows, `failureOccurred`).
         matches!(self, Self::Ecc | Self::RepairPending | Self::Recovery)
     }
 }

@@ -1,24 +1,27 @@
-//! Changes of verdicts: what counts as one, and the last of them.
+//! History of verdicts: decides what is a change, and keeps the last ones.
 
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use model::{Cause, CauseKind, DeviceId, Transition, Verdict};
 
-/// The changes of one device that are kept at most.
+/// Limit of changes that are kept for one device. A device that flaps must not push out the history
+/// of the others.
 const OF_ONE: usize = 64;
-/// The changes of all devices that are kept at most.
+/// Limit of changes that are kept for all devices.
 const OF_ALL: usize = 512;
 
-/// The last changes, the oldest first.
+/// The last changes of verdicts, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     entries: VecDeque<Transition>,
 }
 
-/// What changed from one verdict to the next, if anything did. A cause that stands is the same
-/// cause even where a number in its evidence changed; a device that is new was healthy. That the
-/// agent has a device reset before a container starts is no change: it would fill the history.
+/// Returns the change from one verdict to the next, or `None` if there is none. A device without an
+/// earlier verdict counts as healthy before.
+///
+/// A cause whose evidence changed only in a number is the same cause. A reset by the agent before a
+/// container starts is no change: it happens at every start and would fill the history.
 pub fn compare(
     before: Option<&Verdict>,
     after: &Verdict,
@@ -38,7 +41,7 @@ pub fn compare(
     let quiet = transition.began.is_empty() && transition.ended.is_empty();
     match (quiet, transition.from == transition.to) {
         (true, true) => None,
-        // Trouble that was known weighs more now.
+        // The causes are the same, but their weight changed, such as by a new config.
         (true, false) => Some(Transition {
             began: after.causes.clone(),
             ..transition
@@ -50,7 +53,7 @@ pub fn compare(
 // === impl History ===
 
 impl History {
-    /// A history from kept entries, the oldest first.
+    /// Builds a history from saved entries, the oldest first.
     pub fn from_entries(entries: impl IntoIterator<Item = Transition>) -> Self {
         let mut history = Self::default();
         for entry in entries {
@@ -59,7 +62,8 @@ impl History {
         history
     }
 
-    /// Adds a change, and forgets the oldest of its device, or of all, if there are too many.
+    /// Adds a change. Drops the oldest change of the device, or of all devices, if there are too
+    /// many.
     pub fn push(&mut self, entry: Transition) {
         let of_one = |old: &&Transition| old.device == entry.device;
         if self.entries.iter().filter(of_one).count() >= OF_ONE {
@@ -75,13 +79,13 @@ impl History {
         self.entries.push_back(entry);
     }
 
-    /// Every change that is kept, the oldest first.
+    /// Iterates over all kept changes, the oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Transition> {
         self.entries.iter()
     }
 }
 
-/// The causes and warnings of one verdict that the other does not have.
+/// Returns the causes and warnings of one verdict that the other does not have.
 fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
     let mut others: Vec<&Cause> = told(other).collect();
     let mut missing = Vec::new();
@@ -94,21 +98,22 @@ fn missing(of: &Verdict, other: &Verdict) -> Vec<Cause> {
     missing
 }
 
-/// The causes and warnings that count for a change.
+/// Returns the causes and warnings that count for a change.
 fn told(verdict: &Verdict) -> impl Iterator<Item = &Cause> {
     let warnings = verdict.warnings.iter();
+    // A warning of this kind is a reset by the agent itself. An operator's release is a cause.
     let warnings = warnings.filter(|warning| warning.kind != CauseKind::Released);
     verdict.causes.iter().chain(warnings)
 }
 
-/// Trouble of a kind keeps its beginning for as long as it stands; of events and conditions there are
-/// several in one kind, which their evidence tells apart.
+/// True if both causes are of the same finding. A finding keeps the time it began. Several events
+/// or conditions can share a kind; their evidence tells them apart.
 fn is_same(one: &Cause, other: &Cause) -> bool {
     one.kind == other.kind && one.since == other.since && subject(one) == subject(other)
 }
 
-/// The part of the evidence that stays the same while a cause stands: for an event all of it, for a
-/// condition its name.
+/// Returns the part of the evidence that does not change while a cause lasts: all of it for an
+/// event, the name for a condition.
 fn subject(cause: &Cause) -> &str {
     match cause.kind {
         CauseKind::Event => &cause.evidence,

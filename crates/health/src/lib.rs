@@ -1,5 +1,6 @@
-//! From what is seen of a device to a verdict with a cause and a way back. Pure: time is an
-//! argument, nothing is read and nothing is kept outside the [`Record`].
+//! Health of devices: turns what probes and operators report about a device into a verdict with
+//! causes, and says what ends each cause. Pure: time is an argument, nothing is read from the host,
+//! and all state is in the record of each device.
 
 mod check;
 mod history;

@@ -1,5 +1,4 @@
-//! Rules by which a record becomes a verdict. The config has the values; here is what they mean for
-//! a check.
+//! Rules for verdicts: the weights, limits and times of the config, applied to a check.
 
 use std::time::Duration;
 
@@ -9,14 +8,14 @@ use rules::{Meaning, Vendors};
 
 use crate::Check;
 
-/// Rules by which a record becomes a verdict.
+/// Rules by which a record becomes a verdict: the config, and the vendors' meaning of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The section `health` of the config.
     pub health: config::Health,
-    /// The settings of each vendor.
+    /// The section `backends` of the config: settings of each vendor, such as the actions of XIDs.
     pub settings: Backends,
-    /// The vendors, whose rules tell the meaning of events.
+    /// The vendors, which know the meaning of events.
     pub vendors: Vendors,
 }
 
@@ -32,18 +31,19 @@ impl Policy {
         }
     }
 
-    /// The meaning of an event to the vendor whose code it is.
+    /// Returns the meaning of an event, or `None` if no vendor knows its code.
     pub(crate) fn meaning(&self, code: &EventCode) -> Option<Meaning> {
         let mut vendors = self.vendors.iter();
         vendors.find_map(|rules| rules.event(code, &self.settings))
     }
 }
 
-/// Returns the effect of a finding of this check. The weight of a single condition beats that of its
-/// kind, which beats that of its tier.
+/// Returns the weight of a finding of this check. The weight of a single condition takes precedence
+/// over that of its cause kind, and that over the weight of its tier.
 pub(crate) fn weight(policy: &Policy, check: &Check) -> Weight {
     let weights = &policy.health.weights;
     let tier = match check.tier() {
+        // A device that is absent cannot be handed out, so no config changes this weight.
         Tier::Present => return Weight::Out,
         Tier::Working => weights.working,
         Tier::Performing => weights.performing,
@@ -56,7 +56,7 @@ pub(crate) fn weight(policy: &Policy, check: &Check) -> Weight {
     own.copied().unwrap_or(tier)
 }
 
-/// Returns true for a tier that is not checked. Its old findings do not count: nothing would end
+/// True for a tier that is not checked. Old findings of such a tier do not count: nothing would end
 /// them.
 pub(crate) fn is_off(policy: &Policy, tier: Tier) -> bool {
     let periods = &policy.health.periods;
@@ -69,7 +69,8 @@ pub(crate) fn is_off(policy: &Policy, tier: Tier) -> bool {
     }
 }
 
-/// Doubles `first` for each time that the trouble began again, up to the limit of the hold-down.
+/// Returns the hold-down of a fault that recurred: `first`, doubled for each recurrence, up to
+/// `hold_down_limit`. A `first` above the limit is returned as it is.
 pub(crate) fn doubled(policy: &Policy, first: Duration, begun: u32) -> Duration {
     let factor = 1u32
         .checked_shl(begun.saturating_sub(1))
@@ -92,7 +93,7 @@ mod tests {
         Policy::of(&resolved.config, Vendors::default())
     }
 
-    /// The config can weigh exactly the causes of the checks that have a weight.
+    /// The config accepts a weight for exactly the causes whose tier has a weight.
     #[test]
     fn a_weight_can_be_had_for_every_cause_that_a_check_of_a_tier_with_a_weight_finds() {
         let name = "ras.umc".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What is held against one device, and when it ends.
+//! The record of one device: events, findings and operator orders, each until it ends.
 
 mod events;
 mod moment;
@@ -24,84 +24,89 @@ use self::{
 };
 use crate::{Check, Now, Policy, Sight};
 
-/// The history of one device, as far as it matters for its verdict.
+/// Everything about one device that its verdict depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What the driver told of the device by itself, until something ended it.
+    /// Events that the driver reported, until a reset, an operator or time ends them.
     events: BTreeMap<EventCode, Happened>,
-    /// What the checks found, until they pass again. Trouble that nobody can look at any more
-    /// stands until somebody has looked.
+    /// Findings of the checks, until their check passes again. A finding that cannot be checked any
+    /// more stays until it can be.
     standing: BTreeMap<Check, Standing>,
-    /// How often each trouble began lately.
+    /// Number of times that each fault began recently, for the doubling of the hold-down.
     begun: BTreeMap<Flap, Begun>,
-    /// Whether the device is away since it was last seen, or was reset: what a reset ends has
-    /// ended when it is seen again.
+    /// True if the device was absent, or was reset by the agent, and has not been seen since. The
+    /// next look that finds it ends everything that a reset ends.
     away: bool,
-    /// Whether the driver asked for an action when it was last read.
+    /// True if the driver asked for a recovery action when that was last read.
     asked: bool,
-    /// What the last readings counted.
+    /// Counters of the last readings.
     counters: Counters,
-    /// What was last counted of all that a reset sets back.
+    /// Newest values of the counters that a reset sets back.
     since_reset: SinceReset,
-    /// The checks of readings that passed since the agent runs.
+    /// Checks that passed at least once since the agent started. Late state from an earlier agent
+    /// does not override them.
     passed: BTreeSet<Check>,
-    /// What the device does not support, by tier.
+    /// Checks that the device does not support, by tier.
     unsupported: BTreeMap<Tier, Vec<String>>,
-    /// An operator took it out.
+    /// Cordon by an operator, if there is one.
     cordon: Option<Cordon>,
-    /// An operator has it.
+    /// Release by an operator or by the agent, if there is one.
     release: Option<Release>,
-    /// A foreign process was on it.
+    /// Foreign process that was found on the device, while the device is withheld for it.
     residue: Option<Residue>,
-    /// Whether something changed that is to be kept and that a verdict need not show.
+    /// True if something changed that must be saved but does not show in the verdict.
     unsaved: bool,
 }
 
-/// What can begin again and again.
+/// A fault whose beginnings are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flap {
     Check(Check),
     Residue,
 }
 
-/// How often trouble began.
+/// Number of beginnings of a fault, and the time of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Begun {
     times: u32,
     last: Timestamp,
 }
 
-/// An operator took the device out.
+/// A cordon: an operator took the device out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cordon {
     reason: String,
     since: Timestamp,
 }
 
-/// An operator has the device, until then by the wall clock; then it waits for a look.
+/// A release: no probe may touch the device until this wall-clock time. Afterwards the device stays
+/// out until a probe has looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Release {
     since: Timestamp,
     until: Timestamp,
-    /// Whether it is the agent that has it.
+    /// True if the agent released the device to reset it; false for an operator.
     own: bool,
 }
 
-/// A foreign process was found, and the device is withheld for a while.
+/// A foreign process was found on the device, and the device is withheld for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Residue {
     evidence: String,
     since: Timestamp,
+    /// Time at which the process was found last; the withholding is counted from here.
     found: Moment,
 }
 
 // === impl Record ===
 
 impl Record {
-    /// Takes in how the device looks now.
+    /// Takes in the observed state of the device.
     pub fn see(&mut self, sight: Sight<'_>, policy: &Policy, now: Now) {
         self.settle(policy, now);
         match sight.tells() {
+            // A release ends with the first look after its time, not with the time itself: an
+            // operator may have left the device in any state.
             true => self.release = self.release.filter(|release| now.wall < release.until),
             false => self.recount(),
         }
@@ -113,6 +118,7 @@ impl Record {
             Sight::Unreadable(failure) => self.lose(Check::Lost, failure.to_string(), policy, now),
             Sight::Missing(why) => self.lose(Check::Gone, why.to_owned(), policy, now),
             Sight::NoDriver(why) => {
+                // Without a driver nothing can hang, and the probe that reported this runs.
                 let blind = |check: &Check| check.tier() == Tier::Present && !check.is_absence();
                 self.standing.retain(|check, _| !blind(check));
                 self.fail(Check::Gone, why.to_owned(), policy, now);
@@ -133,14 +139,14 @@ impl Record {
         }
     }
 
-    /// Takes in what the driver told.
+    /// Takes in an event that the driver reported.
     pub fn happen(&mut self, event: EventCode, policy: &Policy, now: Now) {
         self.settle(policy, now);
         self.note(event, policy, now);
     }
 
-    /// Takes in what a check-up read. What was not read changes nothing; a call that says that the
-    /// device is lost counts as such a look.
+    /// Takes in the readings of a check-up. A value that was not read changes nothing. A call that
+    /// reports the device as lost counts as a look that found it lost.
     pub fn read(&mut self, reading: &Reading, policy: &Policy, now: Now) {
         self.settle(policy, now);
         if let Some(failure) = reading.failures.iter().find(|failure| failure.fatal) {
@@ -149,7 +155,7 @@ impl Record {
         self.examine(reading, policy, now);
     }
 
-    /// An operator takes the device out. A second reason replaces the first.
+    /// Cordons the device. A second cordon replaces the reason and keeps the time.
     pub fn cordon(&mut self, reason: &str, now: Now) {
         let since = self.cordon.as_ref().map_or(now.wall, |cordon| cordon.since);
         self.cordon = Some(Cordon {
@@ -158,64 +164,70 @@ impl Record {
         });
     }
 
-    /// Whether an operator took the device out.
+    /// True if an operator cordoned the device.
     pub fn is_cordoned(&self) -> bool {
         self.cordon.is_some()
     }
 
-    /// An operator gives the device back, and vouches for it: events are forgotten, with them the
-    /// findings that could not be read lately, and how often trouble began. What a check still
-    /// finds stands.
+    /// Ends the cordon. The operator vouches for the device: events end, findings that could not be
+    /// read lately end, and recurrences are forgotten. Findings that a check still makes stay.
     pub fn uncordon(&mut self) {
         self.cordon = None;
         self.events.clear();
         self.begun.clear();
         self.standing.retain(|check, standing| {
-            // An idle link shows nothing, and a device that is out stays idle.
+            // The PCIe generation is read only under load, and a device that is out of service
+            // stays idle: its check would never pass.
             standing.unread.is_none() && *check != Check::PcieGeneration
         });
     }
 
-    /// An operator has the device until then; nobody looks at it, and it waits for a look
-    /// afterwards. Events end if the driver asks for nothing then.
+    /// Releases the device to an operator until `until`. No probe looks at it meanwhile, and it
+    /// stays out afterwards until one has. Events end if the driver then asks for no recovery
+    /// action.
     pub fn release(&mut self, until: Timestamp, now: Now) {
         self.act();
         self.give_up(until, false, now);
     }
 
-    /// The agent itself has the device until then, to have it reset before a container starts on
-    /// it. The verdict stays what it was, with a warning, so that what the node offers does not
-    /// change for a moment; if nobody has looked by then, the device is out as after a release.
-    /// That ends no event: the reset may fail.
+    /// Releases the device to the agent itself until `until`, for a reset before a container
+    /// starts. Adds a warning and no cause, so that the list for the kubelet does not change. If no
+    /// probe has looked at the device by then, it is out as after any release. Ends no event: the
+    /// reset may fail.
     pub fn lend(&mut self, until: Timestamp, now: Now) {
+        // A device that turns Unhealthy for a moment lowers the node's allocatable resources, and
+        // marks the pod that is about to start (kubelet: pkg/kubelet/cm/devicemanager/manager.go,
+        // genericDeviceUpdateCallback and UpdateAllocatedResourcesStatus).
         self.give_up(until, true, now);
     }
 
-    /// The agent has had the device reset: what that ends has ended when it is seen again.
+    /// Marks the device as reset by the agent. The next look that finds the device ends everything
+    /// that a reset ends.
     pub fn was_reset(&mut self) {
         self.away = true;
     }
 
+    /// Sets or prolongs the release. A second release keeps the time of the first.
     fn give_up(&mut self, until: Timestamp, own: bool, now: Now) {
         self.recount();
         let since = self.release.map_or(now.wall, |release| release.since);
         self.release = Some(Release { since, until, own });
     }
 
-    /// The operator is done, and somebody looks.
+    /// Ends the release: a probe looks at the device.
     pub fn resume(&mut self) {
         self.release = None;
     }
 
-    /// The operator is done; the device waits for a look.
+    /// Ends the time of the release. The device stays out until a probe has looked at it.
     pub fn await_look(&mut self, now: Now) {
         if let Some(release) = &mut self.release {
             release.until = release.until.min(now.wall);
         }
     }
 
-    /// A foreign process was found on the device when it was about to be handed over. It is
-    /// withheld for a while, twice as long each time.
+    /// Records a foreign process that was found when the device was about to be handed over. The
+    /// device is withheld for a while, twice as long at each recurrence.
     pub fn residue(&mut self, evidence: &str, policy: &Policy, now: Now) {
         self.settle(policy, now);
         let since = self.residue.as_ref().map_or(now.wall, |old| old.since);
@@ -227,22 +239,27 @@ impl Record {
         });
     }
 
-    /// No foreign process is on the device any more.
+    /// Ends the withholding: no foreign process is on the device any more.
     pub fn clean(&mut self) {
         self.residue = None;
     }
 
-    /// The driver was loaded anew, or the node was started anew: what a reset ends has ended.
+    /// Takes in a reload of the driver, or a reboot of the node: ends everything that a reset ends,
+    /// and drops all counters.
     pub fn reloaded(&mut self, policy: &Policy) {
         self.reset(policy);
         self.standing
             .retain(|check, standing| !check.ends_with_reset() && !standing.ends_with_reset);
+        // NVML's counters start at 0 with each load of the driver: energy ("since the driver was
+        // last reloaded", nvmlDeviceGetTotalEnergyConsumption) and volatile ECC counts
+        // (NVML_VOLATILE_ECC). A comparison across the reload would be wrong.
         self.counters = Counters::default();
         self.since_reset = SinceReset::default();
         self.asked = false;
     }
 
-    /// How long trouble of that kind has been standing, if there is any and it does not pass.
+    /// Returns the time since a fault of that kind began. `None` if there is none, or if its check
+    /// passes at present.
     pub fn lasting(&self, kind: CauseKind, now: Now) -> Option<Duration> {
         let of_kind = |(check, _): &(&Check, &Standing)| check.kind() == kind;
         let mut standing = self.standing.iter().filter(of_kind);
@@ -250,7 +267,8 @@ impl Record {
         Some(standing.began.ago(now))
     }
 
-    /// Whether another look at the device now would bring it nearer to the end of its hold-down.
+    /// True if another look now would bring a finding nearer to the end of its hold-down. False
+    /// while the device is released.
     pub fn wants_look(&self, policy: &Policy, now: Now) -> bool {
         let gains = |(check, standing): (&Check, &Standing)| {
             let run = standing.passing.filter(|passing| passing.count > 0);
@@ -261,13 +279,13 @@ impl Record {
         self.release.is_none() && self.standing.iter().any(gains)
     }
 
-    /// Whether something changed since this was asked that is to be kept, and that no change of
-    /// the verdict need tell of.
+    /// Returns true once if something must be saved that no change of the verdict shows.
     pub fn take_unsaved(&mut self) -> bool {
         std::mem::take(&mut self.unsaved)
     }
 
-    /// What the device does not support, by tier, as its last check-ups told.
+    /// Iterates over the checks that the device does not support, by tier, as its last check-ups
+    /// reported them.
     pub fn unsupported(&self) -> impl Iterator<Item = (Tier, &[String])> {
         let tiers = self.unsupported.iter();
         tiers.map(|(tier, names)| (*tier, names.as_slice()))

@@ -1,5 +1,5 @@
-//! What is kept of a record over a restart of the agent: plain data for a file. What another
-//! version wrote, and this one does not know, is left out and not an error.
+//! State of records as it is saved over a restart of the agent: plain data for the state file.
+//! Values of another version that this one does not know are left out and are no error.
 
 mod prune;
 
@@ -11,32 +11,33 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::prune::prune;
 
-/// Verdicts and their history, as they are kept.
+/// Records of all devices and the history of verdicts, as saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SavedFile {
-    /// When it was written.
+    /// Time of writing.
     pub written: Option<Timestamp>,
-    /// The kernel's id of the boot in which it was written.
+    /// The kernel's id of the boot in which the file was written
+    /// (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
-    /// The loading of each backend's driver, by the backend's name.
+    /// Identity of each backend's driver load, by the name of the backend.
     pub drivers: BTreeMap<String, String>,
-    /// What is kept of each device.
+    /// Records by device.
     #[serde(deserialize_with = "known_values")]
     pub devices: BTreeMap<DeviceId, Saved>,
-    /// The last changes, the oldest first.
+    /// The last changes of verdicts, the oldest first.
     #[serde(deserialize_with = "known_items")]
     pub history: Vec<Transition>,
 }
 
-/// What is kept of one device.
+/// Saved record of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Saved {
-    /// The backend whose device it is: this counts for no other backend's device.
+    /// Backend of the device. The record counts for no other backend's device of the same id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub backend: String,
-    /// When an agent last knew the device to be there, or missed it.
+    /// Time at which an agent last knew the device to be present, or noticed its absence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
     #[serde(
@@ -70,17 +71,17 @@ pub struct Saved {
     pub(crate) residue: Option<SavedResidue>,
 }
 
-/// What is the same as when a file was written.
+/// Continuity between the writing of a file and now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continuity {
-    /// The node was not started anew.
+    /// True if the node was not rebooted.
     pub same_boot: bool,
-    /// The driver was not loaded anew. Where it is not known yet, say so with `true`, and tell the
-    /// record with `reloaded` later.
+    /// True if the driver was not reloaded. If that is not known yet, set `true` and report a
+    /// reload to the record later.
     pub same_driver: bool,
 }
 
-/// An event. Agents before this one wrote `xid` with its number instead of a code, or neither for a
+/// A saved event. Older agents wrote `xid` with its number instead of `code`, or neither for a
 /// memory error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedEvent {
@@ -89,42 +90,42 @@ pub(crate) struct SavedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) xid: Option<u64>,
     pub(crate) since: Timestamp,
-    /// How long ago it was last told, in seconds.
+    /// Age of the last report, in seconds.
     #[serde(default)]
     pub(crate) ago: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asked: bool,
-    /// The device's counters were not read since.
+    /// True if the device's counters were not read after the last report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) uncounted: bool,
 }
 
-/// Trouble that a check found.
+/// A saved finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedStanding {
     pub(crate) check: String,
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
-    /// How long it had lasted, in milliseconds: a grace may be shorter than a second.
+    /// Age in milliseconds: a grace may be shorter than a second.
     #[serde(default)]
     pub(crate) lasted_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unread: Option<Timestamp>,
-    /// Since when its check passes.
+    /// Time since which the check passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) well: Option<Timestamp>,
-    /// A condition that is a warning at most.
+    /// True for a condition that is a warning at most.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) mild: bool,
-    /// A condition that ends when the driver is loaded anew.
+    /// True for a condition that ends when the driver is reloaded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_reset: bool,
-    /// The time, in milliseconds, for which a condition may last before it counts.
+    /// Time that a condition may last before it counts, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) grace_ms: u64,
 }
 
-/// How often trouble began.
+/// A saved count of recurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedBegun {
     pub(crate) what: String,
@@ -149,7 +150,7 @@ pub(crate) struct SavedRelease {
 pub(crate) struct SavedResidue {
     pub(crate) evidence: String,
     pub(crate) since: Timestamp,
-    /// How long ago it was found, in seconds.
+    /// Age of the last time it was found, in seconds.
     #[serde(default)]
     pub(crate) ago: u64,
 }
@@ -157,8 +158,8 @@ pub(crate) struct SavedResidue {
 // === impl SavedFile ===
 
 impl SavedFile {
-    /// What is the same now for a backend's devices. A driver whose loading is not known, then or
-    /// now, counts as the same.
+    /// Returns the continuity for a backend's devices. A driver load that is unknown, then or now,
+    /// counts as the same.
     pub fn continuity(&self, boot_id: &str, backend: &str, instance: Option<&str>) -> Continuity {
         let then = self.drivers.get(backend).map(String::as_str);
         let known = then.zip(instance);
@@ -172,8 +173,8 @@ impl SavedFile {
 // === impl Saved ===
 
 impl Saved {
-    /// Whether nothing is held of the device. What was counted of it is worth keeping only beside
-    /// something that a reset ends.
+    /// True if nothing is saved about the device. Its counters alone do not count: they are useful
+    /// only beside an event that a reset ends.
     pub fn is_blank(&self) -> bool {
         let blank = Self {
             backend: self.backend.clone(),
@@ -188,9 +189,12 @@ impl Saved {
 // === impl SavedStanding ===
 
 impl SavedStanding {
-    /// Adds the marks of a condition to what agents before this one kept as a check of its own.
+    /// Adds the properties of a condition to findings that older agents saved as checks of their
+    /// own.
     pub(crate) fn marked(self) -> Self {
         let (mild, grace_ms) = match self.check.as_str() {
+            // Values that NVIDIA's probe reports for the two conditions today: 600 s is the default
+            // of `backends.nvidia.fabricJoin`.
             "fabric" => (false, 0),
             "fabric-joining" => (true, 600_000),
             _ => return self,
@@ -207,7 +211,7 @@ impl SavedStanding {
 // === impl SavedBegun ===
 
 impl SavedBegun {
-    /// What a foreign process on the device is called; every other trouble has its check's name.
+    /// Saved name of a recurring foreign process. Any other fault has the name of its check.
     pub(crate) const RESIDUE: &str = "residue";
 }
 
@@ -215,6 +219,7 @@ fn is_zero(millis: &u64) -> bool {
     *millis == 0
 }
 
+/// Deserializes a map and leaves out devices whose record this version cannot read.
 fn known_values<'de, D>(deserializer: D) -> Result<BTreeMap<DeviceId, Saved>, D::Error>
 where
     D: Deserializer<'de>,

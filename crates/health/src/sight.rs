@@ -1,44 +1,45 @@
-//! What a record takes in: how a device looks, what happened to it, and when.
+//! Inputs of a record: the observed state of a device, and the time of the observation.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use model::{CallFailure, StuckCall};
 
-/// This moment: for people, and on a clock that never jumps.
+/// The present time on two clocks: the wall clock for people and files, and a monotonic clock for
+/// durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The wall clock.
+    /// Wall clock. It may jump: NTP and operators set it.
     pub wall: Timestamp,
-    /// Since the agent started.
+    /// Time since the agent started, on a monotonic clock.
     pub uptime: Duration,
 }
 
-/// How a device looks at this moment.
+/// Observed state of a device at one moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Sight<'a> {
-    /// Its probe reads it; these calls failed.
+    /// The probe reads the device. Contains the calls that failed on it.
     Seen(&'a [CallFailure]),
-    /// It is on the bus, and the driver does not let it be read.
+    /// The device is on the PCI bus, but the driver cannot read it. Contains the call that failed.
     Unreadable(&'a CallFailure),
-    /// A call on it, or one that concerns the whole driver, does not return.
+    /// A driver call on the device, or one that concerns the whole driver, does not return.
     Stuck(&'a StuckCall),
-    /// The driver as a whole does not work, and says so.
+    /// The driver reports that it does not work at all. Contains its message.
     Failed(&'a str),
-    /// There is no driver any more, which says nothing of the device itself.
+    /// There is no driver any more. That says nothing about the device itself.
     NoDriver(&'a str),
-    /// The driver works, and does not list it any more.
+    /// The driver works, but does not list the device any more.
     Missing(&'a str),
-    /// A partition that its card did not tell of, because this call failed.
+    /// A partition that its card did not report, because this call failed.
     Untold(&'a CallFailure),
-    /// Nobody looks: the probe does not run.
+    /// The probe does not run, so nothing is known. Contains the reason.
     Unwatched(&'a str),
 }
 
 // === impl Sight ===
 
 impl Sight<'_> {
-    /// Whether somebody looked and could tell how the device is.
+    /// True if a probe looked at the device and could tell its state.
     pub fn tells(&self) -> bool {
         match self {
             Self::Seen(_) | Self::Unreadable(_) | Self::NoDriver(_) | Self::Missing(_) => true,

@@ -112,7 +112,8 @@ fn a_warning_is_a_change_and_one_that_weighs_more_now_changes_the_state() {
     assert_eq!((change.began, change.ended), (vec![hot], Vec::new()));
 }
 
-/// It is done at every start of a container, and would push everything else out.
+/// A reset by the agent happens at every start of a container; as a change it would push out
+/// everything else.
 #[test]
 fn a_reset_before_a_start_is_no_change_unless_nobody_looked_in_time() {
     let lent = cause(CauseKind::Released, "it is being reset", 1);

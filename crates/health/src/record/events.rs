@@ -1,4 +1,4 @@
-//! What the driver told of a device by itself, and what ends it.
+//! Events that the driver reported, and what ends them.
 
 use config::{EventAction as Action, Weight};
 use jiff::Timestamp;
@@ -7,27 +7,29 @@ use model::{Cause, CauseKind, EventCode};
 use super::{Moment, Record};
 use crate::{Check, Now, Policy, policy};
 
-/// At most this many different events are kept.
+/// Limit of different events that are kept for a device, so that a probe with ever new codes fills
+/// neither memory nor the state file.
 const MOST: usize = 64;
 
-/// An event that is held against the device, or a warning.
+/// An event that is a cause or a warning of the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Happened {
-    /// The first time.
+    /// Time of the first report.
     pub(super) since: Timestamp,
-    /// The last time.
+    /// Time of the last report.
     pub(super) last: Moment,
-    /// Whether the driver asked for an action since, or an operator had the device: a driver that
-    /// asks for none then says that it was reset.
+    /// True if the driver asked for a recovery action since the last report, or an operator had the
+    /// device. A driver that asks for none afterwards shows that the device was reset.
     pub(super) asked: bool,
-    /// True if the device's counters were read after the last time: a reset that they show is newer.
+    /// True if the counters of the device were read after the last report. A reset that they show
+    /// later is newer than the event.
     pub(super) counted: bool,
 }
 
 // === impl Record ===
 
 impl Record {
-    /// Keeps an event, if it means anything.
+    /// Keeps an event, unless its action is to ignore it.
     pub(super) fn note(&mut self, event: EventCode, policy: &Policy, now: Now) {
         let room = self.events.len() < MOST || self.events.contains_key(&event);
         if room && action(&event, policy) != Action::Ignore {
@@ -45,20 +47,21 @@ impl Record {
         }
     }
 
-    /// The device was reset: what that ends has ended.
+    /// Ends all events that a reset ends.
     pub(super) fn reset(&mut self, policy: &Policy) {
         self.events
             .retain(|event, _| action(event, policy) == Action::Permanent);
     }
 
-    /// Something is done about the events from now on.
+    /// Marks that a remedy is under way for all events.
     pub(super) fn act(&mut self) {
         self.events
             .values_mut()
             .for_each(|event| event.asked = true);
     }
 
-    /// The driver asks for an action, or for none. What something was done about ends with that.
+    /// Takes in if the driver asks for a recovery action. If it asks for none, all events end for
+    /// which it asked before, or for which an operator had the device.
     pub(super) fn ask(&mut self, asks: bool, policy: &Policy) {
         self.unsaved |= self.asked != asks;
         self.asked = asks;
@@ -71,12 +74,12 @@ impl Record {
         });
     }
 
-    /// The memory errors were counted, and are not any more.
+    /// Ends the event of uncorrected memory errors: their counter was above 0 and is 0 again.
     pub(super) fn forget_ecc(&mut self) {
         self.events.remove(&EventCode::ECC_UNCORRECTED);
     }
 
-    /// Drops what ended by time alone.
+    /// Drops events and withholdings whose time is over.
     pub(super) fn settle(&mut self, policy: &Policy, now: Now) {
         self.events
             .retain(|event, happened| !is_over(event, happened, policy, now));
@@ -85,7 +88,7 @@ impl Record {
         }
     }
 
-    /// The events that count now, each with what it does.
+    /// Returns the events that count now, each as a cause with its weight.
     pub(super) fn told(&self, policy: &Policy, now: Now) -> Vec<(Weight, Cause)> {
         let mut told = Vec::new();
         for (event, happened) in &self.events {
@@ -107,7 +110,7 @@ impl Record {
     }
 }
 
-/// The action for an event. One that nobody knows is a warning for a while.
+/// Returns the action for an event. An event that no vendor knows is a warning for a while.
 pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
     if let Some(meaning) = policy.meaning(event) {
         return meaning.action;
@@ -115,19 +118,21 @@ pub(super) fn action(event: &EventCode, policy: &Policy) -> Action {
     if *event == EventCode::ECC_UNCORRECTED {
         Action::Reset
     } else if is_ecc(event) {
-        // The rate of repaired errors is a check of its own.
+        // The rate of corrected errors has a check of its own; single ones are harmless.
         Action::Ignore
     } else {
         Action::Application
     }
 }
 
+/// True if the event ended by time alone.
 fn is_over(event: &EventCode, happened: &Happened, policy: &Policy, now: Now) -> bool {
     action(event, policy) == Action::Application
         && happened.last.ago(now) >= policy.health.event_warning
 }
 
-/// The weight of an event: for a memory error that of its check, for any other by its action.
+/// Returns the weight of an event: for a memory error the weight of its check, for any other by its
+/// action.
 fn weight(event: &EventCode, action: Action, policy: &Policy) -> Weight {
     if is_ecc(event) {
         policy::weight(policy, &Check::Ecc)

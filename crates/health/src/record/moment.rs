@@ -1,26 +1,28 @@
-//! A moment on the clock that never jumps, which a restart of the agent does not set back.
+//! A point in time on the monotonic clock. It survives a restart of the agent, which sets that
+//! clock to zero.
 
 use std::time::Duration;
 
 use crate::Now;
 
-/// A moment of this agent, or of one before it.
+/// A point in time, in the run of this agent or of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
+    /// Uptime of this agent when the point was stored.
     uptime: Duration,
-    /// How long ago it was already at `uptime`.
+    /// Age that the point already had at `uptime`; zero for a point in this agent's run.
     before: Duration,
 }
 
 // === impl Moment ===
 
 impl Moment {
-    /// This moment.
+    /// Returns the present point in time.
     pub(super) fn new(now: Now) -> Self {
         Self::earlier(Duration::ZERO, now)
     }
 
-    /// A moment that long ago.
+    /// Returns the point that lies `ago` before `now`.
     pub(super) fn earlier(ago: Duration, now: Now) -> Self {
         Self {
             uptime: now.uptime,
@@ -28,7 +30,7 @@ impl Moment {
         }
     }
 
-    /// How long ago it was.
+    /// Returns the age of the point.
     pub(super) fn ago(self, now: Now) -> Duration {
         self.before
             .saturating_add(now.uptime.saturating_sub(self.uptime))

@@ -1,4 +1,4 @@
-//! A record over a restart of the agent: it neither heals nor breaks a device.
+//! Saves and restores a record. A restart of the agent neither heals nor breaks a device.
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
@@ -15,18 +15,18 @@ use crate::{
     saved::{SavedBegun, SavedCordon, SavedEvent, SavedRelease, SavedResidue, SavedStanding},
 };
 
-/// The class of the events that an older agent keeps by number alone.
+/// Class of the events that older agents saved by number alone.
 const OLD_CLASS: &str = "xid";
 
 // === impl Record ===
 
 impl Record {
-    /// What is to be kept. Whether somebody looks is not: that is of the agent that ran.
+    /// Returns the state to save. `MonitorDown` is left out: it belongs to the running agent.
     pub fn save(&self, now: Now) -> Saved {
         let ago = |then: Moment| then.ago(now).as_secs();
         let events = self.events.iter().map(|(event, happened)| SavedEvent {
             code: Some(event.clone()),
-            // For an agent of before, after a rollback.
+            // An older agent reads this field after a rollback.
             xid: event.number().filter(|_| event.class() == OLD_CLASS),
             since: happened.since,
             ago: ago(happened.last),
@@ -65,8 +65,9 @@ impl Record {
         }
     }
 
-    /// The record of a device that an agent knew before this one. Trouble stands until its own
-    /// check passes; what a reset ends has ended if the node or the driver was started anew.
+    /// Restores the record of a device that an earlier agent knew. Each finding stays until its own
+    /// check passes. If the node or the driver was restarted, everything that a reset ends has
+    /// ended.
     pub fn restore(saved: Saved, continuity: Continuity, policy: &Policy, now: Now) -> Self {
         let events = saved
             .events
@@ -99,17 +100,18 @@ impl Record {
         if !continuity.same_boot || !continuity.same_driver {
             record.reloaded(policy);
         }
+        // A reboot ends a release: whatever the operator did to the card is over.
         if !continuity.same_boot {
             record.resume();
         }
         record
     }
 
-    /// Takes over what an agent before this one kept, where that comes to hand when the device has
-    /// been looked at already: what is known of it since is newer.
+    /// Takes over the saved state of an earlier agent when the device has been seen already. What
+    /// this agent knows is newer and takes precedence.
     pub fn inherit(&mut self, saved: Saved, continuity: Continuity, policy: &Policy, now: Now) {
         let mut old = Self::restore(saved, continuity, policy, now);
-        // It was away, and was seen since.
+        // The device was absent then or since, and is present now, which is a reset.
         if old.away || self.begun.contains_key(&Flap::Check(Check::Lost)) {
             old.reset(policy);
         }
@@ -133,6 +135,7 @@ impl Record {
 // === impl Flap ===
 
 impl Flap {
+    /// Name in the state file.
     fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Check(check) => check.name(),
@@ -140,6 +143,7 @@ impl Flap {
         }
     }
 
+    /// Parses a name from the state file. `None` for a name of another build.
     fn named(name: &str) -> Option<Self> {
         match name {
             SavedBegun::RESIDUE => Some(Self::Residue),
@@ -162,7 +166,8 @@ fn save_standing(check: &Check, standing: &Standing, now: Now) -> SavedStanding 
     }
 }
 
-/// Trouble that stands. Of two that have one check by now, the one that passes least counts.
+/// Restores findings. If two saved names are the same check in this build, the finding that passes
+/// least is kept, and of two the older one.
 fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Standing> {
     let mut standings = BTreeMap::<Check, Standing>::new();
     for (check, standing) in saved.into_iter().filter_map(|s| restore_standing(s, now)) {
@@ -175,7 +180,8 @@ fn restore_standings(saved: Vec<SavedStanding>, now: Now) -> BTreeMap<Check, Sta
     standings
 }
 
-/// Number of times that trouble began. Of two that have one check by now, the one that began more often counts.
+/// Restores the counts of recurrences. If two saved names are the same check in this build, the
+/// higher count and the later time are kept.
 fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
     let mut all = BTreeMap::<Flap, Begun>::new();
     for SavedBegun { what, times, last } in saved {
@@ -189,7 +195,7 @@ fn restore_begun(saved: Vec<SavedBegun>) -> BTreeMap<Flap, Begun> {
     all
 }
 
-/// What a check of this build found; another's is left out.
+/// Restores one finding. `None` if this build does not know its check.
 fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)> {
     let saved = saved.marked();
     let lasted = Duration::from_millis(saved.lasted_ms);
@@ -202,6 +208,7 @@ fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)>
     let standing = Standing {
         evidence: saved.evidence,
         since: saved.since,
+        // The age is saved, not the time: the wall clock may have been set meanwhile.
         began: Moment::earlier(lasted, now),
         passing: saved.well.map(passing),
         unread: saved.unread,
@@ -212,6 +219,7 @@ fn restore_standing(saved: SavedStanding, now: Now) -> Option<(Check, Standing)>
     Some((Check::named(&saved.check)?, standing))
 }
 
+/// Restores one event, also from the two forms of older agents.
 fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
     let happened = Happened {
         since: saved.since,
@@ -226,10 +234,12 @@ fn restore_event(saved: &SavedEvent, now: Now) -> (EventCode, Happened) {
     (saved.code.clone().unwrap_or_else(old), happened)
 }
 
+/// Returns the length in milliseconds; `u64::MAX` if there are more.
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Returns the point that many seconds before `now`.
 fn earlier(seconds: u64, now: Now) -> Moment {
     Moment::earlier(Duration::from_secs(seconds), now)
 }

@@ -1,4 +1,4 @@
-//! From what a check-up read to what its checks found.
+//! Makes the checks of a reading.
 
 mod conditions;
 mod counters;
@@ -11,23 +11,23 @@ pub(super) use self::counters::Counters;
 use super::Record;
 use crate::{Check, Now, Policy};
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Finding {
-    /// Trouble, with its evidence.
+    /// The check failed. Contains the evidence.
     Bad(String),
-    /// None.
+    /// The check passed.
     Good,
-    /// What was read does not decide it.
+    /// The values do not decide: the state stays what it was.
     Open,
-    /// What it needs was not read.
+    /// A value that the check needs was not read.
     Unread,
 }
 
 // === impl Finding ===
 
 impl Finding {
-    /// A flag that must not be set.
+    /// Checks a flag that must not be set.
     fn flag(value: Option<bool>, evidence: &str) -> Self {
         match value {
             Some(true) => Self::Bad(evidence.to_owned()),
@@ -40,7 +40,7 @@ impl Finding {
 // === impl Record ===
 
 impl Record {
-    /// Makes the checks of a reading.
+    /// Makes all checks of a reading, conditions included.
     pub(super) fn examine(&mut self, reading: &Reading, policy: &Policy, now: Now) {
         let tier = reading.values.tier();
         match reading.unsupported.as_slice() {
@@ -61,7 +61,7 @@ impl Record {
             Values::Trend(values) => self.counters.findings(values, thresholds, now),
             Values::Deep(values) => vec![(Check::Deep, deep(values))],
         };
-        // The next agent counts from here.
+        // The next agent compares with this count.
         self.unsaved |= link_errors.is_some() && self.counters.link_errors != link_errors;
         for (check, finding) in findings {
             self.find(check, finding, policy, now);
@@ -69,15 +69,19 @@ impl Record {
         self.examine_conditions(tier, &reading.conditions, policy, now);
     }
 
+    /// Takes in the result of a check.
     fn find(&mut self, check: Check, finding: Finding, policy: &Policy, now: Now) {
         match finding {
             Finding::Bad(evidence) => self.fail(check, evidence, policy, now),
             Finding::Good => {
                 let stood = self.standing.contains_key(&check);
                 self.pass(&check, policy, now);
+                // The event of the same error has no other end: the driver reports no event when
+                // the counter is reset.
                 if check == Check::Ecc && stood && !self.standing.contains_key(&check) {
                     self.forget_ecc();
                 }
+                // Names of conditions come from the probe, so their number is limited.
                 if check.condition().is_none() || self.has_room_for_passed() {
                     self.passed.insert(check);
                 }

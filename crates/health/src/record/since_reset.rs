@@ -1,4 +1,4 @@
-//! Counters that a reset sets back: how a reset shows that began and ended between two looks.
+//! Detects a reset that began and ended between two looks, by counters that a reset sets back.
 
 use model::SinceReset;
 
@@ -7,29 +7,29 @@ use config::EventAction as Action;
 
 use crate::Policy;
 
-/// Result of comparing the counters of one device with those before.
+/// Result of comparing the counters of a device with the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
-    /// Nothing was read that could be compared.
+    /// No counter was read that can be compared.
     Undecided,
-    /// There is nothing to compare them with: they are counted from here on.
+    /// There are no comparable earlier counters: counting starts here.
     FirstCount,
-    /// The counters went on.
+    /// The counters did not fall.
     WentOn,
-    /// The counters began anew.
+    /// The counters fell, so the device was reset.
     BeganAnew,
 }
 
 // === impl Record ===
 
 impl Record {
-    /// Takes in what was counted since the device's last reset, or since that of its card. True if that
-    /// began anew since it was last counted; then every event has ended that a reset ends and that was
-    /// told before the last count.
+    /// Takes in the counters since the last reset of the device or of its card. Returns true if
+    /// they show a reset since the last call. Such a reset ends every event that a reset ends and
+    /// that was reported before that call.
     ///
-    /// An event that was told since the last count may be older or newer than the reset. It stays: a
-    /// device that failed must not come back by a guess. A probe therefore reads the counters right after
-    /// it has told an event.
+    /// An event reported after the last call may be older or newer than the reset. It stays: a
+    /// failed device must not come back by a guess. A probe therefore reads the counters right
+    /// after each event.
     pub fn count(&mut self, counts: &SinceReset, policy: &Policy) -> bool {
         let before = self.since_reset;
         let comparison = compare(&before, counts);
@@ -42,11 +42,12 @@ impl Record {
             return false;
         }
         let mut is_news = anew || comparison == Comparison::FirstCount;
-        // A reset is seen while the counter is below the one that was kept. It grows all the time, so
-        // that it is kept again when it has doubled.
+        // A reset shows only while the counter is below the saved one. The counter grows all the
+        // time, so it is saved again each time it has doubled, not at every look.
         is_news |= magnitude(counts) != magnitude(&before);
         is_news |= self.events.values().any(|event| !event.counted);
-        // The next agent counts from here.
+        // The next agent compares with these counters, and needs them only if there is an event to
+        // end.
         self.unsaved |= is_news && !self.events.is_empty();
         if anew {
             self.events.retain(|event, happened| {
@@ -60,12 +61,14 @@ impl Record {
     }
 }
 
-/// Compares counters with those before. The best counter that the card has decides alone, and where it
-/// was not read nothing is decided.
+/// Compares counters with earlier ones. Only the most reliable counter that was read before
+/// decides. If that one is missing now, the result is undecided.
 fn compare(before: &SinceReset, now: &SinceReset) -> Comparison {
     if now.is_empty() {
         return Comparison::Undecided;
     }
+    // Without persistence mode the driver initializes a card again when a client opens it, and the
+    // counters start at 0 without a reset (NVIDIA: "Driver Persistence").
     if before.is_empty() || !now.continues(before) {
         return Comparison::FirstCount;
     }
@@ -77,7 +80,7 @@ fn compare(before: &SinceReset, now: &SinceReset) -> Comparison {
     }
 }
 
-/// Fills counters that were not read now with those before.
+/// Fills in earlier values for counters that were not read now.
 fn join(before: &SinceReset, now: &SinceReset) -> SinceReset {
     SinceReset {
         energy_millijoules: now.energy_millijoules.or(before.energy_millijoules),
@@ -88,7 +91,7 @@ fn join(before: &SinceReset, now: &SinceReset) -> SinceReset {
     }
 }
 
-/// Order of magnitude of the best counter that was read.
+/// Returns the order of magnitude (the bit length) of the most reliable counter that was read.
 fn magnitude(counts: &SinceReset) -> Option<u32> {
     let best = counts.counters().into_iter().flatten().next()?;
     Some(best.checked_ilog2().map_or(0, |log| log + 1))

@@ -1,4 +1,4 @@
-//! Trouble that a check found: how it begins, passes, and ends.
+//! Findings: their beginning, the passes of their check, and their end.
 
 use std::time::Duration;
 
@@ -8,44 +8,48 @@ use model::{SinceReset, Tier};
 use super::{Begun, Flap, Moment, Record};
 use crate::{Check, Now, Policy, policy};
 
-/// Trouble that a check found and has not found gone yet.
+/// A fault that a check found and has not found ended yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) evidence: String,
     pub(super) since: Timestamp,
+    /// Beginning on the monotonic clock, for durations. `since` is the same for people.
     pub(super) began: Moment,
-    /// The checks that passed since.
+    /// Passes in a row since the check last failed.
     pub(super) passing: Option<Passing>,
-    /// Since when its check could not be made.
+    /// Time since which the check could not be made.
     pub(super) unread: Option<Timestamp>,
-    /// A condition that is a warning at most.
+    /// True for a condition that is a warning at most.
     pub(super) mild: bool,
-    /// A condition that ends when the driver is loaded anew.
+    /// True for a condition that ends when the driver is reloaded.
     pub(super) ends_with_reset: bool,
-    /// The time for which a condition may last before it counts.
+    /// Time that a condition may last before it counts. Zero for other checks.
     pub(super) grace: Duration,
 }
 
-/// Checks in a row that passed. Those that an agent before this one made are not counted again.
+/// Passes of a check in a row. Passes of an earlier agent are not counted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Passing {
+    /// Number of passes by this agent. Zero after a restart or a time without looks.
     pub(super) count: u32,
-    /// How long the trouble had lasted at the first of them.
+    /// Age of the finding at the first pass.
     pub(super) after: Duration,
+    /// Time of the first pass, on the monotonic clock.
     pub(super) first: Moment,
+    /// Time of the first pass, for people.
     pub(super) since: Timestamp,
 }
 
 // === impl Standing ===
 
 impl Standing {
-    /// True for a condition that has not lasted long enough to count. One that passes its checks does not
-    /// grow older.
+    /// True for a condition that has not lasted long enough to count. A condition whose check
+    /// passes does not grow older.
     pub(super) fn is_in_grace(&self, now: Now) -> bool {
         self.lasted(now) < self.grace
     }
 
-    /// The time that the trouble lasted, up to the first check that passed.
+    /// Returns the time from the beginning to the first pass, or to now.
     fn lasted(&self, now: Now) -> Duration {
         let ended = self.passing.map(|passing| passing.after);
         ended.unwrap_or_else(|| self.began.ago(now))
@@ -55,20 +59,20 @@ impl Standing {
 // === impl Record ===
 
 impl Record {
-    /// A check found trouble. What stands keeps its beginning.
+    /// Takes in a failed check. A finding that exists keeps its beginning.
     pub(super) fn fail(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
         self.count_beginning(&check, policy, now);
         self.stand(check, evidence, now);
     }
 
-    /// Counts that trouble begins if what a check found now is not the same trouble still.
+    /// Counts a beginning if the failed check is not the continuation of an existing finding.
     pub(super) fn count_beginning(&mut self, check: &Check, policy: &Policy, now: Now) {
         if self.begins(check) {
             self.begin(flap(check), policy, now);
         }
     }
 
-    /// Lets trouble stand that a check found.
+    /// Stores the finding of a failed check, and returns it.
     pub(super) fn stand(&mut self, check: Check, evidence: String, now: Now) -> &mut Standing {
         let standing = self.standing.entry(check).or_insert_with(|| Standing {
             evidence: String::new(),
@@ -86,7 +90,7 @@ impl Record {
         standing
     }
 
-    /// A check passed.
+    /// Takes in a check that passed. Ends its finding if it passed often and long enough.
     pub(super) fn pass(&mut self, check: &Check, policy: &Policy, now: Now) {
         if self.has_outlasted_grace(check, now) {
             self.begin(flap(check), policy, now);
@@ -106,13 +110,13 @@ impl Record {
         passing.count = passing.count.saturating_add(1);
         standing.passing = Some(passing);
         if passing.count >= passes && passing.first.ago(now) >= hold {
-            // No verdict tells of the end of what did not count.
+            // A condition within its grace is in no verdict, so its end shows in none.
             self.unsaved |= !standing.grace.is_zero();
             self.standing.remove(check);
         }
     }
 
-    /// The device is not there: that replaces every other trouble of its presence.
+    /// Takes in that the device is absent. Replaces every other finding of the tier *present*.
     pub(super) fn lose(&mut self, check: Check, evidence: String, policy: &Policy, now: Now) {
         self.unsaved |= !std::mem::replace(&mut self.away, true);
         self.fail(check.clone(), evidence, policy, now);
@@ -120,18 +124,19 @@ impl Record {
             .retain(|other, _| *other == check || other.tier() != Tier::Present);
     }
 
-    /// Somebody looked and could not tell: what was known before stands.
+    /// Takes in that a probe looked and could not tell the state. Earlier findings stay.
     pub(super) fn doubt(&mut self, evidence: String, policy: &Policy, now: Now) {
         self.standing.remove(&Check::MonitorDown);
         self.fail(Check::NotAnswering, evidence, policy, now);
     }
 
-    /// The device is there and is read.
+    /// Takes in that the device is present and is read.
     pub(super) fn recover(&mut self, policy: &Policy, now: Now) {
         if std::mem::take(&mut self.away) {
             self.unsaved = true;
             self.reset(policy);
-            // Its counters began anew, which is known.
+            // A return from absence is a reset already. Without this, the first lower counter would
+            // count as a second one, and would end events that came in between.
             self.since_reset = SinceReset::default();
         }
         for check in Check::ALL {
@@ -141,10 +146,13 @@ impl Record {
         }
     }
 
-    /// Counts that trouble begins. What did not begin for long is forgotten.
+    /// Counts a beginning. An older count is dropped if the last beginning is longer ago than
+    /// `hold_down_memory`.
     pub(super) fn begin(&mut self, flap: Flap, policy: &Policy, now: Now) {
         let lately = |begun: &&Begun| {
             let ago = now.wall.duration_since(begun.last);
+            // A negative age comes from a wall clock that was set back; the beginning then counts
+            // as recent.
             Duration::try_from(ago).unwrap_or_default() <= policy.health.hold_down_memory
         };
         let times = self.begun.get(&flap).filter(lately).map_or(0, |b| b.times);
@@ -156,7 +164,8 @@ impl Record {
         self.unsaved = true;
     }
 
-    /// Nobody looks: the looks of before and after are not one row.
+    /// Starts the counting of passes again for the tier *present*: looks before and after a gap are
+    /// not in a row.
     pub(super) fn recount(&mut self) {
         for (check, standing) in &mut self.standing {
             if check.tier() == Tier::Present
@@ -167,40 +176,42 @@ impl Record {
         }
     }
 
-    /// How often trouble began lately.
+    /// Returns how often a fault began recently.
     pub(super) fn times(&self, flap: &Flap) -> u32 {
         self.begun.get(flap).map_or(0, |begun| begun.times)
     }
 
-    /// How many passes end what a check found, and over how much time.
+    /// Returns the number of passes in a row that end a finding, and the least time they have to
+    /// span.
     pub(super) fn needs(&self, check: &Check, policy: &Policy, now: Now) -> (u32, Duration) {
         let doubled = |times| policy::doubled(policy, policy.health.hold_down, times);
         let times = self.times(&flap(check));
         match check {
-            // It is not the device that failed, or it was not out.
+            // The device itself did not fail, or never was out of service.
             Check::MonitorDown => (1, Duration::ZERO),
             Check::NotAnswering if !self.was_out(policy, now) => (1, Duration::ZERO),
             Check::Condition(..) if self.is_in_grace(check, now) => (1, Duration::ZERO),
             _ if check.tier() == Tier::Present => (policy.health.passes, doubled(times)),
-            // The clock of a check-up is slow: the first time, one that passes is enough.
+            // Check-ups are minutes apart: the first time, one pass is enough.
             _ if times <= 1 => (1, Duration::ZERO),
             _ => (1, doubled(times - 1)),
         }
     }
 
-    /// Whether the driver had not answered for so long that the device was out.
+    /// True if the driver did not answer for so long that the device was out of service.
     fn was_out(&self, policy: &Policy, now: Now) -> bool {
         let standing = self.standing.get(&Check::NotAnswering);
         standing.is_some_and(|standing| standing.lasted(now) >= policy.health.unanswered_grace)
     }
 
+    /// True if the check has a finding that has not lasted long enough to count.
     fn is_in_grace(&self, check: &Check, now: Now) -> bool {
         let standing = self.standing.get(check);
         standing.is_some_and(|standing| standing.is_in_grace(now))
     }
 
-    /// True for a condition that fails, and has done so for longer than its grace. That is counted when it
-    /// passes: before, it may not have been worth counting.
+    /// True for a condition that fails and has done so for longer than its grace. Its beginning is
+    /// counted when the check passes: earlier, it might have ended within the grace.
     fn has_outlasted_grace(&self, check: &Check, now: Now) -> bool {
         self.standing.get(check).is_some_and(|standing| {
             let has_grace = !standing.grace.is_zero();
@@ -208,14 +219,15 @@ impl Record {
         })
     }
 
-    /// Whether trouble that is found now begins with it.
+    /// True if a failure of the check now is the beginning of a fault.
     fn begins(&self, check: &Check) -> bool {
         let fails = |check: &Check| {
             let standing = self.standing.get(check);
-            // One with a grace was not counted when it was found.
+            // A condition with a grace was not counted when it was found.
             standing.is_some_and(|standing| standing.passing.is_none() && standing.grace.is_zero())
         };
         match check {
+            // A probe that crashes again and again is no fault of its devices.
             Check::MonitorDown => false,
             Check::Lost | Check::Gone => !fails(&Check::Lost) && !fails(&Check::Gone),
             _ => !fails(check),
@@ -223,7 +235,8 @@ impl Record {
     }
 }
 
-/// What counts together: a card that is lost and one that is not listed are both away.
+/// Returns the key under which beginnings are counted. A device that is lost and one that is not
+/// listed are both absent, and count together.
 fn flap(check: &Check) -> Flap {
     match check {
         Check::Gone => Flap::Check(Check::Lost),

@@ -21,7 +21,7 @@ const SAME: Continuity = Continuity {
     same_driver: true,
 };
 
-/// A record with its policy and its clock.
+/// A record with a policy and a clock.
 struct Bench {
     record: Record,
     policy: Policy,
@@ -66,7 +66,7 @@ impl Bench {
         self.see(Sight::Unreadable(&lost()))
     }
 
-    /// Looks every ten seconds until the device is healthy; the seconds that took.
+    /// Looks every ten seconds until the device is healthy. Returns the seconds that took.
     fn back_after(&mut self) -> u64 {
         let start = self.second;
         for _ in 0..1000 {
@@ -78,7 +78,7 @@ impl Bench {
         panic!("it never comes back: {:?}", self.verdict());
     }
 
-    /// Takes in an XID, and says whether the device is out then.
+    /// Takes in an XID. Returns true if the device is out then.
     fn xid(&mut self, number: u64) -> bool {
         let event = xid::code(number);
         self.record.happen(event, &self.policy, at(self.second));
@@ -112,7 +112,7 @@ impl Bench {
         self.verdict().warnings.iter().map(|c| c.kind).collect()
     }
 
-    /// The agent stops and starts again, with its clock.
+    /// Restarts the agent: saves and restores the record through JSON.
     fn restart(&mut self, continuity: Continuity) -> &mut Self {
         let saved = self.record.save(self.now());
         let kept = serde_json::to_string(&saved).unwrap();

@@ -1,4 +1,4 @@
-//! From what is held against a device to its verdict at a moment.
+//! Derives the verdict of a device at one moment from its record.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{Check, Now, Policy, policy};
 // === impl Record ===
 
 impl Record {
-    /// The verdict at this moment.
+    /// Returns the verdict at this moment.
     pub fn verdict(&self, policy: &Policy, now: Now) -> Verdict {
         let mut verdict = Verdict::default();
         let mut add = |state: Option<State>, cause: Cause| match state {
@@ -38,7 +38,8 @@ impl Record {
         verdict
     }
 
-    /// In how much time a device on which a foreign process was is given back.
+    /// Returns the time for which the device is still withheld because of a foreign process. `None`
+    /// if it is not withheld.
     pub(super) fn residue_left(&self, policy: &Policy, now: Now) -> Option<Duration> {
         let found = self.residue.as_ref()?.found;
         let left = self.residue_hold(policy).checked_sub(found.ago(now))?;
@@ -50,7 +51,8 @@ impl Record {
         policy::doubled(policy, policy.health.residue_hold, times)
     }
 
-    /// What an operator, or the agent itself, does with the device, and the state that follows.
+    /// Returns the causes from orders of an operator or of the agent, each with the state that it
+    /// implies, or with none for a warning.
     fn in_hand(&self, now: Now) -> Vec<(Option<State>, Cause)> {
         let mut causes = Vec::new();
         if let Some(cordon) = &self.cordon {
@@ -99,6 +101,7 @@ impl Record {
         causes
     }
 
+    /// Returns the cause of a device that is withheld because of a foreign process.
     fn withheld(&self, policy: &Policy, now: Now) -> Option<Cause> {
         let residue = self.residue.as_ref()?;
         self.residue_left(policy, now)?;
@@ -111,6 +114,7 @@ impl Record {
         })
     }
 
+    /// Describes a finding as a cause, with its hold-down.
     fn cause(&self, check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Cause {
         let mut evidence = standing.evidence.clone();
         if let Some(unread) = standing.unread {
@@ -144,10 +148,14 @@ impl Record {
     }
 }
 
-/// What trouble does now: nothing yet, a warning, or a state.
+/// Returns the effect of a finding now: `None` for none yet, `Some(None)` for a warning, or a
+/// state.
 fn weigh(check: &Check, standing: &Standing, policy: &Policy, now: Now) -> Option<Option<State>> {
     let lasted = standing.began.ago(now);
     match check {
+        // A monitor that is down says nothing about the device. Taking devices out for it would
+        // empty the node for a crash of the probe (ROCm/k8s-device-plugin PR 195); calling them
+        // Healthy would hide the crash (NVIDIA/k8s-device-plugin issue 1640).
         Check::MonitorDown
             if policy.health.on_monitor_loss == MonitorLoss::Drain
                 && lasted >= policy.health.monitor_loss_grace =>

@@ -1,4 +1,4 @@
-//! What is not kept any longer, so that a file does not grow for ever and can always be read again.
+//! Limits of the saved state, so that the file does not grow without end and stays readable.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,14 +7,14 @@ use model::DeviceId;
 use super::{Saved, SavedBegun, SavedFile};
 use crate::{Check, Now, Policy};
 
-/// The most devices that are kept.
+/// Limit of devices that are saved.
 const MOST: usize = 256;
-/// How long a device is kept that nobody knows to be there. What an operator said of it stays.
+/// Time after which an absent device is dropped. A cordoned one stays.
 const ABSENCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Drops what is not worth keeping: how often trouble began, when that is forgotten; devices of
-/// which nothing is held; devices that have been away for 30 days and are not cordoned; and the
-/// oldest of more than 256, those that are cordoned last.
+/// Drops what is not worth saving: expired counts of recurrences; devices about which nothing is
+/// saved; devices that have been absent for 30 days and are not cordoned; and the longest absent of
+/// more than 256 devices, cordoned ones last.
 pub fn prune(devices: &mut BTreeMap<DeviceId, Saved>, policy: &Policy, now: Now) {
     devices.retain(|_, saved| {
         saved.forget(policy.health.hold_down_memory, now);
@@ -28,8 +28,9 @@ pub fn prune(devices: &mut BTreeMap<DeviceId, Saved>, policy: &Policy, now: Now)
 // === impl SavedFile ===
 
 impl SavedFile {
-    /// Drops half of what is least worth: the older changes, then the devices that were not seen
-    /// for longest, those that are cordoned last. `false` if there is nothing to drop.
+    /// Drops the least valuable half: of the history the older changes; without a history the
+    /// devices that were absent longest, cordoned ones last. Returns false if there is nothing to
+    /// drop.
     pub fn shrink(&mut self) -> bool {
         let (changes, devices) = (self.history.len(), self.devices.len());
         match changes {
@@ -43,11 +44,13 @@ impl SavedFile {
 // === impl Saved ===
 
 impl Saved {
-    /// Drops how often trouble began that would not count any more if it began again now.
+    /// Drops the counts of recurrences that would not count any more if the fault began again now.
+    /// Counts of faults that last are kept.
     fn forget(&mut self, memory: Duration, now: Now) {
         let stands = |what: &str| match what {
             SavedBegun::RESIDUE => self.residue.is_some(),
             what => self.standing.iter().any(|standing| {
+                // Both absences count under one name.
                 let gone = standing.check == Check::Gone.name();
                 standing.check == what || gone && what == Check::Lost.name()
             }),
@@ -58,7 +61,7 @@ impl Saved {
     }
 }
 
-/// Leaves so many of the devices.
+/// Reduces the devices to at most `most`.
 fn leave(devices: &mut BTreeMap<DeviceId, Saved>, most: usize) {
     let worth = |saved: &Saved| (saved.cordon.is_some(), saved.seen);
     let mut all: Vec<_> = devices.iter().map(|(id, s)| (worth(s), id)).collect();
@@ -74,7 +77,7 @@ fn leave(devices: &mut BTreeMap<DeviceId, Saved>, most: usize) {
     }
 }
 
-/// How long ago something was; nothing if it is to come, by a clock that was set.
+/// Returns the age of a time; `None` if it is in the future, because the clock was set back.
 fn since(then: jiff::Timestamp, now: Now) -> Option<Duration> {
     Duration::try_from(now.wall.duration_since(then)).ok()
 }

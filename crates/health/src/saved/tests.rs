@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Now {
     }
 }
 
-/// The usual rules, with NVIDIA's events.
+/// Default policy, with NVIDIA's events.
 fn policy() -> Policy {
     Policy {
         vendors: VENDORS,

@@ -1,5 +1,5 @@
-//! A thousand random fault scripts on a virtual clock: after each step, what is published equals
-//! what a slow, simple model says. Bugs planted on purpose are each caught.
+//! Runs a thousand random fault scripts on a virtual clock. After each step, the published verdict
+//! has to equal the one of a slow, simple model. Bugs planted on purpose have to be caught.
 
 mod oracle;
 mod planted;
@@ -18,10 +18,10 @@ use self::{
     subject::{Subject, moment},
 };
 
-/// How many scripts are run.
+/// Number of scripts.
 const SCRIPTS: u64 = 1000;
 
-/// Other seeds that are run, too: add here what failed once.
+/// Seeds that failed once: they are run, too.
 const REGRESSIONS: [u64; 0] = [];
 
 #[test]
@@ -58,18 +58,19 @@ fn the_scripts_meet_every_state_every_kind_of_cause_and_every_condition() {
     assert!(rare.is_empty(), "{rare:?}");
 }
 
-/// One script, played to a subject and to the model.
+/// A script, played to a subject and to the model.
 struct Play<S> {
     policy: Policy,
     rules: Rules,
-    /// The wall clock, the time that agents ran, and when this one started by that.
+    /// Wall clock, total run time of all agents, and the run time at which this agent started; all
+    /// in seconds.
     wall: u64,
     run: u64,
     started: u64,
     devices: BTreeMap<Device, (S, Oracle)>,
 }
 
-/// Plays a script; the first difference, if there is one.
+/// Plays a script. The error describes the first difference.
 fn run<S: Subject>(seed: u64) -> Result<(), String> {
     let mut play = Play::<S>::new(seed);
     let steps = script::write(seed);
@@ -162,7 +163,8 @@ impl<S: Subject> Play<S> {
         }
     }
 
-    /// What happens to a card happens to its instances; what happens to an instance, to that only.
+    /// Applies an event of the card to all its instances, too, and an event of an instance only to
+    /// that.
     fn each(&mut self, to: Option<Device>, what: What, tell: impl Fn(&mut S, &Policy, Device)) {
         for (device, (subject, oracle)) in &mut self.devices {
             if to.is_none_or(|to| to == Device::Card || to == *device) {
@@ -228,7 +230,7 @@ fn publish(verdict: &Verdict) -> Published {
     }
 }
 
-/// The policy of a script, and the same as rules for the model.
+/// Returns the policy of a script, and the same as rules for the model.
 fn laws(seed: u64) -> (Policy, Rules) {
     let mut policy = Policy {
         health: config::Health {

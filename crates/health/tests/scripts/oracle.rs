@@ -1,6 +1,5 @@
-//! The slow, simple model. It keeps everything that ever happened to a device and judges each new
-//! entry, and each question, by reading what was before. It shares no code with the crate that it
-//! judges.
+//! The slow, simple model. It keeps everything that ever happened to a device, and derives each
+//! answer from that log. It shares no code with the crate under test.
 
 mod events;
 mod trouble;
@@ -11,7 +10,7 @@ use model::{CauseKind, State};
 use self::trouble::{Mark, Trouble};
 use crate::script::{Counts, Read, View};
 
-/// The rules, in whole seconds.
+/// Rules of the policy; times in whole seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) unanswered: u64,
@@ -24,21 +23,21 @@ pub(crate) struct Rules {
     pub(crate) trend_out: bool,
     pub(crate) deep_out: bool,
     pub(crate) ecc_warns: bool,
-    /// The weight of the condition of that name, where the policy has one.
+    /// Weight of the condition `fan`, if the policy has one.
     pub(crate) fan: Option<Weight>,
 }
 
-/// Something that happened, by the wall clock and by the time that agents ran.
+/// An entry of the log, by the wall clock and by the run time of all agents.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) wall: u64,
     pub(crate) run: u64,
     pub(crate) what: What,
-    /// True if it is a count that tells of a reset, false if it is one that tells of none.
+    /// For counters: true if they show a reset, false if they show none.
     fell: Option<bool>,
-    /// What it says of each trouble.
+    /// Meaning of the entry for each trouble.
     marks: [Option<Mark>; Trouble::ALL.len()],
-    /// Which trouble stands after it, and when that began by the time that agents ran.
+    /// Trouble that exists after the entry, with the run time at which it began.
     stands: [Option<u64>; Trouble::ALL.len()],
 }
 
@@ -49,7 +48,7 @@ pub(crate) enum What {
     Ecc,
     Read(Read),
     Restart,
-    /// The driver was loaded anew.
+    /// The driver was reloaded.
     Reload,
     Cordon,
     Uncordon,
@@ -60,7 +59,7 @@ pub(crate) enum What {
     Count(Counts),
 }
 
-/// Everything that ever happened to a device.
+/// Log of everything that ever happened to a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle {
     is_card: bool,
@@ -68,7 +67,7 @@ pub(crate) struct Oracle {
     log: Vec<Entry>,
 }
 
-/// What is to be published: the state, and the kinds of causes and of warnings, sorted.
+/// Expected result: the state, and the kinds of causes and of warnings, sorted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) state: State,
@@ -86,7 +85,7 @@ impl Oracle {
     }
 
     pub(crate) fn note(&mut self, wall: u64, run: u64, what: What) {
-        // To a card that is well it makes no difference that it does not tell of its instances.
+        // A card that is well does not change because it does not report its instances.
         let what = match what {
             What::Look(View::Untold) if self.is_card => What::Look(View::Well),
             other => other,
@@ -153,7 +152,7 @@ impl Oracle {
         on.is_some() && on > off
     }
 
-    /// A release lasts until a look after its time.
+    /// A release ends with the first look after its time.
     fn is_released(&self) -> bool {
         let mut released = None;
         for entry in &self.log {
@@ -197,8 +196,8 @@ impl Rules {
     }
 }
 
-/// How often trouble began, if each time came soon enough after the one before. `None` is an
-/// operator's word.
+/// Returns the number of beginnings, each recent enough after the one before. `None` is an uncordon
+/// by an operator, which starts the count again.
 fn times(begun: impl Iterator<Item = Option<u64>>, rules: &Rules) -> u32 {
     let (mut times, mut last) = (0, None);
     for wall in begun {

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose: each must be caught by the scripts, or they prove nothing.
+//! Bugs planted on purpose. The scripts have to catch each of them, or the scripts prove nothing.
 
 use health::{Continuity, Now, Policy, Record, Saved};
 use model::{ConditionState, EventCode, Verdict};
@@ -9,7 +9,7 @@ use crate::{
     subject::Subject,
 };
 
-/// A subject with a bug: everything goes to the record as it should but for what is overridden.
+/// Declares a subject with a bug: the record works as it should except for the overridden methods.
 macro_rules! planted {
     ($(#[$doc:meta])* $name:ident { $($method:item)* }) => {
         $(#[$doc])*
@@ -30,7 +30,7 @@ macro_rules! planted {
     };
 }
 
-/// The places where a bug can be planted.
+/// Methods in which a bug can be planted.
 trait Planted: Default {
     fn inner(&mut self) -> &mut Record;
     fn inner_ref(&self) -> &Record;
@@ -99,7 +99,7 @@ fn standing_without(saved: serde_json::Value, key: &str) -> serde_json::Value {
     standing_of_without(saved, |_| true, key)
 }
 
-/// Leaves a key out of what stands of some checks.
+/// Removes a key from the saved findings of some checks.
 fn standing_of_without(
     mut saved: serde_json::Value,
     of: impl Fn(&str) -> bool,
@@ -116,7 +116,7 @@ fn standing_of_without(
 }
 
 planted! {
-    /// A device is back with the first look that finds it.
+    /// A device is healthy with the first look that finds it.
     NoHoldDown {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
@@ -128,7 +128,7 @@ planted! {
 }
 
 planted! {
-    /// Flapping costs nothing.
+    /// The hold-down does not grow with recurrences.
     NoDoubling {
         fn policy(policy: &Policy) -> Policy {
             let mut policy = policy.clone();
@@ -139,7 +139,7 @@ planted! {
 }
 
 planted! {
-    /// A driver that went away for a moment counts as a reset.
+    /// A driver that was absent for a moment counts as a reset.
     NoDriverResets {
         fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
             Subject::see(&mut self.0, view, is_card, policy, now);
@@ -151,7 +151,7 @@ planted! {
 }
 
 planted! {
-    /// A restart of the agent heals what only a reset heals.
+    /// A restart of the agent ends events that only a reset ends.
     RestartResets {
         fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
             (Continuity { same_driver: false, ..same }, saved)
@@ -160,7 +160,7 @@ planted! {
 }
 
 planted! {
-    /// A restart of the agent forgets what an operator said.
+    /// A restart of the agent loses cordons.
     RestartUncordons {
         fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
             (same, without(saved, "cordon"))
@@ -178,7 +178,7 @@ planted! {
 }
 
 planted! {
-    /// A restart of the agent forgets that a card flaps.
+    /// A restart of the agent loses the counts of recurrences.
     RestartForgetsFlapping {
         fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
             (same, without(saved, "begun"))
@@ -187,7 +187,7 @@ planted! {
 }
 
 planted! {
-    /// A probe that is down is taken for a look that found nothing wrong.
+    /// A probe that does not run counts as a look that found the device well.
     BlindIsWell {
         fn look(&mut self, view: View, is_card: bool, policy: &Policy, now: Now) {
             let view = if view == View::Unwatched { View::Well } else { view };
@@ -197,7 +197,7 @@ planted! {
 }
 
 planted! {
-    /// What could not be read is taken for well.
+    /// A value that was not read counts as good.
     UnreadIsWell {
         fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
             let read = match read {
@@ -228,7 +228,7 @@ planted! {
 }
 
 planted! {
-    /// A condition that could not be read is taken for well.
+    /// A condition that was not read counts as ok.
     UnknownIsOk {
         fn read(&mut self, read: &Read, policy: &Policy, now: Now) {
             let read = match read {
@@ -270,7 +270,7 @@ planted! {
 }
 
 planted! {
-    /// A restart of the agent begins the time anew for which a condition may last before it counts.
+    /// A restart of the agent starts the grace of a condition again.
     RestartRenewsGrace {
         fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
             let is_condition = |check: &str| check.starts_with("condition:");
@@ -287,7 +287,7 @@ planted! {
 }
 
 planted! {
-    /// A restart of the agent forgets what was counted before a reset.
+    /// A restart of the agent loses the counters from before a reset.
     RestartForgetsCounts {
         fn kept(same: Continuity, saved: serde_json::Value) -> (Continuity, serde_json::Value) {
             (same, without(saved, "since_reset"))
@@ -305,7 +305,7 @@ planted! {
     }
 }
 
-/// Whether the scripts tell a wrong subject from a right one.
+/// Returns true if the scripts catch the bug of the subject.
 fn is_caught<S: Subject>() -> bool {
     (0..SCRIPTS).any(|seed| run::<S>(seed).is_err())
 }
@@ -400,7 +400,7 @@ fn memory_errors_that_were_cleared_and_heal_are_caught() {
     assert!(is_caught::<ClearedIsReset>());
 }
 
-/// The plainest subject is not caught, or being caught means nothing.
+/// A subject without a bug has to pass, or a catch means nothing.
 #[test]
 fn a_subject_without_a_bug_is_not_caught() {
     planted! { Right {} }

@@ -1,15 +1,16 @@
-//! Random scripts of faults: what happens to a card and its instances, step by step.
+//! Random fault scripts: events of a card and its instances, step by step.
 
 use model::{ConditionState, RecoveryAction};
 
-/// How the card looks in one look. Its instances look the same unless it says otherwise.
+/// State of the card in one look. Its instances are in the same state, unless the variant says
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     Well,
-    /// The card is well and one of its calls failed: it does not tell of its instances.
+    /// The card is well, but one of its calls failed: its instances are not reported.
     Untold,
     Lost,
-    /// It is listed, and a call says that it needs a reset.
+    /// The card is listed, and a call reports that it needs a reset.
     Fatal,
     Missing,
     Stuck,
@@ -19,32 +20,32 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Whether somebody looked and could tell.
+    /// True if the look could tell the state.
     pub(crate) fn tells(self) -> bool {
         let blind = [Self::Untold, Self::Stuck, Self::Failed, Self::Unwatched];
         !blind.contains(&self)
     }
 }
 
-/// A device of the script: the card, or one of its instances.
+/// A device of the script: the card or one of its instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Device {
     Card,
     Instance(u64),
 }
 
-/// What a check-up of a device read.
+/// Values that a check-up of a device read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Ecc(Option<u64>),
     RepairPending(Option<bool>),
     RepairFailed(Option<bool>),
-    /// As NVIDIA's probe tells of it, in two conditions.
+    /// Fabric, as NVIDIA's probe reports it, in two conditions.
     Fabric(Option<Fabric>),
     Recovery(Option<RecoveryAction>),
     Throttled(Option<bool>),
     Lanes(Option<u32>),
-    /// Generation of four, and utilization.
+    /// PCIe generation out of four, and utilization in percent.
     Generation(Option<u32>, u32),
     LinkErrors(Option<u64>),
     LinksDown(Option<u32>),
@@ -52,7 +53,7 @@ pub(crate) enum Read {
     Corrected(Option<u64>),
     Deep(Option<bool>),
     Condition(Named, ConditionState),
-    /// A check-up whose call found the device lost.
+    /// A check-up in which a call reports the device as lost.
     Fatal,
 }
 
@@ -64,16 +65,16 @@ pub(crate) enum Fabric {
     Refused,
 }
 
-/// The conditions that the vendor names.
+/// Conditions of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// Of the tier working; only `ok` ends it.
+    /// In the tier *working*; only `ok` ends it.
     Block,
-    /// Of the tier working; a new driver ends it, too.
+    /// In the tier *working*; a reload of the driver ends it, too.
     Cache,
-    /// Of the tier performing; some policies have a weight for it.
+    /// In the tier *performing*; some policies have a weight for it.
     Fan,
-    /// Of the tier working; it counts after a minute.
+    /// In the tier *working*; it counts after a minute.
     Slow,
 }
 
@@ -86,7 +87,7 @@ pub(crate) enum Step {
     Read(Device, Read),
     Create(u64),
     Dissolve(u64),
-    /// The agent is away for so many seconds.
+    /// The agent is stopped for so many seconds.
     Restart(u64),
     Reboot(u64),
     Reload,
@@ -96,11 +97,11 @@ pub(crate) enum Step {
     Resume(Device),
     Residue(Device),
     Clean(Device),
-    /// What the card counted since its last reset was read.
+    /// The counters since the card's last reset were read.
     Count(Counts),
 }
 
-/// Energy in joules, replays, and memory errors; none where it was not read.
+/// Energy in joules, PCIe replays and memory errors; `None` if not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) energy: Option<u64>,
@@ -108,16 +109,17 @@ pub(crate) struct Counts {
     pub(crate) ecc: Option<u64>,
 }
 
-/// XIDs of every action: ignored, a program's fault, reset, drain, permanent, unknown.
+/// XIDs of every action: ignore, application, reset, drain, permanent, unknown.
 pub(crate) const XIDS: [u64; 8] = [43, 13, 94, 48, 79, 149, 54, 9999];
 
-/// A script from a seed: the same one each time.
+/// Returns the script of a seed, always the same one.
 pub(crate) fn write(seed: u64) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let length = 20 + dice.roll(60);
     let mut steps = Vec::new();
     let mut view = View::Well;
-    // A script reads one value more often than others, so that it meets its turns.
+    // A script reads one kind of value more often than others, so that the value changes several
+    // times.
     let often = dice.roll(KINDS_READ);
     for _ in 0..length {
         match dice.roll(21) {
@@ -162,7 +164,7 @@ pub(crate) fn write(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// How many kinds of values there are to read.
+/// Number of kinds of values to read.
 const KINDS_READ: u64 = 18;
 
 const VIEWS: [View; 9] = [
@@ -212,7 +214,7 @@ fn rare(dice: &mut Dice) -> Step {
 }
 
 fn read(what: u64, dice: &mut Dice) -> Read {
-    // Trouble is read as often as its end, so that scripts meet both.
+    // Good and bad values are equally likely, so that scripts meet beginnings and ends.
     let bad = dice.roll(2) == 0;
     let told = dice.roll(6) > 0;
     let flag = told.then_some(bad);
@@ -241,7 +243,7 @@ fn read(what: u64, dice: &mut Dice) -> Read {
     }
 }
 
-/// A counter is not read now and then, and some scripts never read the best one.
+/// Returns random counters. Each is missing at times, and some scripts never read the best one.
 fn counts(dice: &mut Dice) -> Counts {
     let mut counter = |values: &[u64]| {
         let value = *dice.pick(values);
@@ -284,7 +286,7 @@ fn device(dice: &mut Dice) -> Device {
     }
 }
 
-/// Numbers that look random and are the same for the same seed (splitmix64).
+/// Pseudo-random numbers, the same for the same seed (splitmix64).
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -292,7 +294,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// From 0 to `sides` - 1.
+    /// Returns a number from 0 to `sides` - 1.
     pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,4 +1,4 @@
-//! What is put to the test: a device's health as the agent drives it.
+//! The subject of the test: the health of a device, driven as the agent drives it.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use model::{
 
 use crate::script::{Counts, Fabric, Named, Read, View};
 
-/// The health of one device.
+/// Health of one device.
 pub(crate) trait Subject: Default {
     fn see(&mut self, view: View, is_card: bool, policy: &Policy, now: Now);
     fn happen(&mut self, event: EventCode, policy: &Policy, now: Now);
     fn read(&mut self, read: &Read, policy: &Policy, now: Now);
     fn count(&mut self, counts: Counts, policy: &Policy);
-    /// The agent stops at one moment and starts at another.
+    /// Stops the agent at one moment and starts it at another.
     fn restart(&mut self, same: Continuity, policy: &Policy, stop: Now, start: Now);
     fn verdict(&self, policy: &Policy, now: Now) -> Verdict;
-    /// For what is not worth planting a bug in.
+    /// Gives access to methods in which no bug is planted.
     fn record(&mut self) -> &mut Record;
 }
 
@@ -81,7 +81,7 @@ impl Subject for Record {
     }
 }
 
-/// The moment at these two clocks.
+/// Returns the moment at these two clocks, in seconds.
 pub(crate) fn moment(wall: u64, uptime: u64) -> Now {
     Now {
         wall: Timestamp::UNIX_EPOCH + Duration::from_secs(wall),
@@ -149,7 +149,7 @@ fn fabric(state: Fabric) -> [Condition; 2] {
     ]
 }
 
-/// One value of a tier; the others were not read.
+/// Returns the values of a tier with one value set; the others were not read.
 fn values(read: &Read) -> Values {
     let mut working = Working::default();
     let mut performing = Performing::default();

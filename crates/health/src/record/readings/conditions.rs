@@ -1,4 +1,5 @@
-//! Conditions: what a vendor reads of a device besides the facts that every vendor has.
+//! Conditions: named states that a vendor's driver reports besides the values that all vendors
+//! have.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,17 @@ use crate::{
     record::{Flap, Record},
 };
 
-/// The most conditions of a device that are kept, so that a probe with ever new names fills neither memory
-/// nor the state file.
+/// Limit of conditions that are kept for a device, so that a probe with ever new names fills
+/// neither memory nor the state file.
 const MOST: usize = 32;
-/// The most characters of a reason that are kept.
+/// Limit of a reason, in characters; the rest is cut.
 const REASON_LIMIT: usize = 256;
 
 // === impl Record ===
 
 impl Record {
-    /// Judges the conditions of a reading. One that stands and that the reading does not have was not read.
+    /// Checks the conditions of a reading. An existing finding whose condition is missing in the
+    /// reading counts as not read.
     pub(super) fn examine_conditions(
         &mut self,
         tier: Tier,
@@ -50,12 +52,12 @@ impl Record {
         self.trim_begun();
     }
 
-    /// True if one more condition that passed can be kept.
+    /// True if one more passed condition can be kept.
     pub(super) fn has_room_for_passed(&self) -> bool {
         count_conditions(self.passed.iter()) < MOST
     }
 
-    /// Drops the conditions that weigh least until there are not too many.
+    /// Drops conditions of the least weight until at most the limit is left.
     pub(in crate::record) fn trim_conditions(&mut self, policy: &Policy) {
         while count_conditions(self.standing.keys()) > MOST
             && let Some((_, lightest)) = self.lightest_condition(policy)
@@ -65,6 +67,7 @@ impl Record {
         self.trim_begun();
     }
 
+    /// Takes in a condition that is a warning or critical.
     fn fail_condition(&mut self, check: Check, condition: &Condition, policy: &Policy, now: Now) {
         let mild = condition.state == ConditionState::Warning;
         if !self.make_room(&check, mild, policy) {
@@ -74,7 +77,7 @@ impl Record {
         if grace.is_zero() {
             self.count_beginning(&check, policy, now);
         }
-        // No verdict tells of what does not count yet, and the next agent goes on from here.
+        // A condition within its grace is in no verdict, and the next agent must continue its time.
         self.unsaved |= !grace.is_zero() && !self.standing.contains_key(&check);
         let standing = self.stand(check, evidence(condition), now);
         standing.mild = mild;
@@ -82,7 +85,8 @@ impl Record {
         standing.grace = grace;
     }
 
-    /// Makes room for a condition, if need be in the place of one that weighs less. False if there is none.
+    /// Makes room for a condition, if necessary by dropping one of less weight. Returns false if
+    /// there is none.
     fn make_room(&mut self, check: &Check, mild: bool, policy: &Policy) -> bool {
         let stands = self.standing.contains_key(check);
         if stands || count_conditions(self.standing.keys()) < MOST {
@@ -97,7 +101,7 @@ impl Record {
         }
     }
 
-    /// The condition that stands and weighs least, with its weight.
+    /// Returns the condition finding of the least weight, with that weight.
     fn lightest_condition(&self, policy: &Policy) -> Option<(u8, Check)> {
         let standing = self.standing.iter();
         let conditions = standing.filter(|(check, _)| check.condition().is_some());
@@ -107,7 +111,8 @@ impl Record {
             .map(|(load, check)| (load, check.clone()))
     }
 
-    /// Forgets how often conditions began, the oldest first, where there are too many that do not stand.
+    /// Drops the oldest counts of recurrences of conditions, if there are too many. Counts of
+    /// existing findings stay.
     fn trim_begun(&mut self) {
         let conditions = self.begun.keys().filter(|flap| is_condition(flap));
         let surplus = conditions.count().saturating_sub(MOST);
@@ -127,7 +132,7 @@ impl Record {
     }
 }
 
-/// The conditions by name; of two with one name the worse counts.
+/// Returns the conditions by name; of two with the same name the more severe.
 fn worst(conditions: &[Condition]) -> BTreeMap<&ConditionName, &Condition> {
     let mut worst = BTreeMap::<&ConditionName, &Condition>::new();
     for condition in conditions {
@@ -148,7 +153,7 @@ fn severity(state: ConditionState) -> u8 {
     }
 }
 
-/// The weight of a condition, as a number that grows with it.
+/// Returns the weight of a condition as a number: the higher, the more it counts.
 fn burden(check: &Check, mild: bool, policy: &Policy) -> u8 {
     match policy::weight(policy, check) {
         Weight::Off => 0,
@@ -157,7 +162,7 @@ fn burden(check: &Check, mild: bool, policy: &Policy) -> u8 {
     }
 }
 
-/// `NAME: REASON`, with the state where the vendor gives no reason.
+/// Returns `NAME: REASON`, or the state in place of a reason if the vendor gives none.
 fn evidence(condition: &Condition) -> String {
     let reason = match condition.reason.trim() {
         "" if condition.state == ConditionState::Critical => "critical",
@@ -165,6 +170,7 @@ fn evidence(condition: &Condition) -> String {
         reason => reason,
     };
     let reason: String = reason.chars().take(REASON_LIMIT).collect();
+    // The history recognizes a condition by the text before the first colon.
     format!("{}: {reason}", condition.name)
 }
 

@@ -1,4 +1,4 @@
-//! Counters of which the growth counts.
+//! Checks of counters whose growth counts, not their value.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,19 +10,19 @@ use crate::{Check, Now};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// At most this many values of a counter are kept.
+/// Limit of values that are kept of a counter.
 const MOST: usize = 64;
 
-/// What the last readings counted.
+/// Counters of the last readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::record) struct Counters {
-    /// Errors of direct links to other cards.
+    /// Errors of direct links to other cards, as last read.
     pub(in crate::record) link_errors: Option<u64>,
-    /// The values of the last hour, the oldest first.
+    /// Values of the last hour by check, the oldest first, each with the uptime of its reading.
     trends: BTreeMap<Check, Vec<(Duration, u64)>>,
 }
 
-/// How much a counter grew, and in which time.
+/// Growth of a counter over a time.
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     by: u64,
@@ -32,7 +32,7 @@ struct Growth {
 // === impl Counters ===
 
 impl Counters {
-    /// Of an agent before this one, only the link errors are known.
+    /// Builds the counters after a restart: only the link errors are saved.
     pub(in crate::record) fn since(link_errors: Option<u64>) -> Self {
         Self {
             link_errors,
@@ -40,6 +40,7 @@ impl Counters {
         }
     }
 
+    /// Checks the link errors against the reading before. The first reading decides nothing.
     pub(super) fn compare_links(
         &mut self,
         errors: Option<u64>,
@@ -58,6 +59,7 @@ impl Counters {
         }
     }
 
+    /// Makes the checks of the tier *trend*.
     pub(super) fn findings(
         &mut self,
         values: &Trend,
@@ -95,16 +97,20 @@ impl Counters {
         findings
     }
 
-    /// How much a counter grew in the last hour, as far as it was read.
+    /// Takes in a value and returns the growth within the last hour, as far as values are known.
+    /// `None` before the second value.
     fn growth(&mut self, check: &Check, value: Option<u64>, now: Now) -> Option<Growth> {
         let value = value?;
         let values = self.trends.entry(check.clone()).or_default();
-        // A counter that fell was set back: what it said before does not count.
+        // A counter that fell was reset, by a reset of the card or by an operator; PCIe replays
+        // also wrap (nvmlDeviceGetPcieReplayCounter is 32 bits wide). Older values say nothing
+        // then.
         if values.last().is_some_and(|(_, last)| value < *last) {
             values.clear();
         }
         values.retain(|(at, _)| now.uptime.saturating_sub(*at) <= HOUR);
         if values.len() == MOST {
+            // The oldest value stays, so that the growth still covers the whole hour.
             values.remove(1);
         }
         values.push((now.uptime, value));
@@ -118,6 +124,7 @@ impl Counters {
     }
 }
 
+/// Checks the growth of a counter against a limit per hour. Passes if there is no limit.
 fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u32>, what: &str) -> Finding {
     match (value, limit, growth) {
         (_, None, _) => Finding::Good,
@@ -133,6 +140,7 @@ fn grown(value: Option<u64>, growth: Option<Growth>, limit: Option<u32>, what: &
     }
 }
 
+/// Checks the mean power: energy over time. Undecided until `mean_time` is covered.
 fn power(value: Option<u64>, growth: Option<Growth>, limits: &Thresholds) -> Finding {
     let Some(limit) = limits.mean_watts else {
         return Finding::Good;
@@ -144,6 +152,7 @@ fn power(value: Option<u64>, growth: Option<Growth>, limits: &Thresholds) -> Fin
         return Finding::Open;
     };
     let millis = u64::try_from(growth.over.as_millis()).unwrap_or(u64::MAX);
+    // Millijoules per millisecond are watts.
     let watts = growth.by / millis.max(1);
     match watts > u64::from(limit) {
         true => Finding::Bad(format!(

@@ -1,4 +1,4 @@
-//! Does the device work as well as it could.
+//! Checks of the tier *performing*: the device works as fast as it can.
 
 use config::Thresholds;
 use model::Performing;
@@ -22,7 +22,8 @@ pub(super) fn findings(
     ]
 }
 
-/// A power cap that software set is how the device is meant to work.
+/// Checks the reasons for reduced clocks. A power cap set by software is no fault: the device works
+/// as configured.
 fn throttled(reasons: Option<&[String]>) -> Finding {
     let Some(reasons) = reasons else {
         return Finding::Unread;
@@ -30,6 +31,8 @@ fn throttled(reasons: Option<&[String]>) -> Finding {
     let counts = |reason: &&String| {
         let letters = reason.chars().filter(|c| c.is_ascii_alphanumeric());
         let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+        // Names of reasons differ between drivers and vendors in case and separators, such as
+        // `hw_slowdown` and `HwSlowdown`.
         ["hwslowdown", "thermal", "powerbrake"]
             .iter()
             .any(|word| name.contains(word))
@@ -44,6 +47,7 @@ fn throttled(reasons: Option<&[String]>) -> Finding {
     }
 }
 
+/// Checks the lanes of the PCIe link.
 fn width(values: &Performing) -> Finding {
     match (values.pcie_width, values.pcie_width_max) {
         (Some(width), Some(max)) if width < max => {
@@ -54,8 +58,10 @@ fn width(values: &Performing) -> Finding {
     }
 }
 
-/// An idle device lowers the generation by itself.
+/// Checks the generation of the PCIe link, on a busy device only.
 fn generation(values: &Performing, thresholds: &Thresholds) -> Finding {
+    // A driver lowers the generation of an idle link to save power (nvidia-smi manual,
+    // `pcie.link.gen.current`: "may be reduced when the GPU is not in use").
     let busy = values.utilization_percent.unwrap_or(0) >= thresholds.busy_percent;
     match (values.pcie_generation, values.pcie_generation_max) {
         (Some(now), Some(max)) if now >= max => Finding::Good,
@@ -67,6 +73,7 @@ fn generation(values: &Performing, thresholds: &Thresholds) -> Finding {
     }
 }
 
+/// Checks the direct links to other cards.
 fn links(down: Option<u32>) -> Finding {
     match down {
         Some(0) => Finding::Good,
@@ -76,6 +83,8 @@ fn links(down: Option<u32>) -> Finding {
     }
 }
 
+/// Checks the temperature against the limit minus a margin. The limit is where the hardware slows
+/// down, or else where it shuts down.
 fn temperature(values: &Performing, thresholds: &Thresholds) -> Finding {
     let limit = values.slowdown_celsius.or(values.shutdown_celsius);
     let (Some(now), Some(limit)) = (values.temperature_celsius, limit) else {

@@ -1,4 +1,4 @@
-//! Does the device work.
+//! Checks of the tier *working*: the device computes correctly.
 
 use config::Thresholds;
 use model::{RecoveryAction, Working};
@@ -23,8 +23,8 @@ pub(super) fn findings(values: &Working, thresholds: &Thresholds) -> Vec<(Check,
     ]
 }
 
-/// Any error counts, not only a new one: the counter is of this loading of the driver, and what it
-/// counted is not undone before a reset.
+/// Checks the uncorrected memory errors since the driver was loaded. Any error counts, not only a
+/// new one: nothing repairs the memory before a reset.
 fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
     match errors {
         Some(errors) if errors > u64::from(thresholds.ecc_uncorrected) => Finding::Bad(format!(
@@ -35,6 +35,8 @@ fn ecc(errors: Option<u64>, thresholds: &Thresholds) -> Finding {
     }
 }
 
+/// Checks the recovery action that the driver asks for (NVML field 230,
+/// NVML_FI_DEV_GET_GPU_RECOVERY_ACTION).
 fn recovery(action: Option<RecoveryAction>) -> Finding {
     let asks = match action {
         None => return Finding::Unread,

@@ -1,4 +1,4 @@
-//! Conditions that a vendor names: begin, warn, end, and over a restart.
+//! Conditions that a vendor names: their beginning, weight and end, also over a restart.
 
 use config::Weight;
 use model::{Condition, ConditionState, Performing, Tier, Working};
@@ -212,7 +212,7 @@ fn a_condition_with_a_grace_counts_when_it_has_lasted_so_long() {
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
-/// NVIDIA's probe tells of a fabric as these two.
+/// NVIDIA's probe reports the fabric as these two conditions.
 #[test]
 fn a_fabric_that_takes_long_is_a_warning_and_one_that_failed_stands_until_it_was_joined() {
     use ConditionState::{Critical, Ok, Unknown, Warning};

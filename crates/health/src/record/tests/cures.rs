@@ -1,4 +1,4 @@
-//! Each cause: break, out, cured, back.
+//! Each cause takes the device out, and its own end brings the device back.
 
 use config::{Periods, Weight};
 use model::{Deep, Performing, RecoveryAction, Tier, Trend, Working};

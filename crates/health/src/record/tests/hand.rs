@@ -1,4 +1,4 @@
-//! Events, and what an operator does.
+//! Events, and orders of an operator.
 
 use config::{XidSet, Xids};
 use model::{RecoveryAction, Working};
@@ -84,7 +84,7 @@ fn an_xid_ends_when_an_operator_had_the_card_and_the_driver_asks_for_nothing() {
     assert_eq!(bench.kinds(), [CauseKind::Event], "that was before");
 }
 
-/// The kubelet need not know that a card is reset before it is handed over.
+/// The list for the kubelet must not change while a card is reset before it is handed over.
 #[test]
 fn a_card_that_the_agent_itself_gave_up_keeps_its_verdict_until_its_time_is_over() {
     let mut bench = Bench::new();
@@ -99,7 +99,7 @@ fn a_card_that_the_agent_itself_gave_up_keeps_its_verdict_until_its_time_is_over
     assert_eq!(bench.verdict(), Verdict::default());
 }
 
-/// The agent gave it up to have it reset, and that may fail.
+/// A release by the agent ends no event: its reset may fail.
 #[test]
 fn an_xid_ends_with_a_reset_that_the_agent_had_done_and_not_with_one_that_failed() {
     let mut bench = Bench::new();

@@ -26,7 +26,7 @@ fn a_lost_card_is_back_after_three_looks_over_twenty_seconds() {
 
 #[test]
 fn the_default_gives_a_lost_card_back_within_thirty_seconds_of_looks() {
-    // Looks that come a little late cost one more of them at most.
+    // Late looks cost at most one more look.
     let mut bench = Bench::new();
     bench.lose().wait(5).well().wait(10).well().wait(9).well();
     assert_eq!(bench.state(), State::Unhealthy);
@@ -208,8 +208,8 @@ fn a_device_that_is_gone_has_been_for_so_long_and_one_that_is_back_has_not() {
 }
 
 proptest! {
-    /// Whatever happened, every verdict but Healthy has a cause, and a card that goes and comes
-    /// back and is looked at for long enough is healthy.
+    /// After any input: every verdict but Healthy has a cause, and a card that leaves, comes back
+    /// and is looked at for long enough is healthy.
     #[test]
     fn every_verdict_has_a_cause_and_a_way_back(steps in prop::collection::vec(0u8..10, 0..40)) {
         let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! A restart of the agent neither heals nor breaks.
+//! Restarts of the agent neither heal nor break a device.
 
 use model::{Performing, RecoveryAction, Working};
 use rstest::rstest;
@@ -308,7 +308,7 @@ fn rows_and_pages_that_waited_are_one_trouble_that_passes_only_if_both_did() {
     }
 }
 
-/// What an agent before this one kept of a device, which this one reads late.
+/// Saved state of an earlier agent, to be merged late.
 fn late(act: impl FnOnce(&mut Bench)) -> Saved {
     let mut before = Bench::new();
     act(&mut before);
@@ -398,7 +398,7 @@ fn a_finding_that_comes_to_hand_late_stands_until_it_is_read() {
     assert_eq!(bench.verdict(), Verdict::default(), "it was read already");
 }
 
-/// What was counted and tolerated before is not news after a restart.
+/// Errors that were counted and tolerated before a restart are no news after it.
 #[test]
 fn how_many_link_errors_were_counted_is_kept_when_there_are_more() {
     let errors = |count| {

@@ -1,4 +1,4 @@
-//! A reset between two looks: what shows it, what it ends, and what it does not.
+//! Resets between two looks: the counters that show them, and the events that they end.
 
 use model::SinceReset;
 use rstest::rstest;
@@ -34,7 +34,7 @@ fn a_reset_between_two_looks_ends_an_xid() {
     assert!(!bench.count(energy(90_000)));
     assert!(bench.wait(5).xid(79));
     bench.count(energy(90_400));
-    // The first look after the event finds the card well, and its counter anew.
+    // The first look after the event finds the card present and its counter set back.
     assert!(bench.wait(4).count(energy(200)));
     bench.well();
     assert_eq!(bench.state(), State::Healthy);
@@ -52,7 +52,7 @@ fn an_xid_stands_while_the_counter_grows() {
     }
 }
 
-/// However soon after the reset it came, and whatever the card has drawn since.
+/// Holds for any time between reset and event, and for any energy drawn since.
 #[rstest]
 #[case::at_once(0, 1)]
 #[case::later(40, 2400)]
@@ -60,18 +60,19 @@ fn an_xid_that_was_told_since_the_last_count_stands(#[case] later: u64, #[case] 
     let mut bench = Bench::new();
     bench.well();
     bench.count(energy(90_000));
-    // The card was reset and failed again before anybody read its counter.
+    // The card was reset and failed again before its counter was read.
     bench.wait(later).xid(48);
     assert!(bench.count(energy(joules)));
     assert_eq!(bench.well().state(), State::Unhealthy);
     assert!(!bench.wait(30).count(energy(joules + 100)));
     assert_eq!(bench.well().state(), State::Unhealthy);
-    // The next reset ends that, too.
+    // The next reset ends the event, too.
     assert!(bench.wait(30).count(energy(joules)));
     assert_eq!(bench.state(), State::Healthy);
 }
 
-/// A card that nobody had open is set up anew, and counts from zero, when a probe opens it.
+/// Without persistence mode, a card is initialized again when a probe opens it, and counts from
+/// zero.
 #[rstest]
 #[case::set_up_anew(false, false, State::Unhealthy)]
 #[case::set_up_anew_since_persistence_went(true, false, State::Unhealthy)]
@@ -94,7 +95,7 @@ fn a_card_that_was_opened_anew_was_reset_only_if_it_was_kept_set_up(
     bench.well();
     assert_eq!(bench.count(opened(9, after, 5)), state == State::Healthy);
     assert_eq!(bench.state(), state);
-    // A reset while the new probe has the card open is seen.
+    // A reset is seen while the new probe has the card open.
     assert!(bench.count(opened(9, after, 4)));
     assert_eq!(bench.state(), State::Healthy);
 }
@@ -110,7 +111,7 @@ fn a_permanent_xid_outlives_a_reset_between_two_looks() {
     assert_eq!(bench.state(), State::Unhealthy);
 }
 
-/// The best counter that the card has decides; memory errors can be cleared without a reset.
+/// Only the most reliable counter decides; memory errors can be cleared without a reset.
 #[rstest]
 #[case::energy(counts(Some(9), None, None), counts(Some(8), None, None), true)]
 #[case::energy_grew(
@@ -154,7 +155,7 @@ fn what_was_not_read_once_is_compared_with_what_was_read_before() {
     assert_eq!(bench.state(), State::Healthy);
 }
 
-/// However much it has drawn since: nobody looked meanwhile.
+/// Holds for any energy drawn since: no agent looked meanwhile.
 #[rstest]
 #[case::little(1)]
 #[case::much(89_999)]
@@ -196,7 +197,7 @@ fn what_is_read_late_of_an_agent_before_has_ended_if_the_card_was_reset_since() 
     }
 }
 
-/// It was seen to be away: an XID that comes before its counters are read is a new one.
+/// The absence was seen, so an XID that comes before the counters are read is a new one.
 #[test]
 fn a_return_that_was_seen_is_not_taken_for_a_second_reset() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! A file does not grow for ever.
+//! The state file does not grow without end.
 
 use super::*;
 use crate::Sight;
@@ -8,13 +8,13 @@ const DAY: u64 = 24 * HOUR;
 
 type Devices = BTreeMap<DeviceId, Saved>;
 
-/// The ids that are left at a moment.
+/// Returns the ids that are left at a moment.
 fn left(mut devices: Devices, now: Now) -> Vec<String> {
     prune(&mut devices, &policy(), now);
     devices.keys().map(ToString::to_string).collect()
 }
 
-/// A device of which this was kept at a moment.
+/// Returns a device with a record saved at a moment.
 fn kept(id: &str, now: Now, act: impl FnOnce(&mut Record)) -> (DeviceId, Saved) {
     let mut record = Record::default();
     act(&mut record);

@@ -1,4 +1,4 @@
-//! What the driver told by itself: an event counts until something ended it.
+//! Events that the driver reported: each counts until something ended it.
 
 use model::{CauseKind, RecoveryAction, State};
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::script::{Counts, Read, View, XIDS};
 
-/// What an event does: nothing, warn for five minutes, or take the device out until a reset or
-/// until an operator's word.
+/// Effect of an event: none, a warning for five minutes, or out of service until a reset or until
+/// an uncordon.
 enum Does {
     Nothing,
     Warns,
@@ -54,7 +54,7 @@ fn does(number: u64) -> Does {
     }
 }
 
-/// Whether a memory error that was told of stands.
+/// True if a reported memory error still counts.
 fn ecc(log: &[Entry]) -> bool {
     let told = |entry: &Entry| matches!(entry.what, What::Ecc);
     let Some(last) = log.iter().rposition(told) else {
@@ -68,8 +68,7 @@ fn ecc(log: &[Entry]) -> bool {
     })
 }
 
-/// Whether an entry says that the device was reset after `told`, or that an operator vouches for
-/// it.
+/// True if an entry shows that the device was reset after `told`, or is an uncordon.
 fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
     match &entry.what {
         What::Reload | What::Uncordon => true,
@@ -78,7 +77,7 @@ fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
             let had = |entry: &Entry| matches!(entry.what, What::Release(_));
             was_asked(before) || before[told..].iter().any(had)
         }
-        // Without a count between the two the reset may be older than what was told.
+        // Without counters between the two, the reset may be older than the event.
         What::Count(_) => {
             let counted = before[told..].iter().any(|entry| entry.fell.is_some());
             entry.fell == Some(true) && counted
@@ -87,8 +86,8 @@ fn is_reset(before: &[Entry], told: usize, entry: &Entry) -> bool {
     }
 }
 
-/// Whether the best counter that the card has told since it was last known to be reset fell; nothing
-/// where that one was not read.
+/// True if the most reliable counter since the last known reset fell. `None` if that counter was
+/// not read.
 pub(super) fn fell(before: &[Entry], now: &Counts) -> Option<bool> {
     let mut told: Vec<Counts> = Vec::new();
     for (at, entry) in before.iter().enumerate().rev() {
@@ -115,7 +114,7 @@ pub(super) fn fell(before: &[Entry], now: &Counts) -> Option<bool> {
     now.map(|now| now < before)
 }
 
-/// Whether the device was away when it was last looked at.
+/// True if the device was absent when it was last looked at.
 fn was_away(before: &[Entry]) -> bool {
     let last = before.iter().rev().find_map(|entry| match entry.what {
         What::Look(View::Lost | View::Fatal | View::Missing) => Some(true),
@@ -126,7 +125,7 @@ fn was_away(before: &[Entry]) -> bool {
     last == Some(true)
 }
 
-/// Whether the driver asked for an action when it was last read.
+/// True if the driver asked for an action when that was last read.
 fn was_asked(before: &[Entry]) -> bool {
     let last = before.iter().rev().find_map(|entry| match entry.what {
         What::Read(Read::Recovery(Some(action))) => Some(action != RecoveryAction::None),

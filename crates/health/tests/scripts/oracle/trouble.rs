@@ -1,5 +1,4 @@
-//! Trouble that checks find: which entry of the log is good or bad news for which of them, and
-//! whether it stands.
+//! Trouble that checks find: the meaning of each log entry for it, and if it exists.
 
 use config::Weight;
 use model::{CauseKind, ConditionState, RecoveryAction, State};
@@ -42,18 +41,18 @@ enum Tier {
     Deep,
 }
 
-/// What an entry is for some trouble.
+/// Meaning of an entry for one kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Bad,
     Good,
-    /// Its check was not made.
+    /// The check was not made.
     Unread,
-    /// It is no question any more.
+    /// The question does not arise any more.
     Over,
-    /// The looks so far do not count any more.
+    /// Earlier passes do not count any more.
     Restart,
-    /// An operator vouches for the device.
+    /// An operator uncordoned the device.
     Word,
 }
 
@@ -120,7 +119,7 @@ impl Trouble {
         }
     }
 
-    /// What it does after so many seconds: nothing yet, a warning, or a state.
+    /// Returns the effect after so many seconds: none yet, a warning, or a state.
     pub(super) fn weigh(self, lasted: u64, log: &[Entry], rules: &Rules) -> Option<Option<State>> {
         let out = match (self, self.tier()) {
             (Self::Silent, _) if lasted < rules.unanswered => return Some(Some(State::Unknown)),
@@ -141,7 +140,7 @@ impl Trouble {
         Some(out.then_some(State::Unhealthy))
     }
 
-    /// The seconds that it may last before it counts.
+    /// Seconds that the trouble may last before it counts.
     fn grace(self) -> u64 {
         match self {
             Self::Joining => 600,
@@ -170,12 +169,12 @@ fn of_condition(named: Named) -> Trouble {
     }
 }
 
-/// When the trouble that stands at the end of the log began, by the time that agents ran.
+/// Returns the run time at which the trouble began that exists at the end of the log.
 pub(super) fn stands(trouble: Trouble, log: &[Entry]) -> Option<u64> {
     log.last()?.stands[trouble as usize]
 }
 
-/// Whether trouble stands after the last entry of the log, and since when.
+/// Returns the beginning of the trouble if it exists after the last entry of the log.
 pub(super) fn judge(trouble: Trouble, log: &[Entry], rules: &Rules) -> Option<u64> {
     let (last, before) = log.split_last()?;
     if last.marks[trouble as usize].is_none() {
@@ -187,7 +186,7 @@ pub(super) fn judge(trouble: Trouble, log: &[Entry], rules: &Rules) -> Option<u6
     (!ends(trouble, began, log, bad, rules)).then_some(began)
 }
 
-/// Whether marks that follow a bad one end the trouble.
+/// True if entries after a bad one end the trouble.
 fn ends(trouble: Trouble, began: u64, log: &[Entry], bad: usize, rules: &Rules) -> bool {
     let mut goods: Vec<u64> = Vec::new();
     let mut last = Mark::Bad;
@@ -216,7 +215,7 @@ fn ends(trouble: Trouble, began: u64, log: &[Entry], bad: usize, rules: &Rules) 
     false
 }
 
-/// How many good ones it takes, and over how much time.
+/// Returns the number of good entries that end the trouble, and the time they have to span.
 fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize, u64) {
     let times = begun(trouble, log, rules);
     match (trouble, trouble.tier()) {
@@ -229,7 +228,8 @@ fn needs(trouble: Trouble, lasted: u64, log: &[Entry], rules: &Rules) -> (usize,
     }
 }
 
-/// The number of times that it began lately. What has a grace is counted when it ends, if it lasted longer.
+/// Returns the number of recent beginnings. Trouble with a grace is counted when it ends, if it
+/// lasted longer.
 fn begun(trouble: Trouble, log: &[Entry], rules: &Rules) -> u32 {
     let mut bad = false;
     let mut begun = Vec::new();
@@ -262,7 +262,7 @@ fn is_absence(trouble: Trouble) -> bool {
     matches!(trouble, Trouble::Lost | Trouble::Gone)
 }
 
-/// A card that is lost and one that is not listed are away all the same.
+/// Returns the mark for absence: a card that is lost and one that is not listed are both absent.
 fn absence(entry: &Entry) -> Option<Mark> {
     match &entry.what {
         What::Look(View::Lost | View::Fatal | View::Missing | View::NoDriver)
@@ -310,7 +310,7 @@ fn look(trouble: Trouble, view: View) -> Option<Mark> {
     over.contains(&trouble).then_some(Mark::Over).or(otherwise)
 }
 
-/// What a reading says of trouble of its tier; what it does not tell is unread.
+/// Returns the mark of a reading for trouble of its tier; a value that it does not have is unread.
 fn value(trouble: Trouble, read: &Read, before: &[Entry], run: u64) -> Option<Mark> {
     let bad = |bad: bool| if bad { Mark::Bad } else { Mark::Good };
     let known = |value: Option<bool>| Some(value.map_or(Mark::Unread, bad));
@@ -363,7 +363,7 @@ fn tier(read: &Read) -> Tier {
     }
 }
 
-/// The link errors that were read last since the driver was loaded.
+/// Returns the link errors that were read last since the driver was loaded.
 fn last_errors(before: &[Entry]) -> Option<u64> {
     let last = before.iter().rev().find_map(|entry| match entry.what {
         What::Read(Read::LinkErrors(Some(errors))) => Some(Some(errors)),
@@ -373,13 +373,13 @@ fn last_errors(before: &[Entry]) -> Option<u64> {
     last.flatten()
 }
 
-/// How much the repaired errors grew within the last hour, as far as this agent read them.
+/// Returns the growth of corrected errors within the last hour, as far as this agent read them.
 fn growth(errors: u64, before: &[Entry], run: u64) -> Option<u64> {
     let (mut later, mut oldest) = (errors, None);
     for entry in before.iter().rev() {
         match entry.what {
             What::Reload | What::Restart => break,
-            // It was set back in between.
+            // The counter was reset in between.
             What::Read(Read::Corrected(Some(value))) if value > later => break,
             What::Read(Read::Corrected(Some(value))) => {
                 later = value;
