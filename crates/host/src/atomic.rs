@@ -1,5 +1,5 @@
-//! Files that are replaced whole: a reader finds the old text or the new, never a part of it, and
-//! after a power cut too.
+//! Atomic replacement of files: a reader finds the old content or the new one, never a part of it,
+//! also after a power failure.
 
 use std::{
     ffi::OsString,
@@ -12,28 +12,33 @@ use std::{
 
 use fs_err::{File, OpenOptions};
 
-/// Tells apart the drafts of one process.
+/// Number of temporary files that this process has made, for unique names.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
 
-/// Puts `bytes` at `path` with the permissions `mode`, whatever the umask is. The folder must
-/// exist. The draft beside it is called `.NAME.tmp-…`, so that nobody who looks for files by their
-/// endings takes it for one; it is removed when something fails.
+/// Replaces the file at `path` by one with these bytes and the permissions `mode`, which do not
+/// depend on the umask. The folder must exist. The temporary file beside it is called `.NAME.tmp-…`,
+/// so that a program that selects files by their endings does not read it. A failed write removes it.
 ///
-/// It waits for the disk: call it where that hinders nobody.
+/// The call blocks until the disk has the data.
+///
+/// # Errors
+/// A step failed; the error names the temporary file. The old file is then unchanged, unless only
+/// the last sync of the folder failed.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let draft = draft(path)?;
     let done = fill(&draft, bytes, mode).and_then(|()| fs_err::rename(&draft, path));
     if done.is_err() {
-        // Nothing more can be done about a draft that cannot be removed.
+        // If the removal fails too, the first error is the one to report.
         let _ = fs_err::remove_file(&draft);
         return done;
     }
-    // The name is on the disk when its folder is.
+    // fsync(2) of a file does not write the entry in its folder: the folder needs a sync of its own.
     File::open(folder(path))?.sync_all()
 }
 
 fn fill(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    // One of a process that had our id and was killed. `create_new` does not follow links.
+    // A process with the same id, killed earlier, may have left such a file. In containers the id is
+    // often 1. `create_new` (O_EXCL) does not follow a link that somebody puts there.
     match fs_err::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -42,6 +47,7 @@ fn fill(draft: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     options.write(true).create_new(true);
     options.options_mut().mode(mode);
     let mut file = options.open(draft)?;
+    // open(2) removes the bits of the umask from the mode, hence the second call.
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.write_all(bytes)?;
     file.sync_all()

@@ -1,36 +1,37 @@
-//! Tells a file apart from one that came into its place.
+//! Identity of a file, which differs after the file was replaced.
 
 use std::{fs::Metadata, os::unix::fs::MetadataExt as _, path::Path};
 
-/// The identity of a file, and the version of its content by its modification time. Two equal ones
-/// are of the same file, as far as the file system's clock can tell.
+/// Identity of a file, with its size and modification time. Two equal identities mean the same file
+/// with the same content, within the resolution of the file system's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
     inode: u64,
-    /// Zero for anything but a regular file: the size of a folder is the file system's affair.
+    // The size of a folder depends on the file system and on deleted entries.
+    /// Size in bytes of a regular file; zero for everything else.
     size: u64,
     modified: (i64, i64),
-    /// Only with [`FileIdentity::of_inode`].
+    /// Time of the last inode change; set by [`FileIdentity::of_inode`] only.
     changed: Option<(i64, i64)>,
 }
 
 // === impl FileIdentity ===
 
 impl FileIdentity {
-    /// The identity of the file that `path` leads to, links followed; `None` where there is none.
-    /// A change of its mode, owner or label leaves it the same.
+    /// Identity of the file at `path`, links followed; `None` if there is none. A change of mode,
+    /// owner or SELinux label does not change it.
     pub fn of(path: &Path) -> Option<Self> {
         Some(Self::from_metadata(&fs_err::metadata(path).ok()?))
     }
 
-    /// The identity of what is at `path` itself, be it a link; `None` where there is nothing.
+    /// Identity of the directory entry at `path`, links not followed; `None` if there is none.
     pub fn of_entry(path: &Path) -> Option<Self> {
         Some(Self::from_metadata(&fs_err::symlink_metadata(path).ok()?))
     }
 
-    /// As [`FileIdentity::of`], and another one too after every change of the mode, the owner or
-    /// the number of names: a file that could not be read may be readable then.
+    /// Like [`FileIdentity::of`], but a change of mode, owner or number of links changes the identity
+    /// too. Use it where a file that was unreadable may have become readable.
     pub fn of_inode(path: &Path) -> Option<Self> {
         let meta = fs_err::metadata(path).ok()?;
         Some(Self {
@@ -39,7 +40,7 @@ impl FileIdentity {
         })
     }
 
-    /// The identity of a file that was looked at.
+    /// Makes the identity from metadata that were read already.
     pub fn from_metadata(meta: &Metadata) -> Self {
         Self {
             device: meta.dev(),
@@ -50,7 +51,7 @@ impl FileIdentity {
         }
     }
 
-    /// The time of the last modification, in seconds since 1970.
+    /// Time of the last modification, in seconds since 1970 (UTC).
     pub fn modified_secs(&self) -> i64 {
         self.modified.0
     }
@@ -75,7 +76,7 @@ mod tests {
         assert_ne!(FileIdentity::of(&path), first);
     }
 
-    /// As far as a file system's coarse clock can be fooled.
+    /// The size tells two files apart if the file system's clock is too coarse.
     #[test]
     fn a_file_of_another_length_is_another_one_at_the_same_time() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -96,7 +97,7 @@ mod tests {
             FileIdentity::of(file.path()),
             FileIdentity::of_inode(file.path()),
         );
-        // The clock of a file system may be as coarse as the kernel's tick.
+        // The times of a file have the resolution of the kernel's tick, up to 10 ms (CONFIG_HZ=100).
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs_err::set_permissions(file.path(), PermissionsExt::from_mode(0o640)).unwrap();
         assert_eq!(FileIdentity::of(file.path()), before.0);

@@ -1,5 +1,5 @@
-//! Blocking work that may hang, as a disk that is away does: one job at a time, with a limit on
-//! how long anybody waits for it. What hangs costs one thread, however often it is asked for.
+//! Blocking jobs that may hang, for example on a network disk: one job at a time, with a time limit
+//! for the caller. A job that hangs costs one thread, no matter how often it is requested.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The place of one blocking job with a result of type `T`.
+/// Runner of blocking jobs with a result of type `T`, one at a time.
 ///
-/// A job cannot be ended from outside. One that is late stays in its lane, and no other is begun
-/// there until it has ended.
+/// A thread in a system call cannot be ended from outside. A late job stays in its lane, and no other
+/// job starts there until it has ended.
 ///
 /// ```
 /// # use std::{path::Path, time::Duration};
@@ -27,14 +27,14 @@ use tokio::{
 #[derive(Debug)]
 pub struct Lane<T> {
     job: Option<JoinHandle<T>>,
-    /// End of the wait that is under way. A wait that was dropped does not put it off.
+    /// End of the present wait. A dropped wait does not postpone it.
     due: Option<Instant>,
 }
 
-/// Reason why there is no result.
+/// Error of a job without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The job, or the one before it, has not ended in time.
+    /// The job, or the one before it, did not end in time.
     #[error("it has not ended in time")]
     Late,
     /// The job panicked.
@@ -54,18 +54,18 @@ impl<T> Default for Lane<T> {
 }
 
 impl<T: Send + 'static> Lane<T> {
-    /// Says whether a job is under way.
+    /// True while a job runs.
     pub fn is_busy(&self) -> bool {
         self.job.as_ref().is_some_and(|job| !job.is_finished())
     }
 
-    /// Does `work` on another thread and waits for its end. A job that ended since, and whose
-    /// result nobody has taken, is forgotten.
+    /// Runs `work` on another thread and waits for its end. The result of an earlier late job that
+    /// has ended and was not taken is dropped.
     ///
     /// # Errors
     ///
-    /// [`Error::Late`] at once while an earlier job is under way, and after `limit` otherwise; the
-    /// work goes on then, and [`resume`](Self::resume) can wait for it.
+    /// [`Error::Late`] at once while an earlier job runs, and after `limit` otherwise. In both cases
+    /// the job continues, and [`resume`](Self::resume) can wait for it.
     pub async fn run(
         &mut self,
         limit: Duration,
@@ -79,12 +79,12 @@ impl<T: Send + 'static> Lane<T> {
         ended.expect("a job was put into the lane")
     }
 
-    /// Waits again for a job whose result nobody has taken; `None` where there is none. The wait
-    /// may be dropped and begun again: neither the result nor the end of the wait is lost.
+    /// Waits again for a late job; `None` if there is none. Cancel safe: after a dropped call the next
+    /// one still gets the result, and waits no longer than the first would have.
     ///
     /// # Errors
     ///
-    /// [`Error::Late`] after `limit`; the next call waits as long again.
+    /// [`Error::Late`] after `limit`. The next call then waits for the whole `limit` again.
     pub async fn resume(&mut self, limit: Duration) -> Option<Result<T, Error>> {
         let job = self.job.as_mut()?;
         let due = *self.due.get_or_insert_with(|| Instant::now() + limit);
@@ -110,7 +110,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(30);
 
-    /// A job that hangs until the first of these is dropped or given a result.
+    /// Makes a job that hangs until the sender is dropped or sends the result.
     fn hanging() -> (mpsc::Sender<u32>, impl FnOnce() -> u32 + Send + 'static) {
         let (end, hung) = mpsc::channel();
         (end, move || hung.recv().unwrap_or_default())
@@ -132,7 +132,7 @@ mod tests {
         assert!(matches!(lane.run(SOON, hung).await, Err(Error::Late)));
         for _ in 0..3 {
             let refused = lane.run(LONG, || unreachable!("one hangs"));
-            // At once.
+            // The error must come without a wait.
             let refused = refused.now_or_never().unwrap();
             assert!(matches!(refused, Err(Error::Late)));
             assert!(matches!(lane.resume(SOON).await, Some(Err(Error::Late))));

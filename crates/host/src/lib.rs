@@ -1,7 +1,6 @@
-//! The host as the agent sees it: a rooted `/sys`, `/proc` and `/dev`, small files of others that
-//! are read without waiting, the identity of a file, folders that tell when they change, files that
-//! are replaced whole, blocking work that may hang, unix sockets that clean up after themselves, and
-//! a process with all that it started.
+//! Access to the host: a root folder that stands for `/`, bounded reads of small files, the identity
+//! of a file, watched folders, atomic replacement of files, blocking jobs that may hang, unix
+//! sockets that remove their files, and a process with all its descendants.
 
 pub mod atomic;
 pub mod lane;

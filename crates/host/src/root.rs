@@ -1,5 +1,5 @@
-//! A folder that stands for `/`: paths and the links on their way are followed inside it and never
-//! lead out of it, whoever changes them meanwhile.
+//! Root folder that stands for `/`: paths and their symbolic links are resolved inside it and never lead
+//! out of it, even if another process changes them during the lookup.
 
 mod walk;
 
@@ -18,22 +18,29 @@ use rustix::{
 use self::walk::walk;
 use crate::small;
 
-/// The most bytes of a [`Root::text`]; files of the kernel have at most a page for each value.
+// An attribute in sysfs has at most one page.
+/// Size limit, in bytes, of [`Root::text`].
 const TEXT_LIMIT: u64 = 1 << 20;
 
-/// The most tries of a lookup that others disturb by renames and mounts; then it is done by hand.
+/// Number of tries of a kernel lookup that renames and mounts of others disturb. After them the path is
+/// walked in user space.
 const TRIES: usize = 16;
 
-/// A folder that stands for the host's `/`, or for that of a driver's container. The paths that it
-/// takes and gives are absolute and seen from inside.
+/// Folder that stands for the host's `/`, or for that of a driver container. Paths in arguments and
+/// results are absolute and seen from inside.
 ///
-/// It need not exist yet and may be replaced: every call begins at its path. All but
-/// [`Root::path`], [`Root::has`], [`Root::metadata`] and [`Root::read_link`] need the agent's own
-/// `/proc`.
+/// The folder need not exist yet and may be replaced: every call starts at its path. All calls but
+/// [`Root::path`], [`Root::has`], [`Root::metadata`] and [`Root::read_link`] need a mounted `/proc` of
+/// the agent's PID namespace.
+///
+/// ```
+/// let host = host::Root::new("/host");
+/// assert_eq!(host.path("/sys/bus/pci").to_str(), Some("/host/sys/bus/pci"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(PathBuf);
 
-/// The last part of a path where it is a link.
+/// Treatment of the last component of a path if it is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastLink {
     Follow,
@@ -43,62 +50,63 @@ enum LastLink {
 // === impl Root ===
 
 impl Root {
-    /// The folder at `path`, as this process sees it.
+    /// Makes a root of the folder at `path`, as this process sees it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The folder, as this process sees it.
+    /// Path of the folder, as this process sees it.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// The place of an absolute `path` as this process would write it. For messages: whoever opens
-    /// it follows absolute links out of the root.
+    /// Joins the root and an absolute `path`, as this process sees it. For messages only: to open the
+    /// result would follow absolute links out of the root.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.0.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Says whether there is something at `path`. Unreadable counts as absent.
+    /// True if `path` exists. A path that cannot be read counts as absent.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.metadata(path).is_ok()
     }
 
-    /// A small text file, trimmed; `None` where it is absent, unreadable or longer than 1 MiB.
+    /// Reads a small text file without white space around the text; `None` if it is absent, unreadable or
+    /// longer than 1 MiB. Bytes that are not UTF-8 are replaced.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let file = self.open_file(path).ok()?;
         let bytes = small::read_opened(&file, TEXT_LIMIT).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The path without any link.
+    /// Resolves all links of a path. The path must exist.
     pub fn resolve(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let root = self.open()?;
         let whole = name_of(&find(&root, path.as_ref(), LastLink::Follow)?)?;
         let inside = whole.strip_prefix(name_of(&root)?);
-        // Only if the root itself was moved meanwhile.
+        // This fails only if the root folder was moved during the call.
         let inside = inside.map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
         Ok(Path::new("/").join(inside))
     }
 
-    /// Facts about what `path` leads to.
+    /// Reads the metadata of `path`, links followed.
     pub fn metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
         let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
         File::from(found).metadata()
     }
 
-    /// The text of the link at `path`.
+    /// Reads the target of the link at `path`.
     pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let found = find(&self.open()?, path.as_ref(), LastLink::Keep)?;
         match walk::target(&found) {
-            // The kernel's word for no link, where the path is empty.
+            // readlinkat(2) with an empty path answers ENOENT, not EINVAL, for a file that is not a link.
             Err(Errno::NOENT) => Err(Errno::INVAL.into()),
             target => Ok(target?.into()),
         }
     }
 
-    /// Opens a regular file for reading. Anything else is refused without being opened.
+    /// Opens a regular file for reading. Other kinds of files are not opened.
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File, small::Error> {
         let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
         let found = File::from(found);
@@ -109,7 +117,8 @@ impl Root {
         }
     }
 
-    /// The entries of a folder. Their paths are of no use, their names and types are.
+    /// Lists the entries of a folder. Use their names and types only: their paths are below
+    /// `/proc/self/fd`.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> io::Result<ReadDir> {
         let found = find(&self.open()?, path.as_ref(), LastLink::Follow)?;
         std::fs::read_dir(own_descriptor(&found))
@@ -127,11 +136,12 @@ impl Default for Root {
     }
 }
 
-/// Finds a path below a root by the kernel's own lookup, or by hand where that cannot be had:
-/// `openat2` came with Linux 5.6; systemd answers ENOSYS to it in units with `RestrictSUIDSGID=`
-/// (`seccomp-util.c`), and container runtimes before 2021 EPERM.
+/// Finds a path below a root by the kernel's lookup, or by [`walk()`] if the kernel refuses.
 fn find(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd> {
-    // Without a slash at its end, which would ask for a folder.
+    // `openat2` exists since Linux 5.6. systemd's filter answers ENOSYS in units with `RestrictSUIDSGID=`
+    // (seccomp-util.c), and the filters of container runtimes before 2021 answer EPERM.
+    //
+    // `components` drops a slash at the end, which would accept folders only.
     let path: PathBuf = Path::new("/").join(path).components().collect();
     match find_by_kernel(root, &path, last) {
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => Ok(walk(root, &path, last)?),
@@ -139,13 +149,15 @@ fn find(root: &OwnedFd, path: &Path, last: LastLink) -> io::Result<OwnedFd> {
     }
 }
 
-/// The descriptor is only good for a look, and for being opened by its name in `/proc`.
+/// Finds a path by `openat2`. The descriptor is an O_PATH one: for stat(2), or to be opened again by its
+/// name in `/proc`.
 fn find_by_kernel(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC | last.flags();
     let mut found = Err(Errno::AGAIN);
     for _ in 0..TRIES {
-        // `..` is not certain while somebody renames or mounts anything anywhere: openat2(2).
+        // EAGAIN: another process renamed or mounted something, anywhere, so the kernel cannot be sure
+        // that `..` stayed inside the root (openat2(2), RESOLVE_IN_ROOT).
         found = openat2(root, path, flags, Mode::empty(), resolve);
         if !matches!(found, Err(Errno::AGAIN | Errno::INTR)) {
             break;
@@ -154,12 +166,12 @@ fn find_by_kernel(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd
     found
 }
 
-/// The path by which an open file is opened again, another way.
+/// Path in `/proc` by which an open file can be opened again with other flags.
 fn own_descriptor(file: &impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
 }
 
-/// The path of an open file, as this process sees it, without links.
+/// Path of an open file without links, as this process sees it.
 fn name_of(file: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(own_descriptor(file))
 }

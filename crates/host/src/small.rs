@@ -1,8 +1,7 @@
-//! Small files that somebody else writes. Opening one never waits for a writer, a file that is not
-//! a regular one is refused, and no more is read than a limit, even from a file that grows.
+//! Bounded reads of small files that other programs write. To open one never waits for a writer, only
+//! regular files are read, and a read stops at a limit even if the file grows.
 //!
-//! A disk that hangs can still hold up the caller: use a [`Lane`](crate::lane::Lane) where that
-//! matters.
+//! A disk that hangs still blocks the caller: use a [`Lane`](crate::lane::Lane) if that matters.
 
 use std::{
     fs::File,
@@ -12,29 +11,30 @@ use std::{
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// Flags with which files of others are opened: no wait for the writer of a FIFO, no terminal that
-/// becomes ours.
+// O_NONBLOCK: open(2) of a FIFO would wait for a writer. O_NOCTTY: a terminal would become the
+// controlling terminal of the agent.
+/// Flags of open(2) for files of other programs.
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Reason why a small file cannot be had. The caller knows the path and names it.
+/// Error of a bounded read. The text does not have the path: the caller adds it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The path leads to a folder, a device, a FIFO or a socket.
+    /// The path is that of a folder, a device, a FIFO or a socket.
     #[error("it is no regular file")]
     NotAFile,
     /// The file is longer than its limit.
     #[error("it has more than {}", size(*limit))]
     TooLarge {
-        /// The limit in bytes.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// The file is not a text in UTF-8.
+    /// The file is not valid UTF-8.
     #[error("it is no text")]
     NotText,
-    /// The system refused.
+    /// A system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -45,8 +45,9 @@ pub enum Error {
 ///
 /// Anything but a regular file is [`Error::NotAFile`], a longer file [`Error::TooLarge`].
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    // Opening a device can do something: a watchdog starts, a tape is wound back. So look first;
-    // what was opened is looked at again, because another thing may have come into its place.
+    // To open a device file can have effects: a watchdog timer starts, a tape is wound back. So the
+    // type is checked before the file is opened. It is checked again afterwards, because the file
+    // may have been replaced in between.
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::NotAFile);
     }
@@ -57,12 +58,12 @@ pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// As [`read_bytes`]; other bytes than a text are [`Error::NotText`].
+/// Those of [`read_bytes`], and [`Error::NotText`] for bytes that are not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
     String::from_utf8(read_bytes(path, limit)?).map_err(|_| Error::NotText)
 }
 
-/// Opens a regular file without waiting for anybody.
+/// Opens a regular file without a wait for other processes.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     let file = File::from(openat(CWD, path, FLAGS, Mode::empty()).map_err(io::Error::from)?);
     if file.metadata()?.is_file() {
@@ -72,8 +73,9 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Reads an open file from where it stands, at most `limit` bytes.
+/// Reads an open file from its present position, at most `limit` bytes.
 pub(crate) fn read_opened(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
+    // The size from stat(2) is not used: files in /proc and /sys report 0 or one page.
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -131,7 +133,7 @@ mod tests {
         assert!(matches!(error, Error::NotAFile), "{error}");
     }
 
-    /// A thing that took the place of a file between the look and the opening.
+    /// The file was replaced between the check and the open call.
     #[rstest]
     #[case::fifo(fifo)]
     #[case::folder(|path: &Path| fs_err::create_dir(path).unwrap())]

@@ -1,4 +1,4 @@
-//! Unix sockets that are bound with a clear error and unlinked by the one who bound them.
+//! Unix sockets with clear errors at bind, whose files are removed by the process that made them.
 
 use std::{
     io,
@@ -14,57 +14,58 @@ use tokio::net::UnixListener;
 
 use crate::FileIdentity;
 
-/// The longest path that fits a socket address.
+// `sun_path` has 108 bytes, and the last one is zero (unix(7)).
+/// Limit for the length of a socket's path, in bytes.
 pub const PATH_LIMIT: usize = 107;
 
-/// How many connections may wait to be accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A listening socket and its file, which is removed when this is dropped.
+/// A listening socket with its file. A drop closes the socket and removes the file.
 #[derive(Debug)]
 pub struct Bound {
     listener: UnixListener,
     file: File,
 }
 
-/// The file of a socket that we made. Dropping it removes the file if it is still ours.
+/// File of a socket that this process made. A drop removes the file if it was not replaced.
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
     identity: FileIdentity,
 }
 
-/// Why a socket cannot be had.
+/// Error of [`Bound::bind`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The path does not fit a socket address.
+    /// The path is longer than [`PATH_LIMIT`].
     #[error(
         "the socket path {} has {} bytes, and the system takes at most {PATH_LIMIT}: \
          choose a folder with a shorter path",
         path.display(), path.as_os_str().len()
     )]
     TooLong {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// Somebody listens there already.
+    /// Another process listens on the path.
     #[error("{} is in use by another process", path.display())]
     InUse {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// Something that is not a socket has the name.
+    /// The path is that of a file which is not a socket.
     #[error("{} exists and is not a socket; remove it or choose another path", path.display())]
     NotASocket {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot listen on {}: {source}", path.display())]
     Io {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system call.
         source: io::Error,
     },
 }
@@ -72,9 +73,11 @@ pub enum Error {
 // === impl Bound ===
 
 impl Bound {
-    /// Listens on `path`, for root alone. A socket left over by a dead process is replaced.
+    /// Listens on `path` with mode 0600, so that only root and the owner can connect. The socket of a
+    /// dead process is replaced. The call must be made inside a tokio runtime.
     ///
-    /// Must be called inside a tokio runtime.
+    /// # Errors
+    /// The path is too long, another process listens on it, or it is not a socket.
     pub fn bind(path: &Path) -> Result<Self, Error> {
         if path.as_os_str().len() > PATH_LIMIT {
             return Err(Error::TooLong {
@@ -96,7 +99,7 @@ impl Bound {
         Ok(Self { listener, file })
     }
 
-    /// The two halves: what to accept from, and what to drop at the end.
+    /// Splits into the listener, and the file to drop at the end.
     pub fn split(self) -> (UnixListener, File) {
         (self.listener, self.file)
     }
@@ -105,12 +108,12 @@ impl Bound {
 // === impl File ===
 
 impl File {
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file at our path is still the one we made.
+    /// True if the file at the path is still the one that this process made.
     pub fn is_ours(&self) -> bool {
         FileIdentity::of_entry(&self.path) == Some(self.identity)
     }
@@ -124,23 +127,26 @@ impl Drop for File {
     }
 }
 
-/// Whether somebody accepts connections at `path`.
+/// True if a process accepts connections at `path`. The call blocks while its queue is full.
 pub fn is_alive(path: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(path).is_ok()
 }
 
-/// A listening socket that never was anybody's but ours, not even between two calls.
+/// Makes a listening socket with mode 0600.
 fn listen(path: &Path) -> io::Result<UnixListener> {
+    // The mode must be right from the first moment: a chmod after bind(2) would leave a time in which
+    // other users can connect.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Linux makes the file with the mode that the socket has when it is bound.
+    // Linux gives the file the mode of the socket's inode, minus the umask (net/unix/af_unix.c,
+    // `unix_bind_bsd`).
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     net::listen(&socket, BACKLOG)?;
     UnixListener::from_std(socket.into())
 }
 
-/// Makes room for a socket: removes a dead one, refuses anything else.
+/// Removes the socket of a dead process; everything else at the path is an error.
 fn clear(path: &Path) -> Result<(), Error> {
     let path_buf = || path.to_owned();
     let Ok(meta) = fs_err::symlink_metadata(path) else {

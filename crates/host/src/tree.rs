@@ -1,26 +1,27 @@
-//! A process with all that it started.
+//! Descendants of this process.
 //!
-//! They are found by their parents, whatever groups and sessions they made. One whose parent ended
-//! is found below the next ancestor that adopts orphans.
+//! They are found by their parent ids, so new process groups and sessions do not hide them. An orphan
+//! is found below the next ancestor that is a child subreaper (prctl(2), PR_SET_CHILD_SUBREAPER).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// How often it is looked for processes that were started meanwhile.
+/// Number of passes over `/proc`, to find processes that were started during a pass.
 const LOOKS: usize = 3;
 
-/// The processes that there are, by their ids.
+/// All processes, by their ids.
 type Processes = BTreeMap<u32, Process>;
 
-/// What the kernel tells of a process. An id can be given to another one; the start tells them apart.
+// The kernel uses process ids again. Id and start time together are unique.
+/// Parent and start time of a process, from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     parent: u32,
     started: u64,
 }
 
-/// Kills all that this process started, and does not wait.
+/// Sends SIGKILL to all descendants of this process. It does not wait for their end.
 pub fn end_below_us() {
     for _ in 0..LOOKS {
         let processes = processes();
@@ -28,7 +29,7 @@ pub fn end_below_us() {
     }
 }
 
-/// The children of this process.
+/// Lists the ids of this process's children.
 pub fn children() -> Vec<u32> {
     children_of(own(), &processes()).collect()
 }
@@ -37,7 +38,7 @@ fn own() -> u32 {
     getpid().as_raw_nonzero().get().cast_unsigned()
 }
 
-/// Kills those that are still the ones that were seen.
+/// Kills the processes that still have the start time that was seen.
 fn kill(pids: &BTreeSet<u32>, seen: &Processes) {
     for pid in pids {
         let started = |process: &Process| process.started;
@@ -67,8 +68,10 @@ fn descendants(root: u32, processes: &Processes) -> BTreeSet<u32> {
     found
 }
 
-/// Every process. None where `/proc` counts processes as another namespace does.
+/// Reads all processes from `/proc`.
 fn processes() -> Processes {
+    // A `/proc` of another PID namespace has other ids. To kill by those would hit strangers, so the
+    // list is empty then.
     let link = fs_err::read_link("/proc/self").unwrap_or_default();
     if link.to_str() != Some(&own().to_string()) {
         return Processes::new();
@@ -87,8 +90,9 @@ fn process(pid: u32) -> Option<Process> {
     parse(&String::from_utf8_lossy(&stat))
 }
 
-/// `PID (NAME) STATE PARENT …`, the start at place 22; the name may have anything in it.
+/// Parses `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, with the start time as field 22 (proc(5)).
 fn parse(stat: &str) -> Option<Process> {
+    // The name may have spaces and parentheses in it, so the search begins at the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(1);
     Some(Process {

@@ -1,8 +1,9 @@
-//! A folder that tells when something in it changed.
+//! Watched folder.
 //!
-//! Events are only a way to be fast: inotify instances run out on busy nodes, some file systems
-//! send none, and a folder may not exist yet. So [`Folder::changed`] also returns after
-//! a while without any event, and callers compare what they find with what they knew.
+//! inotify only makes it fast. Its instances run out on busy nodes (`fs.inotify.max_user_instances` is
+//! 128 by default), some file systems send no events, and a folder may not exist yet. So
+//! [`Folder::changed`] also returns after a pause without events, and callers compare the files with
+//! those they knew.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,16 +14,16 @@ use futures_util::StreamExt;
 use inotify::{Event, EventMask, EventStream, Inotify, WatchMask};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-/// How long events are gathered before they count as one change.
+/// Time in which events are collected and count as one change.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Whether inotify may be used.
+/// Source of events for a watched folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Events {
-    /// Use it where it works.
+    /// inotify if possible, and the pause in any case.
     #[default]
     Inotify,
-    /// Look again after every pause only.
+    /// The pause only.
     Poll,
 }
 
@@ -33,7 +34,7 @@ pub struct Folder {
     events: Events,
     pause: Duration,
     stream: Option<EventStream<Vec<u8>>>,
-    /// An event came that was not told yet: when it counts as a change.
+    /// Time at which an event that came already counts as a change.
     settled: Option<Instant>,
     warned: bool,
 }
@@ -41,7 +42,8 @@ pub struct Folder {
 // === impl Folder ===
 
 impl Folder {
-    /// Watches `path`, which need not exist yet, and looks at it every `pause` in any case.
+    /// Watches `path`, which need not exist yet. [`Folder::changed`] returns after `pause` at the
+    /// latest.
     pub fn new(path: &Path, events: Events, pause: Duration) -> Self {
         let mut folder = Self {
             path: path.to_owned(),
@@ -55,7 +57,8 @@ impl Folder {
         folder
     }
 
-    /// Waits until something in the folder may have changed. Cancel safe.
+    /// Waits until something in the folder may have changed. Cancel safe: an event of a dropped wait is
+    /// kept for the next one.
     pub async fn changed(&mut self) {
         if self.settled.is_none() {
             if self.stream.is_none() {
@@ -77,14 +80,15 @@ impl Folder {
                 Err(_settled) => self.settled = None,
             }
         }
-        // A folder that keeps failing costs nothing.
+        // The stream has ended. Without this wait a folder that fails again and again would be a busy
+        // loop.
         if let Some(settled) = self.settled {
             sleep_until(settled).await;
             self.settled = None;
         }
     }
 
-    /// After the end of the folder itself, or of inotify, the next call begins anew.
+    /// Handles one event. If the folder was removed or inotify failed, the next call opens a new watch.
     fn hear<T>(&mut self, event: Option<&std::io::Result<Event<T>>>) {
         if !is_live(event) {
             self.stream = None;
@@ -109,7 +113,7 @@ impl Folder {
     }
 }
 
-/// Whether more events can follow this one.
+/// True if more events can follow this one. `IN_IGNORED` is the last event of a watch (inotify(7)).
 fn is_live<T>(event: Option<&std::io::Result<Event<T>>>) -> bool {
     matches!(event, Some(Ok(event)) if !event.mask.contains(EventMask::IGNORED))
 }

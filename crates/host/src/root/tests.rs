@@ -1,4 +1,4 @@
-//! Both lookups, in trees that were made to be trouble.
+//! Tests of both lookups, in folder trees with difficult links.
 
 use std::{
     os::unix::fs::symlink,
@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 type Lookup = fn(&OwnedFd, &Path, LastLink) -> Result<OwnedFd, Errno>;
 
-/// A root with a folder beside it that nobody may reach.
+/// A root, and a folder beside it that no lookup may reach.
 struct Tree {
     _folder: tempfile::TempDir,
     root: Root,
@@ -44,7 +44,7 @@ impl Tree {
         }
     }
 
-    /// The path without links, by that lookup.
+    /// Resolves a path by the given lookup.
     fn resolve(&self, lookup: Lookup, path: &str) -> Result<String, Errno> {
         let root = self.root.open().unwrap();
         let path: PathBuf = Path::new("/").join(path).components().collect();
@@ -122,7 +122,7 @@ fn a_path_of_too_many_links_ends(#[values(find_by_kernel, walk)] lookup: Lookup)
     assert_eq!(tree.resolve(lookup, "/l40"), Err(Errno::LOOP));
 }
 
-/// Somebody swaps a folder on the way for a link that leads out, again and again.
+/// Another thread replaces a folder of the path by a link out of the root, again and again.
 #[rstest]
 fn a_swap_on_the_way_leads_nowhere_else(#[values(find_by_kernel, walk)] lookup: Lookup) {
     let tree = Tree::new(&[
@@ -146,7 +146,7 @@ fn a_swap_on_the_way_leads_nowhere_else(#[values(find_by_kernel, walk)] lookup: 
                 fs_err::rename(at(link), at("spot")).unwrap();
                 fs_err::rename(at("spot"), at(link)).unwrap();
                 fs_err::rename(at("away"), at("spot")).unwrap();
-                // Time for the other thread to find it.
+                // The pause lets the other thread see this state.
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
@@ -271,7 +271,7 @@ fn any_path() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The walk by hand finds what the kernel finds, and fails as it does.
+    /// The walk in user space has the same results and errors as the kernel's lookup.
     #[test]
     fn both_lookups_agree(
         things in proptest::collection::vec((any_path(), any_path(), 0..3), 1..16),
@@ -279,7 +279,7 @@ proptest! {
     ) {
         let tree = Tree::new(&[]);
         for (path, target, kind) in things {
-            // Made where it can be; one that leads out is not tried.
+            // Entries that cannot be made are skipped.
             let Ok(folder) = tree.root.resolve(Path::new(&path).parent().unwrap_or(Path::new(""))) else {
                 continue;
             };

@@ -1,6 +1,6 @@
-//! The lookup of a path below a root by hand, for kernels that do not offer `openat2`. Every part is
-//! opened in the folder that was opened before it, links are followed by their texts, and `..` goes
-//! back to the folder that was open: so nothing that is renamed meanwhile leads out of the root.
+//! Lookup of a path below a root in user space, for systems without `openat2`. Every component is
+//! opened relative to the open folder before it, links are followed by their targets, and `..` goes
+//! back to the folder that is still open. So a rename during the lookup cannot lead out of the root.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,24 +18,25 @@ use rustix::{
 
 use super::LastLink;
 
-/// The most links on the way of one path, as in the kernel.
+/// Limit for the number of links in one lookup. The kernel has the same (MAXSYMLINKS).
 const LINK_LIMIT: usize = 40;
 
-/// The most parts of a path, those of its links included. Each may keep a descriptor open.
+/// Limit for the number of components in one lookup, with those of links. Each may keep a descriptor
+/// open.
 const PART_LIMIT: usize = 256;
 
-/// Finds a path below a root. The descriptor is only good for a look, and for being opened by its
-/// name in `/proc`.
+/// Finds a path below a root. The descriptor is an O_PATH one: for stat(2), or to be opened again by
+/// its name in `/proc`.
 pub(super) fn walk(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut ahead = parts(path.as_os_str());
-    // What is open from the root to here, the root left out.
+    // Open descriptors from below the root to the present folder.
     let mut open: Vec<OwnedFd> = Vec::new();
     let mut links = 0;
     for _ in 0..PART_LIMIT {
         let here: BorrowedFd<'_> = open.last().map_or(root.as_fd(), |folder| folder.as_fd());
         let Some(part) = ahead.pop() else {
-            // Opened anew rather than copied: the root is the caller's.
+            // The path is the root itself. The caller owns its descriptor, so a new one is opened.
             return open
                 .pop()
                 .map_or_else(|| openat(root, ".", flags, Mode::empty()), Ok);
@@ -68,14 +69,14 @@ pub(super) fn walk(root: &OwnedFd, path: &Path, last: LastLink) -> Result<OwnedF
     Err(Errno::LOOP)
 }
 
-/// The text of an open link.
+/// Reads the target of an open link.
 pub(super) fn target(link: &OwnedFd) -> Result<OsString, Errno> {
     let target = readlinkat(link, "", Vec::new())?;
     Ok(OsString::from_vec(target.into_bytes()))
 }
 
-/// The parts of a path, the last one first. A slash at the end stands for `/.`, as in the kernel:
-/// what comes before it has to be a folder.
+/// Splits a path into its components, the last one first. A slash at the end becomes `.`, so that the
+/// component before it must be a folder, as in the kernel.
 fn parts(path: &OsStr) -> Vec<OsString> {
     let path = path.as_bytes();
     let end = path.ends_with(b"/").then_some(&b"."[..]);
