@@ -1,5 +1,5 @@
-//! What is known of the node's devices, and what becomes of it when something is seen, asked for or
-//! over.
+//! State of the inventory: the known devices, and the effect of updates, requested changes and time
+//! on them.
 
 mod leave;
 mod old_facts;
@@ -25,39 +25,43 @@ pub(super) use self::restore::ALL;
 use self::restore::Waiting;
 use crate::{Change, Details, known::Known, sight::sight, tell};
 
-/// The most events of a backend that wait for their device.
+/// Limit of events of a backend that wait for an unknown device, so that a faulty probe does not
+/// fill memory.
 const EARLY: usize = 64;
 
-/// Everything that was seen of the node's devices.
+/// All known devices of the node.
 #[derive(Debug)]
 pub(super) struct Inventory {
     policy: Policy,
     known: BTreeMap<DeviceId, Known>,
     backends: BTreeMap<String, Backend>,
-    /// The newest picture of each backend.
+    /// The newest merged report of each backend.
     pictures: BTreeMap<String, Sighting>,
-    /// Releases of backends that have no picture: turned off by the config, or not seen yet. Until when,
-    /// by backend and by the name in the file.
+    /// Releases of backends without a merged report (turned off by the config, or not seen yet): their
+    /// ends, by backend and by the name in the state file.
     absent_releases: BTreeMap<String, BTreeMap<String, Timestamp>>,
-    /// Which loading of the driver each backend talks to.
+    /// Identity of the driver load that each backend talks to.
     drivers: BTreeMap<String, String>,
     boot_id: String,
     waiting: Waiting,
-    /// What an operator gave back since this agent runs: what is read late says nothing of it.
+    /// Devices that an operator uncordoned since the agent started. A state file that is read late
+    /// does not change them.
     vouched: BTreeSet<DeviceId>,
-    /// Cards that an operator had since, by backend and by their names in the file.
+    /// Cards that an operator released since the agent started, by backend and by their name in the
+    /// state file.
     released: BTreeSet<(String, String)>,
     history: History,
-    /// What happened to devices that are not known yet.
+    /// Events of devices that are not known yet.
     early: Vec<Early>,
-    /// Pairs of backends of which the first told of a device of the second; the log has each once.
+    /// Pairs of backends of which the first reported a device of the second, for one log line each.
     told_foreign: BTreeSet<(String, String)>,
     last: Arc<Snapshot>,
-    /// Whether something changed that has to outlive the agent.
+    /// True if something changed that must be saved.
     dirty: bool,
 }
 
-/// An event of a device that is not known yet.
+/// An event of a device that is not known yet. The event of a new card can arrive before its
+/// report.
 #[derive(Debug)]
 struct Early {
     backend: String,
@@ -68,7 +72,7 @@ struct Early {
 // === impl Inventory ===
 
 impl Inventory {
-    /// An inventory that has seen nothing, on a node of this boot.
+    /// Returns an empty inventory for this boot of the node.
     pub(super) fn new(policy: &Policy, boot_id: String) -> Self {
         Self {
             policy: policy.clone(),
@@ -89,12 +93,12 @@ impl Inventory {
         }
     }
 
-    /// Takes over a config. What was seen is kept.
+    /// Takes over a new policy. Known devices are kept.
     pub(super) fn configure(&mut self, policy: &Policy) {
         self.policy.clone_from(policy);
     }
 
-    /// Takes in one update. A backend's word about a device of another is refused.
+    /// Takes in one update. An update about a device of another backend is refused.
     pub(super) fn take(&mut self, update: Update, now: Now) {
         if self.refuses(&update) {
             return;
@@ -109,7 +113,7 @@ impl Inventory {
         }
     }
 
-    /// Does what was asked for.
+    /// Carries out a requested change. Unknown devices are ignored.
     pub(super) fn obey(&mut self, what: &Change, now: Now) {
         self.dirty = true;
         match what {
@@ -142,6 +146,7 @@ impl Inventory {
         }
     }
 
+    /// Calls `act` on each of these devices that is known.
     fn each(&mut self, devices: &[DeviceId], mut act: impl FnMut(&mut Known, &Policy)) {
         for id in devices {
             if let Some(known) = self.known.get_mut(id) {
@@ -150,7 +155,8 @@ impl Inventory {
         }
     }
 
-    /// The snapshot at this moment, if it says anything new. Changes of verdicts go into the history.
+    /// Returns a new snapshot if a device, verdict or backend differs from the last one. Changes of
+    /// verdicts go to the log and into the history.
     pub(super) fn changed(&mut self, now: Now) -> Option<Arc<Snapshot>> {
         self.forget(now);
         let verdicts = self.verdicts(now);
@@ -170,6 +176,8 @@ impl Inventory {
             });
         }
         let backends: Vec<Backend> = self.backends.values().cloned().collect();
+        // A new snapshot makes the kubelet front end build and compare whole lists; an equal one
+        // must not start that.
         if devices == self.last.devices && backends == self.last.backends {
             return None;
         }
@@ -184,7 +192,7 @@ impl Inventory {
         Some(snapshot)
     }
 
-    /// The verdict of each device, in their order.
+    /// Returns the verdicts of all devices, in the order of the devices.
     fn verdicts(&self, now: Now) -> Vec<Verdict> {
         let verdict = |known: &Known| {
             let own = known.record.verdict(&self.policy, now);
@@ -197,19 +205,20 @@ impl Inventory {
         self.known.values().map(verdict).collect()
     }
 
-    /// What nobody may look at has to outlive the agent.
+    /// Marks the state for saving if releases changed.
     pub(super) fn note_release(&mut self, changed: bool) {
         self.dirty |= changed;
     }
 
-    /// The backends with a device that another look now would bring nearer to its way back.
+    /// Returns the backends with a device that another look now would bring nearer to the end of
+    /// its hold-down.
     pub(super) fn wanting_look(&self, now: Now) -> BTreeSet<&str> {
         let known = self.known.values();
         let wanting = known.filter(|known| known.record.wants_look(&self.policy, now));
         wanting.map(|known| known.backend.as_str()).collect()
     }
 
-    /// What a person may ask for beyond the snapshot.
+    /// Returns the details that are published beside the snapshot.
     pub(super) fn details(&self) -> Details {
         Details {
             unsupported: self.unsupported(),
@@ -217,15 +226,16 @@ impl Inventory {
         }
     }
 
-    /// Whether these are the details still; without a copy of the history.
+    /// True if the details are still the same; does not copy the history.
     pub(super) fn has_told(&self, details: &Details) -> bool {
-        // Old changes can come to hand late.
+        // Changes of an earlier agent can be added late, at the beginning.
         let mut history = self.history.iter();
         details.history.first() == history.next()
             && details.history.last() == self.history.iter().next_back()
             && details.unsupported == self.unsupported()
     }
 
+    /// Returns the unsupported checks of all devices that have any.
     fn unsupported(&self) -> BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>> {
         let unsupported = |known: &Known| {
             let tiers = known.record.unsupported();
@@ -237,9 +247,10 @@ impl Inventory {
         unsupported.filter(|(_, tiers)| !tiers.is_empty()).collect()
     }
 
+    /// Takes in a merged report of a backend.
     fn see(&mut self, mut sighting: Sighting, now: Now) {
         let name = sighting.backend.name.clone();
-        // A probe that has not looked says nothing of what there is beside the devices.
+        // A probe that has not looked yet reports no extras; the earlier ones are still valid.
         if matches!(sighting.backend.phase, Phase::Starting | Phase::Failing)
             && let Some(before) = self.backends.get(&name)
         {
@@ -261,8 +272,8 @@ impl Inventory {
         self.pictures.insert(name, sighting);
     }
 
-    /// Takes over the facts of every device that is seen, and of those that an earlier agent saw
-    /// and that cannot be seen now.
+    /// Takes over the facts of every device in the report, and adds devices that an earlier agent
+    /// saw and that cannot be seen now.
     fn meet(&mut self, sighting: &Sighting, now: Now) {
         let name = &sighting.backend.name;
         for device in &sighting.devices {
@@ -280,6 +291,7 @@ impl Inventory {
         }
     }
 
+    /// Adds a device, with its saved record and the events that waited for it.
     fn welcome(&mut self, sighting: &Sighting, device: &Arc<Device>, now: Now) {
         let Backend { name, driver, .. } = &sighting.backend;
         let instance = driver
@@ -295,7 +307,7 @@ impl Inventory {
         self.known.insert(device.id.clone(), known);
     }
 
-    /// A driver that was loaded anew has reset what it drives.
+    /// Detects a reload of the driver, which resets all its devices.
     fn notice_reload(&mut self, sighting: &Sighting, now: Now) {
         let Backend { name, driver, .. } = &sighting.backend;
         let instance = driver.as_ref().and_then(|driver| driver.instance.clone());
@@ -312,7 +324,8 @@ impl Inventory {
         }
     }
 
-    /// A sample tells that the device was looked at and is as the newest picture shows it.
+    /// Takes in a sample: it shows that the device was looked at and still matches the newest
+    /// report.
     fn sample(&mut self, sample: &Sample, now: Now) {
         self.count(&sample.device, &sample.since_reset);
         let Some(known) = self.known.get_mut(&sample.device) else {
@@ -320,11 +333,12 @@ impl Inventory {
         };
         let users = sample.telemetry.processes.as_ref().map(Vec::len);
         let before = std::mem::replace(&mut known.users, users);
-        // Whoever was on it has left.
+        // The foreign process has left. Without an earlier process this says nothing: a residue can
+        // also be a `preStart` command that failed.
         if before > Some(0) && users == Some(0) {
             known.record.clean();
         }
-        // The look of the picture itself counted already.
+        // The look that made the report was counted with it.
         if std::mem::take(&mut known.looked) {
             return;
         }
@@ -333,7 +347,8 @@ impl Inventory {
         }
     }
 
-    /// Takes in what a card counted since its last reset, which is its partitions' last one, too.
+    /// Takes in the counters of a card since its last reset. They count for its partitions, too:
+    /// they are reset with the card.
     fn count(&mut self, card: &DeviceId, counts: &SinceReset) {
         for known in self.known.values_mut().filter(|k| k.device.card() == card) {
             let anew = known.record.count(counts, &self.policy);
@@ -343,14 +358,15 @@ impl Inventory {
         }
     }
 
+    /// Takes in a check-up.
     fn check(&mut self, checkup: &Checkup, now: Now) {
         if let Some(known) = self.known.get_mut(&checkup.device) {
             known.read(&checkup.reading, &self.policy, now);
         }
     }
 
-    /// An event on a card concerns its partitions too, which are as well as their card; one on a
-    /// partition only that.
+    /// Takes in an event. An event of a card reaches its partitions through their verdicts; an
+    /// event of a partition concerns only that.
     fn event(&mut self, backend: String, event: Event, now: Now) {
         let Event { device, code, .. } = event;
         tracing::info!(%device, %code, "the driver reports an event");
@@ -358,6 +374,7 @@ impl Inventory {
             Some(known) => known.record.happen(code, &self.policy, now),
             None => {
                 let mine = |early: &&Early| early.backend == backend;
+                // A card that fell off the bus may be in no report any more when its XID arrives.
                 if self.early.iter().filter(mine).count() < EARLY {
                     self.early.push(Early {
                         backend,
@@ -370,10 +387,10 @@ impl Inventory {
     }
 }
 
-/// Takes in how a device looks in a picture of its backend.
+/// Takes in the state of a device in a merged report of its backend.
 fn look(known: &mut Known, picture: &Sighting, policy: &Policy, now: Now) {
     match picture.released.of(&known.device) {
-        // A time that has passed: a process that looks again is starting.
+        // The time may be over already: then the process that looks again is just starting.
         Some(release) if release.own => known.record.lend(release.until, now),
         Some(release) => known.record.release(release.until, now),
         None => {

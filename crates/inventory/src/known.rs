@@ -1,25 +1,26 @@
-//! What the inventory keeps of one device.
+//! State of one device in the inventory.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use health::{Continuity, Now, Policy, Record, Saved};
 use model::{AttributeName, Cause, CauseKind, Device, Kind, NodeRole, State, Values, Verdict};
 
-/// A device that was seen at least once.
+/// A known device: seen at least once, by this agent or an earlier one.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Whose device it is.
+    /// Name of the backend that reports the device.
     pub(super) backend: String,
-    /// The facts as they were last read.
+    /// Facts as last read, completed by earlier ones.
     pub(super) device: Arc<Device>,
-    /// Number of processes on it by the newest sample, where the probe asks.
+    /// Number of processes on the device in the newest sample; `None` if not read.
     pub(super) users: Option<usize>,
     pub(super) record: Record,
-    /// The verdict that was told last.
+    /// The verdict in the last snapshot.
     pub(super) told: Option<Verdict>,
-    /// Whether the picture is of the look whose sample comes next.
+    /// True if the newest report and the next sample come from the same look, which must count
+    /// once.
     pub(super) looked: bool,
-    /// Whether its memory errors are counted apart from its card's.
+    /// True if the driver counts memory errors for the device itself. Matters for partitions.
     counts_errors: bool,
 }
 
@@ -38,8 +39,8 @@ impl Known {
         }
     }
 
-    /// A device that an agent knew before this one. What a restart of the node or the driver
-    /// ended is told as a change.
+    /// Restores a device that an earlier agent knew. The earlier verdict counts as published, so
+    /// that whatever a reboot or a reload of the driver ended shows as a change.
     pub(super) fn restored(
         backend: &str,
         device: Arc<Device>,
@@ -59,7 +60,8 @@ impl Known {
         }
     }
 
-    /// Takes over the facts of a new look. What it does not tell is kept from the look before.
+    /// Takes over the facts of a new look. Facts that it does not have are kept from the look
+    /// before.
     pub(super) fn update(&mut self, device: &Arc<Device>) {
         let old = &self.device;
         let mut attributes = old.attributes.keys();
@@ -74,7 +76,7 @@ impl Known {
         };
     }
 
-    /// Takes in a check-up.
+    /// Takes in the reading of a check-up.
     pub(super) fn read(&mut self, reading: &model::Reading, policy: &Policy, now: Now) {
         if let Values::Working(working) = &reading.values {
             self.counts_errors |= working.ecc_uncorrected.is_some();
@@ -82,8 +84,8 @@ impl Known {
         self.record.read(reading, policy, now);
     }
 
-    /// What is held of it, given what is held of its card: a partition is only as well as that,
-    /// but for memory errors that are counted for each.
+    /// Returns the verdict of a partition: its own, plus the causes of its card. Memory errors of
+    /// the card are left out if the driver counts them for the partition itself.
     pub(super) fn joined(&self, mut own: Verdict, card: &Verdict) -> Verdict {
         let counted = |cause: &Cause| cause.kind == CauseKind::Ecc && self.counts_errors;
         let add = |own: &mut Vec<Cause>, card: &[Cause]| {
@@ -104,9 +106,9 @@ impl Known {
     }
 }
 
-/// The facts of a look that did not tell all, completed by those of the look before: a card whose
-/// mode could not be read must not count as a whole one, nor one whose display could not be read as
-/// one without. Every fact is named here, so that a new one cannot be forgotten.
+/// Completes the facts of a look that failed in part by earlier ones. A card whose MIG mode could
+/// not be read must not count as a whole card, nor one whose display could not be read as one
+/// without. Lists every field, so that the compiler finds a new one that is missing here.
 fn merge(old: &Device, new: &Device) -> Device {
     let Device {
         id,
@@ -122,7 +124,7 @@ fn merge(old: &Device, new: &Device) -> Device {
         shapes,
         failures,
     } = new.clone();
-    // Calls that are nice to have fail without a failure; a device does not lose these facts.
+    // Optional calls fail without an entry in `failures`; the device does not lose their facts.
     let attributes = united(&old.attributes, attributes);
     let capacity = united(&old.capacity, capacity);
     if failures.is_empty() {
@@ -157,7 +159,7 @@ fn merge(old: &Device, new: &Device) -> Device {
     }
 }
 
-/// The old values with the new ones in their places.
+/// Returns the old values, replaced by new ones of the same name.
 fn united<V: Clone>(
     old: &BTreeMap<AttributeName, V>,
     new: BTreeMap<AttributeName, V>,
@@ -167,8 +169,8 @@ fn united<V: Clone>(
     all
 }
 
-/// A card that was in parts is in parts as long as it does not say otherwise; a partition keeps the
-/// profile that is not told again.
+/// Merges the kind. A card that was partitioned stays so until a complete look says otherwise, and
+/// a partition keeps a profile that is not reported again.
 fn merge_kind(old: &Kind, new: Kind) -> Kind {
     match (old, new) {
         (Kind::Card { partitioned: true }, _) => old.clone(),
@@ -186,11 +188,13 @@ fn merge_kind(old: &Kind, new: Kind) -> Kind {
     }
 }
 
-/// Whether two causes tell of the same trouble; of events there are several kinds in one.
+/// True if two causes are of the same fault. Events of different codes share a kind; their evidence
+/// tells them apart.
 fn alike(one: &Cause, other: &Cause) -> bool {
     one.kind == other.kind && (one.kind != CauseKind::Event || one.evidence == other.evidence)
 }
 
+/// True for causes of the state Maintenance.
 fn is_in_hand(kind: CauseKind) -> bool {
     matches!(kind, CauseKind::Cordoned | CauseKind::Released)
 }
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// A card of which everything is known.
+    /// A card with every fact.
     fn complete() -> Device {
         Device {
             kind: Kind::Card { partitioned: true },
@@ -249,7 +253,7 @@ mod tests {
         Device::clone(&known.device)
     }
 
-    /// With `exclude: {display: true}` the card with the monitor would be offered otherwise.
+    /// Otherwise, with `exclude: {display: true}`, the card with the monitor would be offered.
     #[test]
     fn a_look_that_failed_loses_no_fact() {
         let blind = Device {

@@ -1,8 +1,8 @@
-//! The inventory: everything that was seen, put into one snapshot with a verdict for each device.
-//! It remembers devices that are not seen any more, so that a lost card stays listed, with its
-//! cause; and what it remembers outlives the agent.
+//! The inventory: all known devices in one snapshot, with a verdict for each. It keeps devices that
+//! are not seen any more, so that a lost card stays listed with its cause, and it saves its state
+//! over a restart of the agent.
 //!
-//! [`run`] owns the state; everybody else reads what it publishes, or asks it for a change.
+//! One task owns the state. All others read what the task publishes, or request a change.
 
 mod inventory;
 mod known;

@@ -1,5 +1,5 @@
-//! The channels on which the inventory publishes. Its own tasks hold the senders, everybody else the
-//! receivers, so that nobody else can publish a snapshot.
+//! Channels that the inventory publishes on. Only tasks of this crate hold senders, so that nobody
+//! else can publish a snapshot.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,25 +27,25 @@ pub struct Published {
 pub struct Readers {
     /// The newest snapshot.
     pub snapshots: watch::Receiver<Arc<Snapshot>>,
-    /// Every sample as it comes, also those that change nothing.
+    /// The newest sample of each device. Changes with every sample, also when no snapshot follows.
     pub samples: watch::Receiver<Samples>,
-    /// Cards that no probe looks at, by backend.
+    /// Cards that no probe may touch, by backend.
     pub released: watch::Receiver<BTreeMap<String, Released>>,
-    /// History, and checks that devices do not support.
+    /// History of verdicts, and checks that devices do not support.
     pub details: watch::Receiver<Arc<Details>>,
-    /// The newest state to be written to the state file.
+    /// The newest state to write to the state file.
     pub drafts: watch::Receiver<Draft>,
-    /// State of the state file.
+    /// Result of the last read or write of the state file.
     pub keeping: watch::Receiver<Keeping>,
-    /// True once the state of an earlier agent was taken over, or cannot be had. Nothing is looked at
-    /// before.
+    /// True once the state of an earlier agent was taken over, or cannot be read. Probes start only
+    /// then: a card that an operator has released must not be touched even once.
     pub restored: watch::Receiver<bool>,
 }
 
 // === impl Published ===
 
 impl Published {
-    /// Channels with nothing in them.
+    /// Creates the channels, with an empty snapshot.
     pub fn new() -> Self {
         Self {
             snapshots: watch::Sender::new(Arc::new(Snapshot::empty(Timestamp::now()))),
@@ -58,7 +58,7 @@ impl Published {
         }
     }
 
-    /// The receivers.
+    /// Returns new receivers of all channels.
     pub fn readers(&self) -> Readers {
         Readers {
             snapshots: self.snapshots.subscribe(),

@@ -1,4 +1,4 @@
-//! Cards that are given up: the wait until nobody holds them.
+//! Release of cards: waits until every driver handle is closed.
 
 use std::time::Duration;
 
@@ -11,11 +11,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::Readers;
 
-/// How long handles may take to be closed before somebody is told what hinders.
+/// Time in which handles should be closed before the caller is told of the calls that prevent it.
 pub const CLOSED_WITHIN: Duration = Duration::from_millis(2500);
 
-/// Waits until every driver handle is closed to what was given up; if that took too long, the calls
-/// that hinder it, for a person.
+/// Waits until every driver handle to the released cards is closed.
+///
+/// # Errors
+/// After `limit`: the driver calls that do not return, as text for a person. Empty if none is
+/// known.
 pub async fn closed(readers: &Readers, given: &[GivenUp], limit: Instant) -> Result<(), String> {
     let mut released = readers.released.clone();
     let closed = released.wait_for(|released| {
@@ -31,6 +34,8 @@ pub async fn closed(readers: &Readers, given: &[GivenUp], limit: Instant) -> Res
     }
 }
 
+/// True if the release is in force, lasts at least as long as it was asked for, and all handles are
+/// closed.
 fn is_closed(released: &Released, given: &GivenUp) -> bool {
     let release = match given.which {
         Which::All => released.all.as_ref(),
@@ -39,7 +44,7 @@ fn is_closed(released: &Released, given: &GivenUp) -> bool {
     release.is_some_and(|release| release.closed && release.until >= given.until)
 }
 
-/// Calls that do not return, as ` (call since …)`.
+/// Describes the calls that do not return, as ` (CALL since TIME, ...)`.
 fn hindrance(snapshot: &Snapshot) -> String {
     let stuck = snapshot.backends.iter().flat_map(|backend| &backend.stuck);
     let calls: Vec<String> = stuck

@@ -1,4 +1,4 @@
-//! What others ask of the inventory: an operator, and who prepares devices.
+//! Changes that other parts request of the inventory: the operator, and the preparation of devices.
 
 use std::collections::BTreeMap;
 
@@ -6,60 +6,61 @@ use model::{DeviceId, Tier, Transition};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-/// Number of requests that may wait.
+/// Limit of requests that wait.
 const QUEUE: usize = 16;
 
-/// The right to ask the inventory for a change.
+/// Handle to request changes of the inventory. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct Requests(mpsc::Sender<Request>);
 
-/// A request, and whom to tell when what it changed is published.
+/// A request, and the channel for its completion.
 #[derive(Debug)]
 pub struct Request {
-    /// The change that is asked for.
+    /// The requested change.
     pub change: Change,
-    /// Told when the change is published.
+    /// Receives a message once the change is published.
     pub done: oneshot::Sender<()>,
 }
 
-/// A change that others ask for.
+/// A change of devices that others request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Take devices out.
+    /// Cordon devices.
     Cordon {
-        /// The devices.
+        /// Ids of the devices. Unknown ones are ignored.
         devices: Vec<DeviceId>,
-        /// The operator's reason.
+        /// The operator's reason. May be empty.
         reason: String,
     },
-    /// Take them back, and forget what only an operator ends.
+    /// End the cordon. Also forgets recurrences, and ends events that only an operator ends.
     Uncordon {
-        /// The devices.
+        /// Ids of the devices. Unknown ones are ignored.
         devices: Vec<DeviceId>,
     },
-    /// Devices were reset; nobody has looked at them since.
+    /// The agent reset the devices, and no probe has looked at them since.
     Reset {
-        /// The devices.
+        /// Ids of the devices. Unknown ones are ignored.
         devices: Vec<DeviceId>,
     },
-    /// Somebody was on a device that was about to be handed over.
+    /// A foreign process was on a device that was about to be handed over, or its `preStart`
+    /// failed.
     Residue {
-        /// The device.
+        /// Id of the device. Ignored if unknown.
         device: DeviceId,
-        /// The process or memory that was found on it.
+        /// Description of the process, memory or failure.
         evidence: String,
     },
-    /// Nobody is on it any more.
+    /// No foreign process is on the device any more.
     Clean {
-        /// The device.
+        /// Id of the device. Ignored if unknown.
         device: DeviceId,
     },
 }
 
-/// What people ask for beyond the snapshot.
+/// Details that are published beside the snapshot, because they change without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
-    /// The checks that a device does not support, by tier.
+    /// Checks that a device does not support, by tier.
     pub unsupported: BTreeMap<DeviceId, BTreeMap<Tier, Vec<String>>>,
     /// The last changes of verdicts, the oldest first.
     pub history: Vec<Transition>,
@@ -68,16 +69,17 @@ pub struct Details {
 // === impl Requests ===
 
 impl Requests {
-    /// A queue for requests: the end that asks, and the one that the inventory reads.
+    /// Creates the queue: the handle for callers, and the receiver for the inventory.
     pub fn channel() -> (Self, mpsc::Receiver<Request>) {
         let (sender, queue) = mpsc::channel(QUEUE);
         (Self(sender), queue)
     }
 
-    /// Asks for a change, and waits until it is published.
+    /// Requests a change and waits until it is published. Returns early, without the change, while
+    /// the inventory is being restarted.
     pub async fn ask(&self, change: Change) {
         let (done, told) = oneshot::channel();
-        // An inventory that is gone is being started again; nothing is changed then.
+        // A closed queue means that the inventory is being restarted; the change is lost then.
         if self.0.send(Request { change, done }).await.is_ok() {
             let _ = told.await;
         }

@@ -1,11 +1,11 @@
-//! How a device looks in a picture of its backend.
+//! Derives the state of a device from a merged report of its backend.
 
 use health::Sight;
 use model::{Backend, CallFailure, Device, DeviceId, Kind, Phase};
 use probe::Sighting;
 
-/// How a device looks in a picture of its backend; a picture of a probe that has not looked yet says
-/// nothing.
+/// Derives the state of a device from a merged report of its backend. `None` if the probe has not
+/// looked yet.
 pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight<'a>> {
     let stuck = sighting.stuck.iter().find(|(card, _)| card.covers(device));
     if let Some(call) = stuck
@@ -20,7 +20,8 @@ pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight
     if sighting.backend.phase == Phase::Starting {
         return None;
     }
-    // A partition is only as well as its card, and only as well known.
+    // A partition is only as healthy as its card, and nothing is known of it if nothing is known of
+    // its card.
     let find = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
     let failed = find(device.card()).and_then(|card| worst_failure(card));
     if let Some(failure) = failed.filter(|failure| failure.fatal) {
@@ -37,13 +38,13 @@ pub(super) fn sight<'a>(device: &Device, sighting: &'a Sighting) -> Option<Sight
     })
 }
 
-/// Whether a partition was taken apart: its card is well and does not have it any more.
+/// True if a partition was destroyed: its card is well and does not have it any more.
 pub(super) fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
     let Kind::Partition { parent, .. } = &device.kind else {
         return false;
     };
     let seen = |id: &DeviceId| sighting.devices.iter().find(|seen| seen.id == *id);
-    // A card that failed to answer may just not have told of its partitions.
+    // A card with a failed call may have been unable to list its partitions.
     let card_is_well = |card: &Device| card.failures.is_empty();
     sighting.unwatched.is_none()
         && sighting.driver_stuck.is_none()
@@ -51,12 +52,12 @@ pub(super) fn was_dissolved(device: &Device, sighting: &Sighting) -> bool {
         && seen(parent).is_some_and(|card| card_is_well(card))
 }
 
-/// A call that failed on a device, one that means the device is gone before any other.
+/// Returns a call that failed on a device; a call that reports the device as lost takes precedence.
 fn worst_failure(device: &Device) -> Option<&CallFailure> {
     device.failures.iter().max_by_key(|failure| failure.fatal)
 }
 
-/// How a device looks that is not listed.
+/// Derives the state of a device that is not listed.
 fn missing(backend: &Backend) -> Sight<'_> {
     match backend.phase {
         Phase::NoDriver => Sight::NoDriver(&backend.message),

@@ -1,5 +1,5 @@
-//! What outlives the agent: one small file, replaced whole, and never before what was in it is
-//! known. `read` has what an earlier agent left, `write` keeps the file.
+//! The state file: one small file, replaced as a whole, and never before the old content was read.
+//! `read` reads the file of an earlier agent, `write` writes it.
 
 mod read;
 mod write;
@@ -15,55 +15,57 @@ use serde_json::Value;
 pub(super) use self::read::{Loaded, Reader};
 pub use self::write::keep;
 
-/// The longest file that is read and written; ours are some kilobytes.
+/// Size limit of the state file, in bytes. Real files have some kilobytes.
 const MOST: usize = 4 << 20;
-/// The version that this build writes. A reader of version 1 takes over everything but the releases.
+/// Version of the format that this build writes. An agent that knows only version 1 reads
+/// everything except the releases.
 const VERSION: u32 = 2;
-/// The one backend of version 1.
+/// The only backend that version 1 knew.
 const FIRST_BACKEND: &str = "nvidia";
 
-/// What outlives the agent.
+/// State that is saved over a restart of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// The version of the format in which it was written.
+    /// Version of the format of the file.
     #[serde(default = "first_version")]
     pub version: u32,
-    /// Verdicts and their history.
+    /// Records of all devices and the history of verdicts.
     pub health: SavedFile,
-    /// Cards that nobody may look at, and until when: of each backend `all`, or single ones.
+    /// Releases by backend: `all` or the address of a card, with the time at which the release
+    /// ends.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub releases: BTreeMap<String, BTreeMap<String, Timestamp>>,
-    /// The facts of devices that were not healthy: one that cannot be read stays listed. As JSON,
-    /// so that what another version wrote costs no more than itself.
+    /// Facts of devices that were not healthy, so that a device that cannot be read stays listed.
+    /// Kept as JSON, so that facts of another version do not make the whole file unreadable.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<DeviceId, Value>,
 }
 
-/// The part that version 1 wrote in another way, when there was one backend.
+/// Fields of version 1, which knew one backend, that have another form today.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct FirstState {
     released: BTreeMap<String, Timestamp>,
 }
 
-/// What is to be written.
+/// State that is to be written.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// The how-manieth it is.
+    /// Sequence number of the draft.
     pub number: u64,
-    /// The file, and what is to be in it.
+    /// Path and content. `None` if nothing is to be written.
     content: Option<(PathBuf, Arc<State>)>,
 }
 
-/// How it goes with the file.
+/// Result of reading and writing the state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keeping {
-    /// The file; none if nothing is kept.
+    /// Path of the file; `None` if state is not saved (`health.stateFile` is off).
     pub file: Option<PathBuf>,
-    /// Why it could not be read, or not be written.
+    /// Reason that the file could not be read or written; `None` if it could.
     pub problem: Option<String>,
-    /// The newest draft that somebody tried to write; none while the file was not read.
+    /// Number of the newest draft that was written or failed; `None` while the file was not read.
     tried: Option<u64>,
 }
 
@@ -81,24 +83,23 @@ impl Default for State {
 }
 
 impl State {
-    /// Whether a start without it would be the same.
+    /// True if a start without this state would be the same.
     pub(super) fn is_empty(&self) -> bool {
         self.releases.is_empty()
             && self.health.history.is_empty()
             && self.health.devices.values().all(health::Saved::is_blank)
     }
 
-    /// Leaves the facts of devices of which something is kept: without that they are of no use.
+    /// Drops facts of devices without a saved record: they are of no use.
     pub(super) fn tidy(&mut self) {
         let devices = &self.health.devices;
         self.facts.retain(|id, _| devices.contains_key(id));
     }
 
-    /// Reads the text of a state file. Fields that are not known are left out.
+    /// Parses the text of a state file. Unknown fields are ignored.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if the text is longer than a state file may be, or makes no
-    /// sense.
+    /// [`io::ErrorKind::InvalidData`] if the text is longer than 4 MiB or malformed.
     pub fn parse(text: &[u8]) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
         if text.len() > MOST {
@@ -106,14 +107,16 @@ impl State {
         }
         let state: Self =
             serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))?;
+        // A newer version is read as far as it is known, so that cordons survive a rollback.
         if state.version >= VERSION {
             return Ok(state);
         }
+        // Malformed releases of version 1 cost the releases only.
         let first: FirstState = serde_json::from_slice(text).unwrap_or_default();
         Ok(state.upgrade(first))
     }
 
-    /// Takes over what version 1 wrote in another way.
+    /// Upgrades the fields that version 1 wrote in another form.
     fn upgrade(mut self, first: FirstState) -> Self {
         for saved in self.health.devices.values_mut() {
             if saved.backend.is_empty() {
@@ -131,14 +134,15 @@ impl State {
         }
     }
 
-    /// The text of the file: always one that [`State::parse`] reads. What is least worth is left
-    /// out if the text would be too long.
+    /// Returns the text of the file. It can always be parsed again. If the text would be too long,
+    /// the least valuable records are dropped.
     ///
     /// # Errors
-    /// If what cannot be left out is too long by itself.
+    /// If the text stays too long without them.
     pub fn text(&self) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
         let mut less = None;
+        // One byte is left for the line feed.
         while text.len() >= MOST {
             let less = less.get_or_insert_with(|| self.clone());
             if !less.health.shrink() {
@@ -155,18 +159,18 @@ impl State {
 // === impl Draft ===
 
 impl Draft {
-    /// The state that is to be in the file; none while nothing is to be written.
+    /// Returns the state to write; `None` while nothing is to be written.
     pub fn state(&self) -> Option<&State> {
         self.content.as_ref().map(|(_, state)| &**state)
     }
 
-    /// Another state for a file.
+    /// Replaces the state, and counts up the number.
     pub(super) fn set(&mut self, file: PathBuf, state: State) {
         self.number += 1;
         self.content = Some((file, Arc::new(state)));
     }
 
-    /// Nothing more is to be written.
+    /// Drops the state: nothing is to be written.
     pub(super) fn clear(&mut self) {
         self.content = None;
     }
@@ -175,7 +179,7 @@ impl Draft {
 // === impl Keeping ===
 
 impl Keeping {
-    /// A file that has not been read yet, or none.
+    /// Returns the status of a file that has not been read yet, or of none.
     pub(super) fn new(file: Option<PathBuf>) -> Self {
         Self {
             file,
@@ -183,13 +187,13 @@ impl Keeping {
         }
     }
 
-    /// What came of reading the file, at that draft.
+    /// Takes in the result of reading the file, at the draft with this number.
     pub(super) fn read(&mut self, problem: Option<String>, draft: u64) {
         self.tried = problem.is_none().then_some(draft);
         self.problem = problem;
     }
 
-    /// What came of writing a draft.
+    /// Takes in the result of writing a draft. Ignored for a file that is not in use any more.
     fn wrote(&mut self, file: &PathBuf, draft: u64, problem: Option<String>) {
         if self.file.as_ref() == Some(file) && self.tried.is_some() {
             self.tried = Some(draft);
@@ -197,7 +201,8 @@ impl Keeping {
         }
     }
 
-    /// Why what is told now does not outlive the agent, if it does not.
+    /// Returns the reason that the present state would not survive a restart of the agent; `None`
+    /// if it would.
     pub fn not_kept(&self) -> Option<String> {
         let Some(file) = &self.file else {
             return Some("health.stateFile is off".to_owned());
@@ -206,14 +211,14 @@ impl Keeping {
         Some(format!("{}: {problem}", file.display()))
     }
 
-    /// Whether it is decided what becomes of a draft.
+    /// True if a draft was written, failed, or will not be written.
     pub fn is_settled(&self, draft: u64) -> bool {
         let tried = self.tried.map_or(self.problem.is_some(), |n| n >= draft);
         tried || self.file.is_none()
     }
 }
 
-/// The version of a file that does not say it.
+/// Version of a file without a version.
 fn first_version() -> u32 {
     1
 }

@@ -1,4 +1,4 @@
-//! The task that owns the inventory: its inputs, and when it publishes.
+//! The task that owns the inventory: takes in its inputs, and publishes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,26 +19,26 @@ use crate::{
     state::{Loaded, Reader},
 };
 
-/// How often verdicts that depend on time are looked at.
+/// Period in which verdicts that depend on time are made again.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Inputs of the inventory.
 #[derive(Debug)]
 pub struct Inputs<'a> {
-    /// Rules by which verdicts are made, renewed by a reload.
+    /// Rules for verdicts; changed by a reload of the config.
     pub policy: watch::Receiver<Policy>,
-    /// Reports, samples, check-ups and events of the probes.
+    /// Merged reports, samples, check-ups and events of the probes.
     pub updates: &'a mut mpsc::Receiver<Update>,
-    /// Changes that others ask for.
+    /// Changes that other parts request.
     pub requests: &'a mut mpsc::Receiver<Request>,
-    /// Orders to the supervisors of the probes.
+    /// Orders to the supervisors of the probes, for looks and releases.
     pub orders: OrdersByBackend,
-    /// The kernel's id of this boot.
+    /// The kernel's id of this boot (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 
-/// Takes in updates and publishes snapshots, until the updates end. A new config counts from the
-/// moment it is there, for everything that was seen before too.
+/// Runs the inventory until the channel of updates closes. A new config takes effect at once, also
+/// for earlier observations.
 pub async fn run(inputs: Inputs<'_>, published: Published) {
     let Inputs {
         mut policy,
@@ -59,6 +59,8 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
     published.take_over(&mut inventory, loaded, &orders, now());
     published.restored.send_replace(true);
     let mut tick = interval(TICK);
+    // After a stall one tick is enough: each one looks at the present time. The default of tokio
+    // would make up for all that were missed.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
     let mut done: Vec<oneshot::Sender<()>> = Vec::new();
@@ -80,6 +82,8 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
             }
             _ = tick.tick() => {
                 let spacing = spacing(&policy.borrow());
+                // The next regular look may be later than the end of the hold-down
+                // (`probe.period`).
                 let wanting = inventory.wanting_look(now());
                 if !wanting.is_empty() && looked.elapsed() >= spacing {
                     looked = Instant::now();
@@ -89,12 +93,15 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
                 }
             }
         }
-        // What comes together is published together.
+        // Updates that are there already go into one snapshot, so that readers see fewer
+        // intermediate states.
         while let Ok(update) = updates.try_recv() {
             published.pass(&mut inventory, update, now());
         }
+        // Verdicts go out before the state is saved: they must not wait for the disk.
         published.publish(&mut inventory, now());
         published.keep(&mut inventory, &reader, now());
+        // After publishing, so that the caller can read the effect of its request.
         for done in done.drain(..) {
             let _ = done.send(());
         }
@@ -104,7 +111,7 @@ pub async fn run(inputs: Inputs<'_>, published: Published) {
 // === impl Published ===
 
 impl Published {
-    /// Has a new config count.
+    /// Applies a new policy; another path of the state file takes effect, too.
     fn configure(&self, inventory: &mut Inventory, reader: &mut Reader, policy: &Policy) {
         inventory.configure(policy);
         if reader.file() != policy.health.state_file.as_ref() {
@@ -113,7 +120,8 @@ impl Published {
         }
     }
 
-    /// Has another file used; nothing is written until what is in it is known.
+    /// Switches to another state file. Nothing is written before the file was read: that would
+    /// overwrite the state of an earlier agent.
     fn turn_to(&self, reader: &mut Reader, policy: &Policy) {
         let file = policy.health.state_file.clone();
         self.drafts.send_modify(Draft::clear);
@@ -125,7 +133,7 @@ impl Published {
         self.keeping.send_replace(keeping);
     }
 
-    /// Takes over what an earlier agent kept, once it is known.
+    /// Takes over the result of reading the state file.
     fn take_over(
         &self,
         inventory: &mut Inventory,
@@ -135,7 +143,7 @@ impl Published {
     ) {
         let problem = match loaded {
             Loaded::State(state) => {
-                // A start of the node ends what an operator had.
+                // A reboot ends all releases.
                 if inventory.is_of_this_boot(&state.health) {
                     hold(orders, inventory, &state);
                 }
@@ -153,8 +161,8 @@ impl Published {
         });
     }
 
-    /// Has the inventory take in an update; what is not in snapshots is passed on. A sample of a device
-    /// that no report has, or that is another backend's, goes nowhere.
+    /// Passes an update to the inventory, and publishes samples and releases, which are not in
+    /// snapshots. A sample of an unknown device, or of another backend's device, is dropped.
     fn pass(&self, inventory: &mut Inventory, update: Update, now: Now) {
         match &update {
             Update::Sighting(sighting) => {
@@ -183,9 +191,12 @@ impl Published {
         inventory.take(update, now);
     }
 
+    /// Publishes a new snapshot and new details, if they differ.
     fn publish(&self, inventory: &mut Inventory, now: Now) {
         if let Some(snapshot) = inventory.changed(now) {
             self.samples.send_if_modified(|samples| {
+                // Removed devices need no wake-up of the readers of samples: the snapshot tells
+                // them.
                 samples.retain(|id| snapshot.find(id.as_str()).is_some());
                 false
             });
@@ -200,7 +211,7 @@ impl Published {
         });
     }
 
-    /// Has the inventory's state written, if it is another, and if what was in its file is known.
+    /// Publishes the state for the state file if it changed. Not before the old file was read.
     fn keep(&self, inventory: &mut Inventory, reader: &Reader, now: Now) {
         let Some(file) = reader.file().filter(|_| !reader.is_pending()) else {
             return;
@@ -212,13 +223,13 @@ impl Published {
     }
 }
 
-/// Returns the time between two looks at a device that comes back.
+/// Returns the time between two extra looks at a device that recovers: at least one tick.
 fn spacing(policy: &Policy) -> Duration {
     let share = policy.health.hold_down / policy.health.passes.max(1);
     share.max(TICK)
 }
 
-/// Releases again what an operator had released when the last agent ended.
+/// Repeats the releases that were in force when the last agent ended.
 fn hold(orders: &OrdersByBackend, inventory: &Inventory, state: &State) {
     let releases = state.releases.iter().flat_map(|(backend, releases)| {
         let releases = releases.iter();

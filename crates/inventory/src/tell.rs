@@ -1,9 +1,9 @@
-//! One log line for everything a person should know of.
+//! Log lines: one for each event that an operator should know of.
 
 use model::{Backend, Cause, PciAddress, Phase, Snapshot, State, Transition, Verdict};
 use tracing::field::display;
 
-/// Tells of backends that are in another phase.
+/// Logs each backend whose phase or message changed.
 pub(super) fn backends(before: &Snapshot, after: &Snapshot) {
     for backend in &after.backends {
         let same = |old: &&Backend| {
@@ -29,8 +29,8 @@ pub(super) fn backends(before: &Snapshot, after: &Snapshot) {
     }
 }
 
-/// Tells of a change to this verdict: what began, or else what keeps the device out, or else what
-/// ended.
+/// Logs a change of a verdict, with its new causes, or else the causes that remain, or else those
+/// that ended.
 pub(super) fn transition(transition: &Transition, verdict: &Verdict, pci: Option<PciAddress>) {
     let Transition {
         device,

@@ -1,4 +1,4 @@
-//! How devices leave the inventory, and what is kept of them.
+//! Removal of devices from the inventory, and what is kept of them.
 
 use health::Now;
 use model::CauseKind;
@@ -10,12 +10,17 @@ use crate::sight::was_dissolved;
 // === impl Inventory ===
 
 impl Inventory {
-    /// Drops devices that have been gone for long. What an operator said of them is kept.
+    /// Drops devices that have been absent for longer than `health.goneGrace`. Their records are
+    /// kept.
     pub(super) fn forget(&mut self, now: Now) {
         let (grace, policy) = (self.policy.health.gone_grace, &self.policy);
         let waiting = &mut self.waiting;
         let dirty = &mut self.dirty;
         self.known.retain(|id, known| {
+            // A device that is not in the list any more counts as Healthy in the status of its pod
+            // (KEP-4680; kubelet: pkg/kubelet/cm/devicemanager/manager.go,
+            // UpdateAllocatedResourcesStatus). So an absent device stays listed as Unhealthy for
+            // the grace.
             let gone = known.record.lasting(CauseKind::Gone, now);
             let keep = gone.is_none_or(|lasting| lasting < grace);
             if !keep {
@@ -45,8 +50,8 @@ impl Inventory {
         self.dirty = true;
     }
 
-    /// Drops partitions that were taken apart, but for what an operator said of them: one of the
-    /// same UUID may be made again.
+    /// Drops partitions that were destroyed. Only a cordon is kept: a partition of the same UUID
+    /// may be created again.
     pub(super) fn dissolve(&mut self, sighting: &Sighting, now: Now) {
         let (name, policy) = (&sighting.backend.name, &self.policy);
         let waiting = &mut self.waiting;

@@ -1,13 +1,13 @@
-//! Facts of devices in the form that agents before this one kept: fields of their own instead of
-//! attributes and capacities, and the fields of a device's kind beside its name.
+//! Upgrades facts of devices in the form of older agents: top-level fields instead of attributes
+//! and capacities, and the fields of the kind beside its name.
 
 use model::names;
 use serde_json::{Map, Value, json};
 
-/// The word of an old agent for a fact that it could not read.
+/// Value of older agents for a fact that could not be read.
 const UNKNOWN: &str = "unknown";
 
-/// Writes the facts of a device in the present form. Facts that have it already stay as they are.
+/// Returns the facts in the present form. Facts that have this form already stay as they are.
 pub(super) fn renew(mut facts: Value) -> Value {
     let Some(device) = facts.as_object_mut() else {
         return facts;

@@ -1,17 +1,17 @@
-//! Whose a device is: a backend's word counts for its own devices alone.
+//! Ownership of devices: a backend may report only its own.
 
 use model::DeviceId;
 use probe::{Sighting, Update};
 
 use super::Inventory;
 
-/// The most devices of a backend that are named as left out.
+/// Limit of refused devices that are named in a backend's message.
 const NAMED: usize = 3;
 
 // === impl Inventory ===
 
 impl Inventory {
-    /// Returns true for a word about a device of another backend. The log has it once for two backends.
+    /// True for an update about a device of another backend. Logs each pair of backends once.
     pub(super) fn refuses(&mut self, update: &Update) -> bool {
         let Some((backend, device)) = update.subject() else {
             return false;
@@ -32,20 +32,23 @@ impl Inventory {
         true
     }
 
-    /// Returns true for a device of the backend that was seen and is not forgotten.
+    /// True for a known device of the backend.
     pub(crate) fn has_device(&self, backend: &str, device: &DeviceId) -> bool {
         let known = self.known.get(device);
         known.is_some_and(|known| known.backend == backend)
     }
 
-    /// Leaves out devices that have the id of another backend's device, or are a part of one: whoever told
-    /// of an id first has it.
+    /// Removes devices from a report that have the id of another backend's device, or are on a card
+    /// with such an id. The backend that reported an id first keeps it. The backend's message names
+    /// them.
     pub(super) fn leave_to_others(&self, sighting: &mut Sighting) {
         let Sighting {
             backend, devices, ..
         } = sighting;
         let mut refused = Vec::new();
         devices.retain(|device| {
+            // A partition that names a card of another backend would take over the verdict of that
+            // card.
             let ids = [&device.id, device.card()];
             let mut known = ids.into_iter().filter_map(|id| self.known.get(id));
             let other = known.find(|known| known.backend != backend.name);

@@ -1,4 +1,4 @@
-//! What an earlier agent knew of devices that this one has not met yet.
+//! Records of devices that are not present: from an earlier agent's state file, or from this agent.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,23 +10,23 @@ use probe::{Release, Sighting};
 use super::{Inventory, old_facts};
 use crate::{State, known::Known};
 
-/// The name of all cards in the file, where they are released.
+/// Name of all cards of a backend in the releases of the state file.
 pub(crate) const ALL: &str = "all";
 
-/// What was kept of devices that are not there.
+/// Records of devices that are not present.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// What an earlier agent kept, as it was read.
+    /// Content of the state file as read, less the devices that were taken over.
     file: SavedFile,
-    /// What this one keeps.
+    /// Records of devices that left while this agent ran.
     gone: BTreeMap<DeviceId, Saved>,
-    /// Devices that were not healthy, of this boot.
+    /// Facts of devices that were not healthy, if they were saved in this boot.
     facts: Vec<Arc<Device>>,
-    /// Whether there is a file.
+    /// True if the state file exists.
     has_file: bool,
 }
 
-/// Nothing was restarted.
+/// Continuity without a reboot or a reload of the driver.
 const SAME: Continuity = Continuity {
     same_boot: true,
     same_driver: true,
@@ -35,7 +35,7 @@ const SAME: Continuity = Continuity {
 // === impl Waiting ===
 
 impl Waiting {
-    /// The device, if it was known before as a device of the same backend.
+    /// Removes and restores the record of a device, if the same backend had it.
     pub(super) fn take(
         &mut self,
         backend: &str,
@@ -52,7 +52,8 @@ impl Waiting {
         Some(Known::restored(backend, device, saved, continuity, at))
     }
 
-    /// The devices of a backend that were not healthy, have not been met, and are `wanted` now.
+    /// Removes and returns the facts of a backend's unhealthy devices that were not met and are
+    /// `wanted` now.
     pub(super) fn absent(
         &mut self,
         backend: &str,
@@ -68,13 +69,13 @@ impl Waiting {
             .collect()
     }
 
-    /// Keeps what is known of a device that is not listed any more.
+    /// Keeps the record of a device that leaves the inventory.
     pub(super) fn put(&mut self, known: &Known, policy: &Policy, now: Now) {
         self.gone.insert(known.device.id.clone(), save(known, now));
         prune(&mut self.gone, policy, now);
     }
 
-    /// A backend's driver was loaded anew since its devices went.
+    /// Applies a reload of a backend's driver to the records of devices that left.
     pub(super) fn reloaded(&mut self, backend: &str, (policy, now): (&Policy, Now)) {
         let gone = self.gone.values_mut();
         for saved in gone.filter(|saved| saved.backend == backend) {
@@ -82,7 +83,7 @@ impl Waiting {
         }
     }
 
-    /// Everything that waits, as of this boot and these drivers.
+    /// Returns all records, updated to this boot and these driver loads.
     fn devices(
         &self,
         boot_id: &str,
@@ -104,12 +105,13 @@ impl Waiting {
 // === impl Inventory ===
 
 impl Inventory {
-    /// Whether the node was not started anew since a file was written.
+    /// True if the file was written in this boot.
     pub(crate) fn is_of_this_boot(&self, file: &SavedFile) -> bool {
         file.boot_id == self.boot_id
     }
 
-    /// True if an operator had this of a backend since the agent runs: a card, or all of them.
+    /// True if an operator released this card, or all cards of the backend, since the agent
+    /// started.
     pub(crate) fn has_released(&self, backend: &str, name: &str) -> bool {
         let mut names = [name, ALL].into_iter();
         names.any(|name| {
@@ -118,13 +120,14 @@ impl Inventory {
         })
     }
 
-    /// What is kept is for another file from now on.
+    /// Marks the whole state for saving to another file.
     pub(crate) fn move_out(&mut self) {
         self.waiting.has_file = false;
         self.dirty = true;
     }
 
-    /// Takes over what an earlier agent left. What this one knows by now is newer.
+    /// Takes over the state of an earlier agent. What this agent knows already is newer and takes
+    /// precedence.
     pub(crate) fn restore(&mut self, state: State, now: Now) {
         let State {
             health,
@@ -141,12 +144,15 @@ impl Inventory {
             let absent = releases.into_iter();
             let absent = absent.filter(|(backend, _)| !self.pictures.contains_key(backend));
             self.absent_releases.extend(absent);
+            // The driver loads that this agent has seen are newer than those of the file.
             let mut drivers = file.drivers.clone();
             drivers.append(&mut self.drivers);
             self.drivers = drivers;
         }
+        // An uncordon before the file could be read must not be undone by the file.
         file.devices.retain(|id, _| !self.vouched.contains(id));
         for saved in file.devices.values_mut() {
+            // Records of older agents have no time; without one they would be kept for ever.
             saved.seen.get_or_insert(now.wall);
         }
         let at = (&self.policy, now);
@@ -154,16 +160,17 @@ impl Inventory {
         self.inherit(&mut file, now);
         let facts = facts.into_values();
         let facts = facts.filter_map(|facts| serde_json::from_value(old_facts::renew(facts)).ok());
+        // After a reboot, indices and device nodes may belong to other cards.
         self.waiting.facts = facts.filter(|_| same_boot).collect();
         self.waiting.file = file;
         self.waiting.has_file = true;
-        // What was not known may be missing in what was seen.
+        // Devices that only the file knows may be absent in reports that were taken in already.
         for picture in std::mem::take(&mut self.pictures).into_values() {
             self.see(picture, now);
         }
     }
 
-    /// Takes over what a file has of devices that this agent has met.
+    /// Merges saved records into those of devices that this agent has met.
     fn inherit(&mut self, file: &mut SavedFile, now: Now) {
         let (policy, drivers) = (&self.policy, &self.drivers);
         let mut take = |id: &DeviceId, backend: &str| {
@@ -185,7 +192,7 @@ impl Inventory {
         }
     }
 
-    /// What is to outlive the agent, if it changed since this was asked for last.
+    /// Returns the state to save if it changed since the last call.
     pub(crate) fn checkpoint(&mut self, now: Now) -> Option<State> {
         if !std::mem::take(&mut self.dirty) {
             return None;
@@ -228,14 +235,14 @@ impl Inventory {
             ..State::default()
         };
         state.tidy();
-        // Without a file, nothing is gained by one that says nothing.
+        // An agent on a healthy node should not create a file for an empty state.
         let worth = self.waiting.has_file || !state.is_empty();
         self.waiting.has_file |= worth;
         worth.then_some(state)
     }
 }
 
-/// What nobody may look at in a picture, by its name in the file.
+/// Returns the releases of a report, by their name in the state file.
 pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Release)> {
     let all = picture.released.all.iter();
     let all = all.map(|release| (ALL.to_owned(), release));
@@ -243,13 +250,13 @@ pub(super) fn releases(picture: &Sighting) -> impl Iterator<Item = (String, &Rel
     all.chain(cards.map(|(card, release)| (card.to_string(), release)))
 }
 
-/// Returns the releases of a picture that have not ended, by their names in the file.
+/// Returns the releases of a merged report that have not ended, by their names in the state file.
 pub(super) fn lasting_releases(picture: &Sighting, now: Now) -> BTreeMap<String, Timestamp> {
     let releases = releases(picture).map(|(name, release)| (name, release.until));
     releases.filter(|(_, until)| now.wall < *until).collect()
 }
 
-/// Has what is kept of a device as of now, with what was done to it since.
+/// Updates a saved record to now, and applies `act` to it.
 fn renew(
     saved: &mut Saved,
     continuity: Continuity,
@@ -264,7 +271,7 @@ fn renew(
     (saved.backend, saved.seen) = (backend, seen);
 }
 
-/// Takes out what is kept of a device, if it is of this backend.
+/// Removes and returns a saved record if it is of this backend.
 fn remove_own(
     kept: &mut BTreeMap<DeviceId, Saved>,
     device: &DeviceId,
@@ -274,6 +281,7 @@ fn remove_own(
     kept.remove(device)
 }
 
+/// Returns the saved form of a device, with its backend.
 fn save(known: &Known, now: Now) -> Saved {
     let mut saved = known.record.save(now);
     saved.backend.clone_from(&known.backend);

@@ -15,7 +15,7 @@ use super::*;
 
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Rules by which a device that is well again is back at once.
+/// Policy without a hold-down: a device that is well again is healthy at once.
 fn policy() -> Policy {
     let mut policy = Policy {
         vendors: nvidia_rules::VENDORS,
@@ -39,7 +39,7 @@ fn at(seconds: u64) -> Now {
     }
 }
 
-/// A picture of a driver that was loaded for the nth time.
+/// Returns a report of a driver in its nth load.
 fn loaded(devices: Vec<Device>, nth: u32) -> Sighting {
     let mut sighting = sighting(devices);
     sighting.backend.driver = Some(sample::driver(nth));
@@ -50,7 +50,7 @@ fn see(inventory: &mut Inventory, sighting: Sighting, now: Now) {
     inventory.take(Update::Sighting(Box::new(sighting)), now);
 }
 
-/// Takes in what the backend of the cards says of one device.
+/// Takes in a message of the cards' backend about one device.
 fn tell(inventory: &mut Inventory, message: Message, now: Now) {
     tell_as(inventory, &sample::backend().name, message, now);
 }
@@ -59,7 +59,7 @@ fn tell_as(inventory: &mut Inventory, backend: &str, message: Message, now: Now)
     inventory.take(Update::of_device(backend, message).unwrap(), now);
 }
 
-/// Every device with its state, as `GPU-0 Healthy`.
+/// Returns every device with its state, as `GPU-0 Healthy`.
 fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
     inventory.changed(now);
     let entries = inventory.last.devices.iter();
@@ -68,7 +68,7 @@ fn states(inventory: &mut Inventory, now: Now) -> Vec<String> {
         .collect()
 }
 
-/// The next snapshot, and the changes of verdicts that it tells of.
+/// Returns the next snapshot, and the changes of verdicts in it.
 fn next_changes(inventory: &mut Inventory, now: Now) -> (Arc<Snapshot>, Vec<Transition>) {
     let before = inventory.history.iter().count();
     let snapshot = inventory.changed(now).unwrap();
@@ -76,7 +76,7 @@ fn next_changes(inventory: &mut Inventory, now: Now) -> (Arc<Snapshot>, Vec<Tran
     (snapshot, changes.collect())
 }
 
-/// A picture of another backend.
+/// Returns a report of another backend.
 fn of_company(devices: Vec<Device>) -> Sighting {
     let mut sighting = sighting(devices);
     "company".clone_into(&mut sighting.backend.name);
@@ -106,7 +106,7 @@ fn a_device_with_the_id_of_another_backends_is_left_out_and_said_so() {
     );
 }
 
-/// Says of a card that its driver lost it.
+/// Returns the event of a card that fell off the bus (XID 79).
 fn lost_event(device: Device) -> Message {
     Message::Event(Event {
         device: device.id,
@@ -442,7 +442,7 @@ fn nothing_new_is_no_new_snapshot() {
     assert!(inventory.changed(at(5)).is_none());
 }
 
-/// Sensor values change all the time; whoever follows snapshots need not hear of it.
+/// Sensor values change all the time; they must not wake the readers of snapshots.
 #[test]
 fn a_sample_is_no_new_snapshot() {
     let mut inventory = inventory();

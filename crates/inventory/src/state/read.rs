@@ -1,4 +1,4 @@
-//! Reads the file that an earlier agent left, again and again until the disk gives it.
+//! Reads the state file of an earlier agent. Tries until the disk answers.
 
 use std::{
     collections::BTreeSet,
@@ -15,39 +15,41 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{MOST, State};
 
-/// How long a try may take before it is told: the disk may be away.
+/// Time after which an attempt is reported as late. The disk may be on a network.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The pause between two tries.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What became of a try.
+/// Result of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Loaded {
+    /// The file was read.
     State(Box<State>),
-    /// There is none, or it makes no sense.
+    /// There is no file, or it is malformed.
     Nothing,
-    /// It may hold something, but the disk does not give it, for that reason.
+    /// The file may contain a state, but cannot be read. Contains the reason.
     Unread(String),
 }
 
-/// Who reads a file until it was read.
+/// Reads a state file, once for each path.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     file: Option<PathBuf>,
-    /// The files that were read: what is in them since is of this agent.
+    /// Paths that were read. Their content since then is from this agent.
     known: BTreeSet<PathBuf>,
-    /// A try that has not come to its end. There is one at a time.
+    /// An attempt that has not ended. At most one at a time: a thread that hangs in a read cannot
+    /// be ended.
     reading: Lane<io::Result<Option<State>>>,
-    /// When the next one may begin.
+    /// Earliest time of the next attempt.
     next: Option<Instant>,
-    /// What was told last.
+    /// The problem that was logged last, so that each is logged once.
     told: String,
 }
 
 // === impl Reader ===
 
 impl Reader {
-    /// Has another file read, or none.
+    /// Sets another file, or none.
     pub(crate) fn turn_to(&mut self, file: Option<PathBuf>) {
         *self = Self {
             file,
@@ -56,18 +58,19 @@ impl Reader {
         };
     }
 
-    /// The file.
+    /// Path of the file, if there is one.
     pub(crate) fn file(&self) -> Option<&PathBuf> {
         self.file.as_ref()
     }
 
-    /// Whether the file was not read yet.
+    /// True if there is a file that was not read yet.
     pub(crate) fn is_pending(&self) -> bool {
         let mut file = self.file.iter();
         file.any(|file| !self.known.contains(file))
     }
 
-    /// Tries to read the file; what hinders is told, once. One may cease to wait and try again.
+    /// Makes one attempt to read the file, after the pause. Logs each problem once. Cancel safe: a
+    /// read that is under way continues and is picked up by the next call.
     pub(crate) async fn attempt(&mut self) -> Loaded {
         let Some(file) = self.file.clone() else {
             return Loaded::Nothing;
@@ -112,6 +115,7 @@ impl Reader {
         loaded
     }
 
+    /// Logs a problem, and returns it.
     fn put_off(&mut self, file: &Path, problem: String) -> Loaded {
         if self.told != problem {
             tracing::warn!(
@@ -125,11 +129,16 @@ impl Reader {
     }
 }
 
-/// Reads the file, if there is one.
+/// Reads the file; `None` if there is none in an existing folder.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] if the file is malformed; any other error means that it may be
+/// readable later.
 pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let text = small::read_bytes(path, MOST as u64).map_err(|error| match error {
         small::Error::Io(error) => error,
+        // A folder or a FIFO at this path will never be readable.
         small::Error::NotAFile => invalid("it is not a file".to_owned()),
         _ => invalid(format!("it has more than {MOST} bytes")),
     });
@@ -146,12 +155,12 @@ pub(super) fn read(path: &Path) -> io::Result<Option<State>> {
     State::parse(&text).map(Some)
 }
 
-/// Whether it was read and makes no sense.
+/// True if the file was read and is malformed.
 pub(super) fn is_garbage(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
 
-/// Whether the folder of a file is there: if not, its disk may be away.
+/// True if the folder of a file exists. If it does not, its disk may not be mounted yet.
 fn has_folder(path: &Path) -> bool {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder.is_dir(),

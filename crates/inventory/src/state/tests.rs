@@ -28,7 +28,7 @@ fn state(boot: &str) -> State {
     state
 }
 
-/// A file in a folder of its own.
+/// Returns the path of a file in a folder of its own.
 fn place() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.json");
@@ -61,7 +61,7 @@ async fn has(path: &Path, boot: &str) {
     }
 }
 
-/// A keeper at work, and the ends of its wires.
+/// The task that writes the file, and its channels.
 struct Keeper {
     drafts: watch::Sender<Draft>,
     keeping: watch::Sender<Keeping>,
@@ -70,7 +70,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// One that keeps a file that was read.
+    /// Starts the task for a file that was read.
     fn new(path: &Path, writer: Writer) -> Self {
         let mut keeping = Keeping::new(Some(path.to_owned()));
         keeping.read(None, 0);
@@ -92,7 +92,7 @@ impl Keeper {
             .send_modify(|draft| draft.set(path.to_owned(), state));
     }
 
-    /// Waits until it is decided what becomes of the newest draft; how it goes then.
+    /// Waits until the newest draft is settled. Returns the status.
     async fn settled(&self) -> Keeping {
         let number = self.drafts.borrow().number;
         let mut keeping = self.keeping.subscribe();
@@ -117,7 +117,7 @@ async fn what_was_kept_is_read_again() {
     assert_eq!(load(&path).await, Loaded::State(Box::new(state)));
 }
 
-/// An agent that knew one backend wrote neither a version of the whole file nor a backend's name.
+/// Version 1 has neither a version of the whole file nor names of backends.
 #[test]
 fn a_file_of_version_1_keeps_cordons_and_releases() {
     let text = br#"{
@@ -173,12 +173,12 @@ fn state_of(version: u32, boot: &str) -> State {
     state
 }
 
-/// Makes something that hinders reading, whoever the user is.
+/// Creates a link to itself, which not even root can read.
 fn loop_of_links(path: &Path) {
     std::os::unix::fs::symlink(path, path).unwrap();
 }
 
-/// A folder that is not there: its disk may not be, either.
+/// Removes the folder: its disk may not be mounted.
 fn no_folder(path: &Path) {
     fs_err::remove_dir(path.parent().unwrap()).unwrap();
 }
@@ -268,7 +268,7 @@ async fn garbage_is_set_aside_before_it_is_replaced() {
     assert_eq!(fs_err::read_to_string(&bad).unwrap(), "{\"health\":");
 }
 
-/// Puts a write into a writer that hangs until the sender is dropped.
+/// Starts a write that hangs until the returned sender is dropped.
 async fn hang(writer: &mut Writer) -> mpsc::Sender<()> {
     let (hung, disk) = mpsc::channel();
     let write = move || {
@@ -317,7 +317,7 @@ async fn a_disk_that_hangs_does_not_keep_the_agent_from_its_end(#[case] at_work:
 
 const SINCE: &str = "2026-01-01T00:00:00Z";
 
-/// A device of which as much is kept as there can be.
+/// Returns a record of the largest size.
 fn laden(words: &str, cordoned: bool) -> Value {
     let cordon = json!({"reason": "because ".repeat(125), "since": SINCE});
     json!({
@@ -328,7 +328,7 @@ fn laden(words: &str, cordoned: bool) -> Value {
     })
 }
 
-/// As many changes and devices, every second one cordoned, in long words.
+/// Returns a state with so many changes and devices, every second device cordoned, with long texts.
 fn full(changes: usize, devices: usize) -> State {
     let words = "\u{1f4a5}\\\"\n".repeat(60);
     let cause = json!({

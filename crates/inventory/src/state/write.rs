@@ -1,4 +1,4 @@
-//! Writes the file. A disk that fails or hangs hinders nobody else.
+//! Writes the state file, on a thread of its own. A disk that fails or hangs delays nothing else.
 
 use std::{
     ffi::OsString,
@@ -18,25 +18,25 @@ use super::{
 };
 use crate::Published;
 
-/// How long a write may take before it is told.
+/// Time after which a write is reported as late.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long the last one may take: the agent ends in under two seconds.
+/// Time for the last write at shutdown, so that the agent ends in under two seconds.
 const LAST: Duration = Duration::from_secs(1);
-/// The least time between two writes.
+/// Least time between two writes.
 const SPACING: Duration = Duration::from_millis(500);
-/// The pause after a write that failed.
+/// Time until a failed write is tried again.
 const PAUSE: Duration = Duration::from_secs(30);
-/// Only root has to read it.
+/// Mode of the file. Reasons of operators and process names are for root alone.
 const MODE: u32 = 0o600;
 
-/// Writes the file.
+/// Writer of the state file.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// How long a write may take before it is told.
+    /// Time after which a write is reported as late.
     pub(super) limit: Duration,
-    /// One write at a time, also one that has not come to its end in time.
+    /// One write at a time. A write that is late stays here until it ends.
     pub(super) writing: Lane<io::Result<()>>,
-    /// The file that was looked at before it was replaced for the first time.
+    /// The file whose old content was checked before the first write.
     checked: Option<PathBuf>,
 }
 
@@ -51,16 +51,20 @@ impl Writer {
         }
     }
 
-    /// Replaces the file. A disk that hangs is an error, and nothing else is begun until it does
-    /// not any more.
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if the disk does not answer in time. No other write starts
+    /// before the late one ends.
     pub(super) async fn save(&mut self, path: PathBuf, state: Arc<State>) -> io::Result<()> {
         if let Some(earlier) = self.writing.resume(self.limit).await {
-            // It wrote something older: what came of that is of no interest.
+            // The result of a late write does not matter: a newer state follows.
             let _ = earlier.map_err(|error| self.failure(error))?;
         }
         let first = self.checked.as_ref() != Some(&path);
         let file = path.clone();
         let write = move || {
+            // Afterwards the content is from this agent.
             if first {
                 set_aside(&file);
             }
@@ -83,14 +87,14 @@ impl Writer {
     }
 }
 
-/// Writes what is to be kept whenever it is another, until cancelled; the last of it in any case,
-/// if the disk takes it.
+/// Writes each new draft until cancelled, and the last one afterwards, if the disk answers within a
+/// second.
 pub async fn keep(published: Published, stop: CancellationToken) {
     let drafts = published.drafts.subscribe();
     keep_with(Writer::new(LIMIT), drafts, published.keeping, stop).await;
 }
 
-/// Does so with a writer.
+/// The same with a given writer, for tests.
 pub(super) async fn keep_with(
     writer: Writer,
     drafts: watch::Receiver<Draft>,
@@ -105,6 +109,7 @@ pub(super) async fn keep_with(
     }
 }
 
+/// Writes drafts one after another. Returns when cancelled and the newest draft was tried.
 async fn follow(
     mut writer: Writer,
     mut drafts: watch::Receiver<Draft>,
@@ -117,10 +122,12 @@ async fn follow(
         let change = async {
             tokio::select! {
                 changed = drafts.changed() => changed.is_ok(),
+                // A disk that is full or missing gives no signal when it is usable again.
                 () = sleep(PAUSE), if failed => true,
             }
         };
         let ended = !stop.run_until_cancelled(change).await.unwrap_or(false);
+        // The last draft can arrive together with the cancellation.
         if ended && !drafts.has_changed().unwrap_or(false) {
             return;
         }
@@ -139,11 +146,12 @@ async fn follow(
         if ended {
             return;
         }
+        // A card that flaps must not write to the disk all the time.
         let _ = stop.run_until_cancelled(sleep(SPACING)).await;
     }
 }
 
-/// Renames a file that makes no sense, so that it can be looked at.
+/// Renames a malformed file to `*.bad`, so that it can be examined.
 fn set_aside(path: &Path) {
     let garbage = read(path).is_err_and(|error| is_garbage(&error));
     if !garbage || !path.is_file() {

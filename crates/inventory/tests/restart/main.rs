@@ -1,4 +1,4 @@
-//! An agent starts on any state file, and keeps one on which the next agent starts.
+//! An agent starts on any state file, and saves one on which the next agent starts.
 
 mod start;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::start::Starts;
 
-/// A moment: the first and the last that there is, those about now, and none.
+/// Generates times: the first and the last valid one, some recent ones, and an invalid one.
 fn moment() -> impl Strategy<Value = &'static str> {
     select(vec![
         "-009999-01-02T01:59:59Z",
@@ -70,7 +70,7 @@ fn begun() -> impl Strategy<Value = Value> {
     parts.prop_map(|(what, times, last)| json!({"what": what, "times": times, "last": last}))
 }
 
-/// What is kept of a device.
+/// Generates a saved record.
 fn saved() -> impl Strategy<Value = Value> {
     let troubles = (
         vec(event(), 0..4),
@@ -112,7 +112,7 @@ fn change() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text of a file that an agent might have left.
+/// Generates the text of a state file that an agent might have written.
 fn file() -> impl Strategy<Value = Vec<u8>> {
     let boot = select(vec!["this boot", "another boot"]);
     let devices = btree_map(id(), saved(), 0..5);

@@ -1,5 +1,5 @@
-//! The start of an agent on any state file, and what must hold of it. The tests and the fuzz target
-//! `state_file` share it.
+//! Starts an agent on any state file, and asserts what must hold. Shared by the tests and the fuzz
+//! target `state_file`.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -16,16 +16,16 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-/// The boot of every start.
+/// Boot id of every start.
 const BOOT: &str = "this boot";
-/// A file of this length can always be written again.
+/// Length below which a file can always be written again.
 const SMALL: usize = 64 << 10;
-/// The longest file.
+/// Size limit of the file, in bytes.
 const MOST: usize = 4 << 20;
-/// The most devices that a file has.
+/// Limit of saved devices.
 const DEVICES: usize = 256;
 
-/// A folder with a state file, and where agents start on it.
+/// A folder with a state file, on which agents are started.
 #[derive(Debug)]
 pub(crate) struct Starts {
     runtime: Runtime,
@@ -37,7 +37,7 @@ pub(crate) struct Starts {
 // === impl Starts ===
 
 impl Starts {
-    /// A folder without a file.
+    /// Creates a folder without a file.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let file = folder.path().join("state.json");
@@ -55,9 +55,9 @@ impl Starts {
         }
     }
 
-    /// Asserts what must hold of a file with any bytes in it: it is refused, or it is a state that
-    /// can be written and read again; an agent starts on it either way, and what that one keeps can
-    /// be written, read and started on again.
+    /// Asserts what must hold of a file with these bytes. Either it is refused, or it is a state
+    /// that can be written and read again. An agent starts on it in both cases, and the state that
+    /// this agent saves can be written, read and started on again.
     pub(crate) fn check(&self, bytes: &[u8]) {
         if let Ok(state) = State::parse(bytes) {
             match state.text() {
@@ -71,8 +71,8 @@ impl Starts {
         self.start(&text);
     }
 
-    /// Starts an agent on a file of these bytes; what it keeps once it has seen two cards and an
-    /// operator has cordoned one of them.
+    /// Starts an agent on a file with these bytes. Returns the state that it saves after it has
+    /// seen two cards and an operator has cordoned one of them.
     fn start(&self, bytes: &[u8]) -> State {
         std::fs::write(&self.file, bytes).expect("the file can be written");
         let published = Published::new();
@@ -96,7 +96,7 @@ impl Starts {
             let devices = vec![cordoned.clone()];
             let reason = "a reason".to_owned();
             requests.ask(Change::Cordon { devices, reason }).await;
-            // Then the inventory ends.
+            // The inventory ends when the last sender is dropped.
             drop(updates);
         };
         self.runtime
@@ -109,8 +109,8 @@ impl Starts {
     }
 }
 
-/// Asserts that a text is that of a state. Facts that this version understands are the same; in
-/// others, the last bit of a fraction may differ.
+/// Asserts that a text is that of a state. Facts that this version knows are the same; in others
+/// the last bit of a fraction may differ.
 fn assert_same(text: &[u8], state: &State) {
     assert!(text.len() <= MOST);
     let again = State::parse(text).expect("what was written can be read");
@@ -125,7 +125,7 @@ fn assert_same(text: &[u8], state: &State) {
     assert_eq!(facts(&again), facts(state));
 }
 
-/// Two cards and a driver.
+/// Returns a report of two cards and a driver.
 fn sighting() -> Sighting {
     let mut sighting = probe::sample::sighting([card(0), card(1)]);
     sighting.backend.driver = Some(sample::driver(1));

@@ -1,15 +1,15 @@
-//! A restart of the agent neither heals nor breaks a device.
+//! Restarts of the agent neither heal nor break a device.
 
 use super::*;
 
-/// What the next agent starts with.
+/// Returns the inventory of the next agent.
 fn restarted(inventory: &mut Inventory, boot_id: &str, now: Now) -> Inventory {
     let mut next = Inventory::new(&policy(), boot_id.to_owned());
     next.restore(left(inventory, now), now);
     next
 }
 
-/// What an agent leaves for the next one.
+/// Returns the state that an agent leaves for the next one.
 pub(super) fn left(inventory: &mut Inventory, now: Now) -> crate::State {
     let state = inventory.checkpoint(now).expect("something is to be kept");
     let text = serde_json::to_string(&state).unwrap();
@@ -33,7 +33,7 @@ pub(super) fn xid(inventory: &mut Inventory, device: Device, now: Now) {
     tell(inventory, Message::Event(event), now);
 }
 
-/// An inventory with a card that needs a reset.
+/// Returns an inventory with a card that needs a reset.
 fn broken() -> Inventory {
     let mut inventory = inventory();
     see(&mut inventory, sighting(vec![card(0), card(1)]), at(0));

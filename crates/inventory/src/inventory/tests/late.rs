@@ -1,4 +1,4 @@
-//! A state file that can be read only when the agent is at work.
+//! State files that can be read only after the agent has started its work.
 
 use super::{
     keeping::{cordon, left, xid},

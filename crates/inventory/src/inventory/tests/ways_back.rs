@@ -1,4 +1,4 @@
-//! How a device comes back, and what an operator does with it.
+//! Recovery of devices, and orders of an operator.
 
 use model::{
     Condition, ConditionState, Reading, RecoveryAction, SinceReset, Telemetry, Values, Working,
@@ -29,7 +29,7 @@ fn check(inventory: &mut Inventory, device: &Device, working: Working, now: Now)
     tell(inventory, Message::Checkup(checkup), now);
 }
 
-/// A card that a condition takes out takes its partitions with it, and no other card.
+/// A condition of a card takes its partitions out with it, and no other card.
 #[test]
 fn a_condition_takes_a_card_and_its_partitions_out_until_it_is_ok() {
     let mut inventory = inventory();
@@ -71,7 +71,7 @@ fn event(inventory: &mut Inventory, device: &Device, code: EventCode, now: Now) 
     tell(inventory, Message::Event(event), now);
 }
 
-/// A partition has no counters of its own: it was reset with its card.
+/// A partition has no counters of its own: it is reset with its card.
 #[test]
 fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partitions() {
     let mut inventory = inventory();
@@ -101,7 +101,7 @@ fn a_reset_between_two_looks_ends_what_was_told_of_the_card_and_of_its_partition
     assert_eq!(states(&mut inventory, at(10)), back);
 }
 
-/// Pictures come only when something changed; samples come with every look.
+/// Reports come only when something changed; samples come with every look.
 #[test]
 fn the_looks_that_bring_a_card_back_are_counted_by_its_samples() {
     let mut policy = policy();
@@ -216,7 +216,7 @@ fn a_released_card_is_in_maintenance_and_not_gone() {
     assert_eq!(states(&mut inventory, at(2)), expected);
 }
 
-/// A picture in which everything is released until the tenth second.
+/// Returns a report in which everything is released until the tenth second.
 fn released(sighting: Sighting) -> Sighting {
     let mut picture = sighting;
     picture.released.all = Some(Release {
@@ -278,7 +278,7 @@ fn a_partition_is_out_with_its_card_where_both_have_the_same_trouble() {
     };
     stuck.stuck.insert(CardRef::Pci(card(0).pci.unwrap()), call);
     see(&mut inventory, stuck, at(1));
-    // The partition is forgotten by its own record, and its trouble is younger.
+    // The partition gets an empty record, so that its finding is younger than the card's.
     let partition = inventory.known.get_mut(&partition(0, 0).id).unwrap();
     partition.record = health::Record::default();
     let failure = lost();
@@ -336,7 +336,7 @@ fn a_device_is_given_back_when_whoever_was_on_it_has_left() {
     assert_eq!(states(&mut inventory, at(3)), ["GPU-0 Unhealthy"]);
     look(&mut inventory, &[], at(4));
     assert_eq!(states(&mut inventory, at(4)), ["GPU-0 Healthy"]);
-    // A command that failed has nothing to do with who is on the device.
+    // A residue from a failed command does not depend on processes.
     inventory.obey(&residue, at(5));
     look(&mut inventory, &[], at(6));
     assert_eq!(states(&mut inventory, at(6)), ["GPU-0 Unhealthy"]);
