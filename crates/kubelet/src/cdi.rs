@@ -1,11 +1,13 @@
-//! CDI spec files: what a pool names by CDI is on the disk before the kubelet hears of it.
+//! CDI spec files: the device names of a pool are in a spec on the disk before the kubelet is
+//! offered them.
 //!
-//! This stands between the offers as they are made and the offers as the kubelet gets them. Each
-//! new set of offers passes through: the specs are made of its snapshot, written where they differ
-//! from what is on the disk, and only then is the set passed on, with every unit Unhealthy whose
-//! names no spec has. The files are looked at again regularly, and written anew when somebody
-//! removed or changed them. A name that a container was started with stays a name, whatever the config
-//! says by now: the kubelet uses it again when it starts the container again.
+//! This stage stands between the offers as the pools make them and the offers as the kubelet gets
+//! them. For each new set of offers it makes the specs from the snapshot, writes the files that
+//! differ from the disk, and then passes the offers on. A unit whose names are in no spec is passed
+//! on as Unhealthy. The files are checked regularly, and written again if they were removed or
+//! changed. A name that a container was started with stays in a spec after the config has changed:
+//! the kubelet keeps the answer of `Allocate` in its checkpoint and uses it again for every restart
+//! of the container (`pkg/kubelet/cm/devicemanager/pod_devices.go`, `deviceRunContainerOptions`).
 
 mod gate;
 mod held;
@@ -29,42 +31,43 @@ use tokio_util::sync::CancellationToken;
 use self::memory::{Memory, Round};
 pub use self::status::{ListStatus, Status};
 
-/// The most bytes that are read of a config or a spec of others.
+/// Size limit, in bytes, of the kubelet's files that are read here.
 const TEXT_LIMIT: u64 = 4 << 20;
 
-/// Where specs are, and what they are made of.
+/// Folders, times and vendors of the CDI stage.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The config's section.
+    /// Section `cdi` of the config: the folder of the specs among others.
     pub cdi: config::Cdi,
-    /// The folder under which the host's files are, for the files of runtime and kubelet.
+    /// Folder that stands for `/` of the host, for the files of the container runtime and the kubelet.
     pub host_root: PathBuf,
-    /// The kubelet's device plugin folder, for its record of what containers hold.
+    /// The kubelet's device plugin folder, which has its checkpoint of allocated devices.
     pub kubelet_dir: PathBuf,
-    /// The time between two looks at the files.
+    /// Time between two checks of the files.
     pub check: Duration,
-    /// How long the disk may take.
+    /// Limit for one job on the disk. After it the offers are passed on without the job's result.
     pub limit: Duration,
-    /// The vendors whose kinds have specs.
+    /// Vendors whose CDI kinds have specs.
     pub vendors: Vendors,
 }
 
-/// The wires in and out.
+/// Channels into the CDI stage and out of it.
 #[derive(Debug)]
 pub struct Wires {
-    /// The newest snapshot, for when there is no offer.
+    /// Newest snapshot. It is used only while there is no offer, because an offer has its own.
     pub snapshots: watch::Receiver<Arc<Snapshot>>,
-    /// The config that offers are made by.
+    /// Config that the offers are made from.
     pub config: watch::Receiver<Arc<Config>>,
-    /// Offers as they are made.
+    /// Offers as the pools make them.
     pub drafts: watch::Receiver<Offers>,
-    /// Offers that the kubelet may have.
+    /// Offers for the front end, published after their specs are on the disk.
     pub offers: watch::Sender<Offers>,
-    /// How it goes.
+    /// State of the CDI stage, for `/v1/status`.
     pub status: watch::Sender<Status>,
 }
 
-/// Keeps the files right and passes offers on, until cancelled. Nothing around it ends it.
+/// Keeps the spec files up to date and passes offers on, until cancelled. Errors of the disk do not
+/// end the task: they are in the status and in the reasons of the units.
 pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken) {
     let mut memory = Memory::default();
     let mut folder = Folder::new(&settings.cdi.dir, Events::Inotify, settings.check);
@@ -73,8 +76,9 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
     loop {
         let draft = Arc::clone(&wires.drafts.borrow_and_update());
         let config = Arc::clone(&wires.config.borrow_and_update());
-        // The pools of a new config are here before the offers that are made of them: what either
-        // asks for is in place, so that no name goes before what names it, or comes after it.
+        // The pools of a new config arrive before the offers made from them. The specs have the
+        // names of both, so that no name is removed while an offer uses it, and none is written
+        // after the offer that needs it.
         let new = config.pools.pools.iter();
         let old = draft.iter().map(|offer| &*offer.pool);
         memory.ask(new.chain(old), settings.check * 2);
@@ -88,7 +92,8 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
         };
         let (offers, status) = memory.round(&settings, &round, again).await;
         wires.offers.send_replace(offers);
-        // A write that fails stirs the folder itself, and would be tried again at once.
+        // A failed write changes the folder too (a temporary file comes and goes). Its event would
+        // start the next try at once, in a loop, so after a failure only the timer counts.
         let calm = status.files.iter().all(|file| file.problem.is_none());
         let used = !status.files.is_empty();
         status.log(&wires.status.borrow());
@@ -97,11 +102,11 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
             () = cancel.cancelled() => return,
             changed = wires.drafts.changed() => match changed {
                 Ok(()) => false,
-                // Nobody makes offers any more: the last ones stand.
+                // The sender of offers has ended. The last offers stay in force.
                 Err(_) => return cancel.cancelled().await,
             },
             Ok(()) = wires.config.changed() => false,
-            // Offers that come all the time must not put the look off.
+            // `due` is a fixed time, not a pause: frequent offers must not delay the check.
             () = look(&mut folder, calm && used, due) => {
                 due = Instant::now() + settings.check;
                 true
@@ -110,7 +115,7 @@ pub async fn run(settings: Settings, mut wires: Wires, cancel: CancellationToken
     }
 }
 
-/// Waits until the files are to be looked at: at this time, or, if `early`, when the folder changes.
+/// Waits for the next check of the files: at the time `due`, or, if `early`, when the folder changes.
 async fn look(folder: &mut Folder, early: bool, due: Instant) {
     match early {
         true => drop(timeout_at(due, folder.changed()).await),
@@ -121,7 +126,7 @@ async fn look(folder: &mut Folder, early: bool, due: Instant) {
 // === impl Settings ===
 
 impl Settings {
-    /// The usual patience.
+    /// Settings with the default times: a check every 10 s, and 5 s for a job on the disk.
     pub fn new(
         cdi: config::Cdi,
         vendors: Vendors,

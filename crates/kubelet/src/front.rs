@@ -1,6 +1,6 @@
-//! The device plugin front end: one plugin for each resource of the offers, kept registered with
-//! the kubelet until it is told to stop. Nothing around it can end it, and one plugin's trouble
-//! never touches another.
+//! Device plugin front end: one plugin for each resource of the offers, kept registered with the
+//! kubelet until cancelled. No error from outside ends the front end, and an error of one plugin
+//! does not affect the others.
 
 mod evidence;
 mod folder;
@@ -40,44 +40,49 @@ use crate::{
     status::{Row, Status},
 };
 
-/// How long the whole front end may take to end.
+// Every plugin drains its connections in `Settings::drain` and then cuts them off, so this limit is
+// reached only by a defect. It is below the two seconds that `run` promises.
+/// Time limit for all plugins to end at shutdown.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// Where the kubelet is, and how patient to be with it.
+/// Paths of the kubelet, and time limits for the calls to it and from it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The device plugin folder: `kubelet.sock` and our sockets.
+    // The kubelet's code has this path as a constant: it does not follow `--root-dir`. The socket of
+    // the pod resources API does, hence two settings (kubernetes issue 120626).
+    /// Device plugin folder, with `kubelet.sock` and our sockets.
     pub dir: PathBuf,
-    /// The pod resources socket, if it is to be used. It need not exist.
+    /// Path of the pod resources socket; `None` if it is not used. The socket may be absent.
     pub pod_resources: Option<PathBuf>,
-    /// Whether inotify may be used. Without it everything still works, a little later.
+    /// Use of inotify. Without it, changes of the folder are noticed at the next poll.
     pub events: Events,
-    /// The time between two looks at the folder.
+    /// Time between two polls of the folder.
     pub poll: Duration,
-    /// How long the kubelet may take to answer a registration. It dials back meanwhile, for up to
-    /// 10 s.
+    // Inside `Register` the kubelet dials the plugin, for up to 10 s
+    // (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go, `dial`). The limit must be longer.
+    /// Time limit for the kubelet's answer to a registration.
     pub register_limit: Duration,
-    /// How long it may take to open its stream after that.
+    /// Time limit for the kubelet to open its stream after that answer.
     pub stream_limit: Duration,
-    /// The least time between two registrations of a resource.
+    /// Shortest time between two registrations of a resource.
     pub spacing: Duration,
-    /// The most time between two attempts.
+    /// Longest time between two attempts.
     pub backoff: Duration,
-    /// The time between two questions to the pod resources socket.
+    /// Time between two calls to the pod resources socket.
     pub check: Duration,
-    /// How long our connections may take to end by themselves.
+    /// Time limit for our connections to end by themselves.
     pub drain: Duration,
-    /// How long a resource that is offered no more stays registered, with an empty list.
+    /// Time that a resource without an offer stays registered, with an empty list.
     pub retire: Duration,
-    /// Whether to register at all.
+    /// False if plugins serve and do not register.
     pub register: bool,
-    /// Who prepares devices before a container starts, for pools that want it.
+    /// Code that prepares devices before a container starts, for pools with `preStart`.
     pub prepare: Option<Arc<dyn Prepare>>,
-    /// The newest samples, for placement by weights.
+    /// Newest samples, for placement by weights.
     pub samples: watch::Receiver<Samples>,
 }
 
-/// The front end at work.
+/// State of the running front end.
 #[derive(Debug)]
 struct Front {
     settings: Arc<Settings>,
@@ -86,28 +91,28 @@ struct Front {
     folder: watch::Receiver<View>,
     answers: watch::Receiver<Option<Answer>>,
     plugins: BTreeMap<ResourceName, Seat>,
-    /// What is kept of each resource, however often it goes and comes.
+    /// Facts about each resource that outlive its plugins.
     memory: BTreeMap<ResourceName, Kept>,
     tasks: JoinSet<()>,
     cancel: CancellationToken,
 }
 
-/// What the front end keeps of a plugin.
+/// A started plugin, and the front end's handles to it.
 #[derive(Debug)]
 struct Seat {
-    /// As it was started, to start it again.
+    /// Copy of the plugin, to start it again after a panic.
     plugin: Plugin,
     served: watch::Sender<Arc<Served>>,
     task: Id,
     cancel: CancellationToken,
-    /// Since when its resource is offered no more.
+    /// Time since when its resource has no offer.
     vacant: Option<Instant>,
 }
 
 /// Keeps every resource of the offers registered with the kubelet, until cancelled.
 ///
-/// Ends within two seconds of the cancellation, whatever its peers do, and leaves no socket behind.
-/// When the sender of the offers is gone, the last ones stand.
+/// Ends within two seconds of the cancellation, even if a peer does not answer, and removes its
+/// sockets. If the sender of the offers ends, the last offers stay in force.
 pub async fn run(
     settings: Settings,
     offers: watch::Receiver<Offers>,
@@ -116,7 +121,8 @@ pub async fn run(
 ) {
     let (seen, folder) = watch::channel(View::of(&settings.dir));
     let (told, answers) = watch::channel(None);
-    // What was offered to an earlier front end and is not any more has nobody to take its row off.
+    // An earlier front end may have left rows of resources that have no offer now. No plugin of this
+    // one would remove them.
     status.send_modify(|status| status.keep(&offers.borrow()));
     let mut front = Front {
         names: Names::new(&settings.dir),
@@ -137,7 +143,7 @@ pub async fn run(
         told,
     );
     let sweeping = sweep(front.names.clone(), folder);
-    // What is watched is watched in this task: it does nothing but look.
+    // The three watchers run in this task: they are cheap and must end with the front end.
     tokio::select! {
         biased;
         () = front.serve(offers) => {}
@@ -149,7 +155,7 @@ pub async fn run(
 // === impl Settings ===
 
 impl Settings {
-    /// The usual patience, for the kubelet whose device plugin folder is `dir`.
+    /// Settings with the default times, for the kubelet with the device plugin folder `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -173,7 +179,7 @@ impl Settings {
 // === impl Front ===
 
 impl Front {
-    /// Follows the offers until cancelled.
+    /// Applies each new set of offers until cancelled.
     async fn serve(&mut self, mut offers: watch::Receiver<Offers>) {
         let cancel = self.cancel.clone();
         let mut ended = false;
@@ -190,7 +196,7 @@ impl Front {
                         let newest = Arc::clone(&offers.borrow_and_update());
                         self.follow(&newest);
                     }
-                    // Nobody makes offers any more: the last ones stand.
+                    // The sender of offers has ended. The last offers stay in force.
                     Err(_) => ended = true,
                 },
                 Some(ended) = self.tasks.join_next() => if let Err(error) = ended {
@@ -200,9 +206,12 @@ impl Front {
         }
     }
 
-    /// Passes each offer on to its plugin. A resource that is offered no more keeps its plugin for
-    /// a while, with an empty list: so its capacity is zero at once.
+    /// Passes each offer on to its plugin. A resource without an offer keeps its plugin for the time
+    /// `Settings::retire`, with an empty list.
     fn follow(&mut self, offers: &Offers) {
+        // With an empty list the capacity is zero at once. If the stream just ended, the kubelet
+        // would keep the capacity, with no healthy device, for five minutes
+        // (pkg/kubelet/cm/devicemanager/endpoint.go, `endpointStopGracePeriod`).
         for offer in offers.iter() {
             match self.plugins.get_mut(&offer.resource) {
                 Some(seat) => {
@@ -219,13 +228,13 @@ impl Front {
         }
     }
 
-    /// When the next resource that is offered no more goes.
+    /// Time at which the next resource without an offer is unregistered.
     fn retirement(&self) -> Option<Instant> {
         let vacant = self.plugins.values().filter_map(|seat| seat.vacant).min()?;
         Some(vacant + self.settings.retire)
     }
 
-    /// Ends the plugins whose time is over. The kubelet forgets the resource some minutes later.
+    /// Ends the plugins that had no offer for the time `Settings::retire`.
     fn retire(&mut self) {
         let limit = self.settings.retire;
         self.plugins.retain(|resource, seat| {
@@ -242,7 +251,8 @@ impl Front {
     fn admit(&mut self, offer: Arc<Offer>) {
         let resource = offer.resource.clone();
         let (served, receiver) = watch::channel(Arc::new(Served::new(offer, None)));
-        // One that was here before may still be ending: its end must not be taken for ours.
+        // An earlier plugin of the resource may still be closing its stream. Up to 1.36 the kubelet
+        // takes the end of that stream for the end of the new one (kubernetes PR 135437).
         let pause = match self.memory.contains_key(&resource) {
             true => self.settings.spacing,
             false => Duration::ZERO,
@@ -278,8 +288,8 @@ impl Front {
         self.tasks.spawn(life).id()
     }
 
-    /// Starts a plugin again that panicked: a defect of ours, which must not cost the node its
-    /// devices.
+    /// Starts a plugin again that panicked. A panic is a defect of ours and must not take the
+    /// node's devices away.
     fn revive(&mut self, error: &JoinError) {
         let mut seats = self.plugins.values();
         let Some(seat) = seats.find(|seat| seat.task == error.id()) else {
@@ -295,7 +305,7 @@ impl Front {
         }
     }
 
-    /// Waits for the plugins to end, and makes those end that do not.
+    /// Waits for the plugins to end, and aborts those that do not end in time.
     async fn end(mut self) {
         self.cancel.cancel();
         let ending = async { while self.tasks.join_next().await.is_some() {} };
@@ -338,7 +348,7 @@ async fn ask(
     }
 }
 
-/// Removes what dead processes left, as soon as there is a folder.
+/// Removes the sockets that dead processes left, as soon as the folder exists.
 async fn sweep(names: Names, folder: watch::Receiver<View>) {
     wait::until(&folder, |view| view.exists).await;
     names.sweep().await;

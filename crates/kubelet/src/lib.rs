@@ -1,6 +1,6 @@
-//! Our side of the kubelet's gRPC contracts: registration by evidence, the device plugin servers,
-//! the CDI spec files, and the pod resources client. Everything served here is read from offers
-//! that somebody else keeps up to date; nothing in this crate knows a driver.
+//! Our side of the kubelet's gRPC APIs: registration by evidence, the device plugin servers, the
+//! CDI spec files, and the pod resources client. Every answer to the kubelet is read from the
+//! newest offers, which the agent passes in. No code of this crate calls a driver.
 
 pub mod cdi;
 pub mod front;

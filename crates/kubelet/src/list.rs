@@ -1,4 +1,4 @@
-//! An offer as the kubelet reads it: the device list of `ListAndWatch`.
+//! Device list of `ListAndWatch`, made from an offer.
 
 use kubelet_api::{
     HEALTHY, MESSAGE_LIMIT, UNHEALTHY,
@@ -8,8 +8,10 @@ use model::ResourceName;
 use pool::{Offer, Unit};
 use prost::Message;
 
-/// Why an offer cannot be sent. The kubelet would end the stream, and a part of a list would take
-/// devices away from running pods, so it is not sent at all.
+// The kubelet sets no gRPC option for messages, so grpc-go's receive limit of 4 MiB holds
+// (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go, `dial`). It would end the stream, and all
+// devices would be unhealthy. A part of a list would take devices away from running pods.
+/// Error for a device list over the kubelet's message limit. Such a list is not sent at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the list of {units} units of {resource} has {bytes} bytes and the kubelet takes at most \
@@ -21,9 +23,15 @@ pub struct TooLarge {
     bytes: usize,
 }
 
-/// The complete list of an offer: sorted by id, each id once, unhealthy units included, topology
-/// only where the NUMA node is known.
+/// Makes the complete list of an offer: sorted by id, each id once, unhealthy units included,
+/// topology only if the NUMA node is known.
+///
+/// # Errors
+/// The message would be larger than the kubelet accepts.
 pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
+    // Unhealthy units stay listed: capacity is the sum of healthy and unhealthy devices, and a
+    // device that is not listed is removed from both
+    // (pkg/kubelet/cm/devicemanager/manager.go, `GetCapacity`).
     let mut devices: Vec<Device> = offer.units.iter().map(device).collect();
     devices.sort_by(|a, b| a.id.cmp(&b.id));
     devices.dedup_by(|later, first| {
@@ -45,6 +53,8 @@ pub fn list(offer: &Offer) -> Result<ListAndWatchResponse, TooLarge> {
 }
 
 fn device(unit: &Unit) -> Device {
+    // An unknown node is no topology at all. The kernel writes -1 for it, and the kubelet drops
+    // nodes that it does not know.
     Device {
         id: unit.id.to_string(),
         health: if unit.healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
@@ -116,7 +126,8 @@ mod tests {
         }
     }
 
-    /// In protobuf a zero takes no room, so that a node 0 and no node differ by an empty message.
+    /// A zero takes no bytes in protobuf 3. So node 0 is an empty `NUMANode` message, and an unknown
+    /// node is no message.
     #[test]
     fn node_0_is_on_the_wire_and_no_node_is_not() {
         let units = vec![unit("a", true, Some(0)), unit("b", true, None)];

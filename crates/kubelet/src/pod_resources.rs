@@ -1,4 +1,5 @@
-//! The pod resources client: which devices the kubelet counts, and which container holds which.
+//! Client of the kubelet's pod resources API: the devices that the kubelet counts, and the containers
+//! that hold them.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -10,50 +11,53 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::socket;
 
-/// The most bytes of one answer: a node with many pods passes the usual 4 MiB.
+// The answer of a node with many pods is larger than gRPC's default of 4 MiB. Kubernetes' own tests
+// use 16 MiB (test/e2e_node/util.go, `defaultPodResourcesMaxSize`).
+/// Size limit of one answer, in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// Asks the kubelet's pod resources socket. Each call connects anew, so that a kubelet that was
-/// restarted is no trouble.
+/// Client of the kubelet's pod resources socket. Each call makes a new connection, so that it works
+/// after a restart of the kubelet.
 #[derive(Clone, Debug)]
 pub struct Client {
     path: PathBuf,
     limit: Duration,
 }
 
-/// Why there is no answer.
+/// Error of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens.
+    /// The socket does not exist or refuses the connection.
     #[error("cannot connect to the kubelet's pod resources socket {}: {source}", path.display())]
     Connect {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// Error of connect(2).
         source: io::Error,
     },
-    /// The connection is no gRPC connection.
+    /// The peer does not speak gRPC.
     #[error("no gRPC on the kubelet's pod resources socket {}: {source}", path.display())]
     Transport {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What went wrong.
+        /// Error of the HTTP/2 handshake.
         source: tonic::transport::Error,
     },
-    /// The kubelet answered with an error.
+    // `ResourceExhausted` is the kubelet's limit of 100 calls per second for the whole socket.
+    /// The kubelet answered with an error status.
     #[error("the kubelet's pod resources call {call} failed: {}: {}", source.code(), source.message())]
     Call {
-        /// The method.
+        /// Name of the gRPC method.
         call: &'static str,
-        /// The kubelet's answer.
+        /// Status in the kubelet's answer.
         source: Box<tonic::Status>,
     },
-    /// It took too long.
+    /// The kubelet did not answer in time.
     #[error("the kubelet's pod resources call {call} took longer than {limit:?}")]
     Late {
-        /// The method.
+        /// Name of the gRPC method.
         call: &'static str,
-        /// How long was waited.
+        /// Time limit of the call.
         limit: Duration,
     },
 }
@@ -61,7 +65,8 @@ pub enum Error {
 // === impl Client ===
 
 impl Client {
-    /// A client for the socket at `path`, which waits at most `limit` for each answer.
+    /// Makes a client for the socket at `path` that waits at most `limit` for each answer. It does
+    /// not connect yet.
     pub fn new(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self {
             path: path.into(),
@@ -69,7 +74,9 @@ impl Client {
         }
     }
 
-    /// Who holds what: every active pod with the devices of its containers.
+    // Active pods only: a pod that has ended is absent although the kubelet may still hold its
+    // devices (feature gate `KubeletPodResourcesListUseActivePods`, on since 1.34).
+    /// Lists every active pod with the devices of its containers.
     pub async fn list(&self) -> Result<ListPodResourcesResponse, Error> {
         let call = "List";
         let answer = async {
@@ -80,7 +87,8 @@ impl Client {
         Ok(self.within(call, answer).await?.into_inner())
     }
 
-    /// What the kubelet counts: the healthy devices of every resource that is registered.
+    // Healthy devices only (pkg/kubelet/cm/devicemanager/manager.go, `GetAllocatableDevices`).
+    /// Lists the healthy devices of every registered resource, as the kubelet counts them.
     pub async fn allocatable(&self) -> Result<AllocatableResourcesResponse, Error> {
         let call = "GetAllocatableResources";
         let answer = async {

@@ -1,5 +1,5 @@
-//! Sockets in the kubelet's folder: names that are never used twice, connections that can be cut
-//! off, and the leftovers of processes that died.
+//! Sockets in the kubelet's folder: unique names, connections that can be cut off, and removal of
+//! the sockets of dead processes.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -22,30 +22,32 @@ use tokio::{
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::{Channel, Endpoint, server::Connected};
 
-/// What our clients send as `:authority`; no server on a unix socket looks at it.
+/// Value of `:authority` that our clients send. The kubelet's servers on unix sockets ignore it.
 pub(crate) const AUTHORITY: &str = "http://localhost";
 
 const PREFIX: &str = "ostler-";
 const SUFFIX: &str = ".sock";
-/// The digits of a hash.
+/// Length of a hash in hexadecimal digits.
 const HASH: usize = 8;
 
-/// Makes the socket names of one process. In a folder of up to `Config::KUBELET_DIR_LIMIT` bytes
-/// every resource has one.
+// A name is used once, by one registration: the kubelet 1.37 refuses a socket path that it is still
+// connected to (kubernetes PR 135437), and an older agent's socket must not be replaced under it.
+/// Socket names of one process. In a folder with a path of up to `Config::KUBELET_DIR_LIMIT` bytes
+/// every resource has a name within the length limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     dir: PathBuf,
     nonce: String,
 }
 
-/// A connection that ends when it is told to, whatever its peer does.
+/// A server connection that our side can end, even if the peer does not answer.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: UnixStream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-/// A folder in which no socket can have a name.
+/// Error for a folder whose path is too long for any socket in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no socket fits into {}: the shortest path would have {length} bytes and the system takes at \
@@ -59,8 +61,10 @@ pub(crate) struct TooLong {
 // === impl Names ===
 
 impl Names {
-    /// Names in `dir` that no other process and no earlier start uses.
+    /// Makes names in `dir` that no other process and no earlier start uses.
     pub(crate) fn new(dir: &Path) -> Self {
+        // A pid alone is not unique: each agent in a pod can be pid 1. `RandomState` has random keys
+        // in each process.
         let nonce = RandomState::new().hash_one(std::process::id());
         Self {
             dir: dir.to_owned(),
@@ -68,7 +72,11 @@ impl Names {
         }
     }
 
-    /// The file name of the nth socket of a resource. What does not fit is shortened to a hash.
+    /// Makes the file name of the nth socket of a resource. A resource name that is too long is cut,
+    /// and a hash of the whole name is added.
+    ///
+    /// # Errors
+    /// Not even the hash fits into the length limit of a socket path.
     pub(crate) fn nth(&self, resource: &ResourceName, n: u64) -> Result<String, TooLong> {
         let tail = format!("-{}-{n}{SUFFIX}", self.nonce);
         let fixed = self.dir.as_os_str().len() + 1 + PREFIX.len() + tail.len();
@@ -90,8 +98,7 @@ impl Names {
         Ok(format!("{PREFIX}{slug}{tail}"))
     }
 
-    /// Removes the sockets of dead processes of our kind. Those that somebody listens on, and our
-    /// own, are left alone.
+    /// Removes the sockets of dead agents. Sockets of live processes, and our own, stay.
     pub(crate) async fn sweep(&self) {
         let own = format!("-{}-", self.nonce);
         let Ok(entries) = fs_err::read_dir(&self.dir) else {
@@ -112,7 +119,7 @@ impl Names {
 // === impl Connection ===
 
 impl Connection {
-    /// A connection that is cut off when `cut` completes.
+    /// Makes a connection that is cut off when `cut` completes.
     pub(crate) fn new(stream: UnixStream, cut: WaitForCancellationFutureOwned) -> Self {
         Self {
             stream,
@@ -166,7 +173,8 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// A gRPC channel over a connection that is open already. It never reconnects.
+/// Makes a gRPC channel over an open connection. It never reconnects: a kubelet that restarted must
+/// be noticed, and not be called under the old registration.
 pub(crate) async fn channel(
     endpoint: Endpoint,
     stream: UnixStream,
@@ -179,8 +187,9 @@ pub(crate) async fn channel(
     endpoint.connect_with_connector(connector).await
 }
 
-/// FNV-1a, folded to 32 bits: the same on every start and every build.
+/// Hash of a text (FNV-1a, folded to 32 bits) in 8 hexadecimal digits.
 fn hash(text: &str) -> String {
+    // The hashers of the standard library may differ between builds; this one does not.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -189,7 +198,8 @@ fn hash(text: &str) -> String {
 
 async fn remove_dead(path: &Path) {
     let before = FileIdentity::of_entry(path);
-    // Twice, because a process that starts now has bound its socket before it listens.
+    // Two attempts, because a process that starts now binds its socket before it listens, and
+    // refuses connections in between.
     if !is_dead(path).await {
         return;
     }

@@ -1,5 +1,5 @@
-//! What a person can know of the registrations without a shell on the node: one row for each
-//! resource. Each plugin writes its own row and logs every change of it once.
+//! State of the registrations, for `/v1/status`: one row for each resource. Each plugin writes its
+//! own row, and logs every change of the row once.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use tokio::sync::watch;
 
 use crate::front::Served;
 
-/// The state of the device plugin front end.
+/// State of the device plugin front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
-    /// Every resource that is offered, or was until a short while ago, sorted by name.
+    /// All resources that are offered now or were until less than a minute ago, sorted by name.
     pub resources: Vec<Resource>,
 }
 
-/// The right to write one row of a [`Status`].
+/// Handle to write one row of a [`Status`].
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     board: Arc<watch::Sender<Status>>,
@@ -30,14 +30,14 @@ pub(crate) struct Row {
 // === impl Status ===
 
 impl Status {
-    /// The row of a resource.
+    /// Finds the row of a resource.
     pub fn of(&self, resource: &str) -> Option<&Resource> {
         self.resources
             .iter()
             .find(|row| row.resource.as_str() == resource)
     }
 
-    /// Takes the rows off of what is not among these offers.
+    /// Removes the rows of resources without an offer.
     pub(crate) fn keep(&mut self, offers: &Offers) {
         let offered = |row: &Resource| offers.iter().any(|o| o.resource == row.resource);
         self.resources.retain(offered);
@@ -62,7 +62,7 @@ impl Row {
         Self { board, resource }
     }
 
-    /// The phase as it is now.
+    /// Present phase of the resource.
     pub(crate) fn phase(&self) -> Phase {
         let board = self.board.borrow();
         board
@@ -70,7 +70,7 @@ impl Row {
             .map_or_else(Phase::default, |row| row.phase)
     }
 
-    /// Sets the phase, and logs it if it or its reason is new.
+    /// Sets phase, message and socket, and writes a log line if the phase or the message is new.
     pub(crate) fn set(&self, phase: Phase, message: &str, socket: Option<&str>) {
         let mut news = false;
         self.edit(|row| {
@@ -87,12 +87,12 @@ impl Row {
         }
     }
 
-    /// Counts one registration.
+    /// Adds one to the number of registrations.
     pub(crate) fn count(&self) {
         self.edit(|row| row.registrations += 1);
     }
 
-    /// Takes over what is on offer, and logs a list that is withheld.
+    /// Takes the numbers of units from an offer, and logs a list that cannot be sent.
     pub(crate) fn offer(&self, served: &Served) {
         let (units, healthy) = (served.offer.units.len(), served.offer.healthy());
         let withheld = served.list.as_ref().err().map(ToString::to_string);
@@ -108,7 +108,7 @@ impl Row {
         }
     }
 
-    /// Takes the row off the board.
+    /// Removes the row.
     pub(crate) fn remove(&self) {
         let other = |row: &Resource| row.resource != self.resource;
         self.board

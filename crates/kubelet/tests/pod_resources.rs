@@ -1,4 +1,4 @@
-//! The pod resources client, on the simulated kubelet and on sockets that do not behave.
+//! Tests of the pod resources client on the simulated kubelet and on faulty sockets.
 
 use std::{os::unix::net::UnixListener, time::Duration};
 
@@ -19,7 +19,7 @@ async fn a_kubelet_without_devices_and_pods_answers_with_empty_lists() {
     let client = Client::new(&socket, LIMIT);
     assert_eq!(client.list().await.unwrap().pod_resources, []);
     assert_eq!(client.allocatable().await.unwrap().devices, []);
-    // Each call connects anew, so a restart does not matter.
+    // Each call makes a new connection, so a restart does not matter.
     kubelet.restart().await.unwrap();
     assert_eq!(client.list().await.unwrap().pod_resources, []);
 }

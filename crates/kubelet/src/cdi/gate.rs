@@ -1,5 +1,5 @@
-//! Offers that the kubelet may have: `auto` decided, and no unit that a runtime could not start a
-//! container with.
+//! Last step before the front end: decides the device list strategies of each offer (`auto`), and
+//! marks units as Unhealthy if the container runtime could not find their CDI names.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use rules::{Reason, Runtime, resolve_lists};
 
 use super::status::ListStatus;
 
-/// What is known of those on the way from a name to a container.
+/// Evidence on CDI support of the two programs that pass a CDI name to a container.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) runtime: Evidence,
     pub(super) kubelet: Evidence,
 }
 
-/// The offers with what is on the disk, and how the runtime is told for each of them.
+/// Returns the offers for the kubelet, and the strategies of each offer that may use CDI. `outcome`
+/// has the names that are in specs on the disk.
 pub(super) fn gate(draft: &Offers, outcome: &Outcome, known: &Known) -> (Offers, Vec<ListStatus>) {
     let mut lists = Vec::new();
     let offers = draft
@@ -82,7 +83,7 @@ fn one(offer: &Offer, outcome: &Outcome, known: &Known) -> (Offer, ListStatus) {
     (offer, status)
 }
 
-/// Why a runtime could not look up what a container would be given with a unit.
+/// Reason why the runtime could not look up a CDI name of the unit; `None` if all names are in specs.
 fn missing(offer: &Offer, unit: &Unit, outcome: &Outcome) -> Option<String> {
     let device = &offer.entry(unit)?.device;
     let names = cdi_names(offer, device);

@@ -1,5 +1,6 @@
-//! The CDI names that containers were started with, which the kubelet uses again whenever it starts
-//! them again, over its own restarts and the node's. It keeps them in a file beside its sockets.
+//! CDI names that containers were started with. The kubelet uses them again at every restart of a
+//! container, also after its own restart and the node's. They are in its checkpoint, a file beside
+//! its sockets (`pkg/kubelet/cm/devicemanager/manager.go`, `writeCheckpoint`).
 
 use std::{collections::BTreeSet, io, path::Path};
 
@@ -11,15 +12,15 @@ use serde::Deserialize;
 
 use super::TEXT_LIMIT;
 
-/// The kubelet's record of what it was told to give to containers.
+/// File name of the kubelet's checkpoint of allocated devices. We read it and never write it.
 const RECORD: &str = "kubelet_internal_checkpoint";
 
-/// What containers hold.
+/// CDI names in the kubelet's checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// The qualified names.
+    /// Qualified names, `vendor/class=device`.
     pub(super) names: BTreeSet<String>,
-    /// How many containers there are with any.
+    /// Number of containers with at least one of the names.
     pub(super) containers: usize,
 }
 
@@ -32,7 +33,8 @@ struct Record {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Data {
-    /// Null where there are none.
+    // Go writes a nil slice as `null`, not as `[]`.
+    /// One entry for each container and resource; null if there are none.
     pod_device_entries: Option<Vec<Entry>>,
 }
 
@@ -45,10 +47,11 @@ struct Entry {
     alloc_resp: Option<String>,
 }
 
-/// What the kubelet of this folder remembers; `None` where there is no record yet.
+/// Reads the CDI names of these kinds from the kubelet's checkpoint in the folder `dir`; `None` if
+/// there is no checkpoint yet. The call blocks.
 ///
 /// # Errors
-/// Why the record is not understood, for a person.
+/// The checkpoint cannot be read or is not in the known form; the text is for an operator.
 pub(super) fn held(dir: &Path, kinds: &[&str]) -> Result<Option<Held>, String> {
     let path = dir.join(RECORD);
     let text = match small::read_text(&path, TEXT_LIMIT) {
@@ -76,7 +79,7 @@ fn parse(text: &str, kinds: &[&str]) -> Result<Held, String> {
     Ok(held)
 }
 
-/// Returns true if a qualified name is of one of the kinds.
+/// True if a qualified name is of one of the kinds.
 pub(super) fn is_of(name: &str, kinds: &[&str]) -> bool {
     let kind = name.split_once('=').map(|(kind, _)| kind);
     kind.is_some_and(|kind| kinds.contains(&kind))
@@ -85,12 +88,16 @@ pub(super) fn is_of(name: &str, kinds: &[&str]) -> bool {
 // === impl Entry ===
 
 impl Entry {
-    /// The names of these kinds in it, by the CRI and by annotations.
+    /// Names of these kinds in the entry: those for the CRI and those in annotations.
     fn names(&self, kinds: &[&str]) -> Result<Vec<String>, String> {
+        // `AllocResp` is the protobuf message that the plugin answered to `Allocate`, in base64
+        // (pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, `PodDevicesEntry`).
         let text = self.alloc_resp.as_deref().unwrap_or_default();
         let bytes = BASE64_STANDARD.decode(text).map_err(|e| e.to_string())?;
         let told = ContainerAllocateResponse::decode(&*bytes).map_err(|e| e.to_string())?;
         let cri = told.cdi_devices.iter().map(|device| device.name.as_str());
+        // The value of a `cdi.k8s.io/` annotation is a list of names with commas between them. The
+        // key does not matter here: `is_of` drops every text that is not a name of ours.
         let annotations = told.annotations.values().flat_map(|list| list.split(','));
         let names = cri.chain(annotations);
         Ok(names

@@ -1,4 +1,5 @@
-//! One round after the other: what is asked for, what is around, what is on the disk.
+//! Makes and keeps the specs: reads the names that pools and containers need, has the vendors make
+//! the specs, and writes them to the disk.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -17,56 +18,60 @@ use super::{
     release,
 };
 
-/// What a round is about.
+/// Input of one round: the offers, and the data that their specs are made from.
 #[derive(Debug)]
 pub(super) struct Round {
     pub(super) draft: Offers,
-    /// The one that the draft is made of, or the newest.
+    /// Snapshot that the offers are made from, or the newest if there is no offer.
     pub(super) snapshot: Arc<Snapshot>,
-    /// The config that the pools and the vendors' settings are of.
+    /// Config with the pools and the vendors' settings.
     pub(super) config: Arc<Config>,
 }
 
-/// The files as they were left, and what else was last known.
+/// State that is kept from one round to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// What pools ask for.
+    /// Handovers that the pools use now.
     asked: Vec<Asked>,
-    /// What they asked for until a moment ago: a container may have been given it of which the
-    /// kubelet has not written that down yet.
+    /// Handovers that the pools used until a moment ago, each with the time of its end. A container
+    /// may have been given such a name, and the kubelet has not yet written its checkpoint.
     faded: Vec<(Asked, Instant)>,
-    /// What others keep on the disk; nothing before it was seen once.
+    /// Files of the runtime and the kubelet as last read; `None` before the first successful read.
     around: Option<Around>,
-    /// What was last asked of the disk, and what came of it.
+    /// Last job for the spec files, and its result.
     last: Option<(Wishes, Outcome)>,
-    /// The contents of the newest specs, for devices whose nodes vanish.
+    /// Contents of the newest specs, for devices whose device nodes disappear.
     specs: Vec<KindEdits>,
-    /// Work on the disk: while a job of one lane hangs, none is begun in the other either.
+    // Two lanes because the jobs have different results. While a job of one lane hangs, no job
+    // starts in the other: it would hang on the same disk.
+    /// Lane for jobs that read.
     pub(super) looking: Lane<(Around, Option<Vec<Spec>>)>,
+    /// Lane for jobs that write.
     pub(super) settling: Lane<Outcome>,
 }
 
-/// What one pool asks for.
+/// Handover of one pool, and the devices that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
-    /// The devices that the pool takes.
+    /// Selectors of the pool.
     selectors: Vec<Selector>,
     handover: Handover,
 }
 
-/// What others keep on the disk.
+/// Facts from files of the container runtime and the kubelet.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
     runtime: Evidence,
     kubelet: Evidence,
-    /// What containers hold, if there is a record of it, or why it is not understood.
+    /// Names in the kubelet's checkpoint, `None` if there is no checkpoint, or the reason why it
+    /// cannot be read.
     held: Result<Option<Held>, String>,
 }
 
 // === impl Memory ===
 
 impl Memory {
-    /// Notes what is asked for now. What was asked for before counts for a while.
+    /// Takes the handovers of all pools. Those of before still count for the time `grace`.
     pub(super) fn ask<'a>(&mut self, all: impl Iterator<Item = &'a Pool>, grace: Duration) {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.asked, all.map(Asked::from).collect());
@@ -76,8 +81,8 @@ impl Memory {
             .retain(|(old, since)| now < *since + grace && !asked.contains(old));
     }
 
-    /// One set of offers: the specs to the disk, then the offers with what is there. `again`: look
-    /// at the disk even if the specs are the same.
+    /// Writes the specs of one set of offers, and returns the offers that may go on. With `again`
+    /// the disk is checked even if the specs are the same as before.
     pub(super) async fn round(
         &mut self,
         settings: &Settings,
@@ -113,8 +118,9 @@ impl Memory {
         (offers, status)
     }
 
-    /// Looks at what others keep on the disk, and the first time at what an agent before this one left.
-    /// If that does not answer, the runtime is as it was last seen.
+    /// Reads the files of the runtime and the kubelet, and the first time also the specs that an
+    /// earlier agent left. If the disk does not answer in time, the last facts stay in force, but
+    /// the names that containers hold count as unknown.
     async fn look(&mut self, settings: &Settings) {
         let Settings {
             cdi: own,
@@ -149,7 +155,8 @@ impl Memory {
         }
     }
 
-    /// The fate of the file of each kind.
+    /// Decides for the file of each kind if it is written, kept or removed. Returns notes for the
+    /// operator too.
     fn wanted(&mut self, vendors: Vendors, round: &Round) -> (Wishes, Vec<String>) {
         let (mut files, mut notes) = (Wishes::new(), Vec::new());
         for rules in vendors.iter() {
@@ -158,7 +165,7 @@ impl Memory {
         (files, notes)
     }
 
-    /// The fate of the files of a vendor.
+    /// Decides the same for the kinds of one vendor.
     fn wanted_of(&mut self, rules: &dyn Rules, round: &Round, notes: &mut Vec<String>) -> Wishes {
         let kinds = rules.vendor().cdi_kinds;
         let all = |wanted: Wanted| {
@@ -166,7 +173,7 @@ impl Memory {
             keys.map(|key| (key, wanted.clone())).collect()
         };
         let Some(around) = &self.around else {
-            // What is there, and who needs it, is not known.
+            // Nothing was read yet: the files and the containers that need them are unknown.
             return all(Wanted::AsItIs);
         };
         let vendor = rules.vendor().name;
@@ -180,7 +187,8 @@ impl Memory {
         }
         let backend = round.snapshot.backend(vendor);
         if backend.is_none_or(|backend| backend.phase != Phase::Running) {
-            // What is there may be right, and containers restart meanwhile.
+            // Without a report of the probe no spec can be made. The file on the disk may be right,
+            // and containers that restart now need it.
             return all(Wanted::AsItIs);
         }
         let made = rules.specs(&SpecRequest {
@@ -195,7 +203,8 @@ impl Memory {
         });
         let made = match made {
             Ok(made) => made,
-            // For containers of before they are made when they can be.
+            // The reason is reported only if a pool uses CDI now. Specs that only running
+            // containers need are made as soon as that is possible.
             Err(why) => {
                 notes.extend(is_asked.then_some(why));
                 return all(Wanted::AsItIs);
@@ -219,12 +228,12 @@ impl Memory {
         wanted.collect()
     }
 
-    /// The names of these kinds that containers may have been started with.
+    /// Names of these kinds that containers may have been started with.
     fn names(&self, around: &Around, kinds: &[&str]) -> BTreeSet<String> {
         let is_ours = |name: &String| is_of(name, kinds);
         match &around.held {
             Ok(Some(held)) => held.names.iter().filter(|n| is_ours(n)).cloned().collect(),
-            // Without a record any name may be in use.
+            // Without a checkpoint any name may be in use.
             Ok(None) | Err(_) => {
                 let names = self.specs.iter().flat_map(KindEdits::names);
                 names.filter(is_ours).collect()
@@ -232,7 +241,7 @@ impl Memory {
         }
     }
 
-    /// The names that containers were started with, as far as there is a record.
+    /// Names that containers were started with, or `Unknown` without a checkpoint.
     fn in_use(&self) -> InUse {
         match self.around.as_ref().map(|around| &around.held) {
             Some(Ok(Some(held))) => InUse::Names(held.names.clone()),
@@ -240,7 +249,8 @@ impl Memory {
         }
     }
 
-    /// Makes the disk so, unless it was so when it was last looked at.
+    /// Brings the spec files on the disk into the wanted state. Without `again` nothing is done if
+    /// the same was asked last time.
     pub(super) async fn settle(
         &mut self,
         settings: &Settings,
@@ -248,7 +258,8 @@ impl Memory {
         again: bool,
     ) -> Outcome {
         let known = self.last.as_ref().filter(|(last, outcome)| {
-            // What failed is tried again with every round that looks.
+            // A failure of the disk is tried again only in rounds with `again`, that is, at most
+            // once per check. A result that came too late is asked for again at once.
             !again && *last == wanted && !outcome.late
         });
         if let Some((_, outcome)) = known {
@@ -264,7 +275,8 @@ impl Memory {
         let outcome = match settled {
             Ok(outcome) => outcome,
             Err(error) => {
-                // Names that were on the disk are taken to be there still.
+                // The disk did not answer. Names that were on it before count as present: to mark
+                // their units as Unhealthy would take devices away that still work.
                 let last = self.last.take().map(|(_, outcome)| outcome);
                 let last = last.unwrap_or_default();
                 last.with_problem(&settings.cdi.dir, &wanted, disk_problem(settings, &error))
@@ -278,7 +290,7 @@ impl Memory {
 // === impl Asked ===
 
 impl Asked {
-    /// The handovers of those that may take devices of a vendor: what the others ask for is not for it.
+    /// Handovers of the pools whose selectors may take devices of the vendor.
     fn of_vendor<'a>(all: impl Iterator<Item = &'a Self>, vendor: &str) -> Vec<Handover> {
         let own = all.filter(|asked| pool::may_take(&asked.selectors, vendor));
         own.map(|asked| asked.handover.clone()).collect()
@@ -303,7 +315,7 @@ impl Around {
     }
 }
 
-/// The kinds of all vendors.
+/// CDI kinds of all vendors.
 fn kinds(vendors: Vendors) -> Vec<&'static str> {
     let vendors = vendors.iter().map(Rules::vendor);
     vendors
@@ -312,7 +324,7 @@ fn kinds(vendors: Vendors) -> Vec<&'static str> {
         .collect()
 }
 
-/// Why work on the disk has no result, for a person.
+/// Describes for an operator why a job on the disk has no result.
 fn disk_problem(settings: &Settings, error: &lane::Error) -> String {
     let dir = settings.cdi.dir.display();
     match error {

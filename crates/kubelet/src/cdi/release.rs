@@ -1,13 +1,13 @@
 //! Evidence that the kubelet passes CDI names on: files in its root folder that only newer releases write.
 //!
-//! A kubelet before 1.29 drops the names of an answer without a word, and so does one of 1.29 or 1.30 whose
-//! feature gate `DevicePluginCDIDevices` is off (pkg/features/kube_features.go: alpha in 1.28, on in 1.29, locked
-//! in 1.31). Its calls do not tell its release, and neither does its record of devices. But:
+//! A kubelet before 1.29 drops the CDI names of an answer without a log line, and so does a kubelet of 1.29 or
+//! 1.30 whose feature gate `DevicePluginCDIDevices` is off (pkg/features/kube_features.go: alpha in 1.28, on in
+//! 1.29, locked in 1.31). Neither its calls nor its checkpoint of devices tell its release. But:
 //!
 //! - `dra_manager_state` is written when a kubelet with DRA starts (pkg/kubelet/cm/dra/manager.go, `NewManager`,
 //!   and pkg/kubelet/cm/dra/state/checkpointer.go, `GetOrCreate`). DRA is on since 1.34 and locked since 1.35. The
-//!   file has had the form with `checkpoint.dra.kubelet.k8s.io` since after the types of 1.31; the form of
-//!   before proves nothing, because 1.27 wrote it, too.
+//!   file has the group `checkpoint.dra.kubelet.k8s.io` in releases newer than the types of 1.31. The older form
+//!   proves nothing, because 1.27 wrote it, too.
 //! - `allocated_pods_state` is written with the first pod that a kubelet since 1.33 admits
 //!   (pkg/kubelet/allocation/allocation_manager.go, `NewManager`, and state/state_checkpoint.go, `storeState`); the
 //!   gate `InPlacePodVerticalScaling` is on since 1.33 and locked since 1.35. Before, the file was called
@@ -27,14 +27,14 @@ use serde::Deserialize;
 
 use super::TEXT_LIMIT;
 
-/// The state of DRA claims.
+/// File with the kubelet's state of DRA claims.
 const CLAIMS: &str = "dra_manager_state";
-/// The group of the types in the state of claims, in the form that proves something.
+/// API group in the newer form of that file.
 const CLAIMS_GROUP: &str = "checkpoint.dra.kubelet.k8s.io/";
-/// The resources of pods.
+/// File with the resources of admitted pods.
 const PODS: &str = "allocated_pods_state";
 
-/// The state of claims: a JSON text in a JSON text.
+/// State of DRA claims as on the disk. The field `Data` is a string with JSON text in it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ClaimsFile {
@@ -47,8 +47,8 @@ struct Claims {
     api_version: String,
 }
 
-/// Reads what is known of the kubelet with this device plugin folder, on the host under `host_root`. It blocks,
-/// and never fails: what cannot be read is no evidence, with the reason.
+/// Reads the evidence on the kubelet with this device plugin folder, on the host under `host_root`. The call
+/// blocks. It never fails: a file that cannot be read is no evidence, and the reason says so.
 pub(super) fn evidence(cdi: &Cdi, kubelet_dir: &Path, host_root: &Path) -> Evidence {
     match cdi.runtime {
         RuntimeSupport::Supported => Evidence::new(true, "the config says `supported`"),
@@ -57,8 +57,8 @@ pub(super) fn evidence(cdi: &Cdi, kubelet_dir: &Path, host_root: &Path) -> Evide
     }
 }
 
-/// The places where the agent may see the kubelet's root folder. A pod often has the device plugin folder of
-/// the host, but not the one around it; then it is below `host_root`.
+/// Paths at which the agent may see the kubelet's root folder. A pod often mounts the device plugin folder of
+/// the host, but not its parent. Then the root folder is below `host_root`.
 fn roots(kubelet_dir: &Path, host_root: &Path) -> Vec<PathBuf> {
     let Some(beside) = kubelet_dir.parent() else {
         return Vec::new();
@@ -92,7 +92,7 @@ fn look(roots: &[PathBuf]) -> Evidence {
     Evidence::new(false, against.join("; "))
 }
 
-/// The evidence in the state of claims.
+/// Evidence in the state of claims; `None` if there is no such file.
 fn claims(path: &Path) -> Result<Option<String>, String> {
     let name = path.display();
     let text = match small::read_text(path, TEXT_LIMIT) {
@@ -112,7 +112,8 @@ fn claims(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// The evidence in the resources of pods. Its name is enough: it can be large, and has changed its form.
+/// Evidence in the resources of pods; `None` if there is no such file. Only the name and the size count: the
+/// file can be large, and its form differs between releases.
 fn pods(path: &Path) -> Result<Option<String>, String> {
     let name = path.display();
     match fs_err::metadata(path) {

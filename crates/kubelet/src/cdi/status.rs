@@ -1,4 +1,4 @@
-//! How it goes with CDI, for a person.
+//! State of the CDI stage, for `/v1/status` and the log.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use cdi::{Evidence, store::FileStatus};
 use model::ResourceName;
 use rules::Lists;
 
-/// How it goes.
+/// State of the CDI stage after one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The folder of the specs.
+    /// Folder of the specs.
     pub dir: PathBuf,
-    /// The files that are there or should be.
+    /// Spec files that exist or are wanted.
     pub files: Vec<FileStatus>,
-    /// How many containers the kubelet has in its record that were started with names of them.
+    /// Number of containers in the kubelet's checkpoint that were started with CDI names of ours.
     pub containers: usize,
-    /// What containers will miss, and the like.
+    /// Notes for the operator, for example on files of the driver that a container will not get.
     pub notes: Vec<String>,
-    /// What is known of the container runtime.
+    /// Evidence on the container runtime.
     pub runtime: Evidence,
-    /// What is known of the kubelet.
+    /// Evidence on the kubelet.
     pub kubelet: Evidence,
-    /// How the runtime is told which devices, for each resource that may use CDI.
+    /// Device list strategies of each resource that may use CDI.
     pub lists: Vec<ListStatus>,
 }
 
-/// How the runtime is told which devices.
+/// Device list strategies of one resource, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListStatus {
-    /// Of which resource.
+    /// Name of the resource.
     pub resource: ResourceName,
-    /// The strategies in force, as the offer has them.
+    /// Strategies in force, the same as in the offer.
     pub lists: Lists,
-    /// The reason in words, with the evidence.
+    /// Reason for the strategies, with the evidence, for an operator.
     pub why: String,
 }
 
 // === impl Status ===
 
 impl Status {
-    /// One line for everything that the one before did not say.
+    /// Writes one log line for each difference from the status before.
     pub(super) fn log(&self, old: &Self) {
         for file in self.files.iter().filter(|file| !old.files.contains(file)) {
             let (path, names) = (file.path.display(), file.names);
@@ -94,7 +94,7 @@ impl From<&Status> for CdiStatus {
     }
 }
 
-/// The part of a kind after the slash.
+/// Class of a CDI kind: the part after the slash.
 fn class_of(kind: &str) -> &str {
     kind.split_once('/').map_or(kind, |(_vendor, class)| class)
 }

@@ -1,4 +1,4 @@
-//! Offers in, files and offers out.
+//! Tests of the whole CDI stage: offers go in, files and offers come out.
 
 mod auto;
 mod kept;
@@ -19,20 +19,20 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::*;
 
-/// The kubelet's device plugin folder, below its root folder.
+/// Path of the kubelet's device plugin folder below its root folder.
 const PLUGINS: &str = "kubelet/device-plugins";
 const LONG: Duration = Duration::from_secs(60);
 const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
 const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 
-/// The stage at work, in a folder of its own.
+/// A running CDI stage in a temporary folder.
 struct Stage {
     drafts: watch::Sender<Offers>,
     config: watch::Sender<Arc<Config>>,
     offers: watch::Receiver<Offers>,
     status: watch::Receiver<Status>,
     folder: TempDir,
-    /// It ends with this.
+    /// Token that ends the stage.
     _task: JoinSet<()>,
 }
 
@@ -83,7 +83,7 @@ impl Stage {
         self.folder.path().join("cdi").join(FILE)
     }
 
-    /// Gives it offers of these cards, and waits until they came through.
+    /// Sends offers of these cards, and waits until the stage has passed them on.
     async fn offer(&mut self, cards: &[&str]) -> Arc<Offer> {
         let lists = self.config.borrow().pools.pools[0].handover.lists.clone();
         let made: Offers = Arc::from([offer(&lists, cards)]);
@@ -94,7 +94,7 @@ impl Stage {
         Arc::clone(&found.unwrap()[0])
     }
 
-    /// The names of the spec on the disk.
+    /// Names in the spec on the disk.
     fn names(&self) -> Vec<String> {
         let text = fs_err::read_to_string(self.file()).unwrap_or_default();
         let spec: Option<Spec> = serde_json::from_str(&text).ok();
@@ -102,7 +102,7 @@ impl Stage {
         names.map(|name| name.replace(KIND, "")).collect()
     }
 
-    /// Waits until the spec has these names; with none it is not there.
+    /// Waits until the spec has these names. For an empty list the file must be absent.
     async fn has(&self, names: &[&str]) {
         let there = async {
             while self.names() != names {
@@ -119,7 +119,7 @@ impl Stage {
     }
 }
 
-/// The default config, with these lists in every pool.
+/// Default config with these device list strategies in every pool.
 fn config_of(lists: &[ListStrategy]) -> Arc<Config> {
     let mut config = Config::default();
     for pool in &mut config.pools.pools {
@@ -128,7 +128,7 @@ fn config_of(lists: &[ListStrategy]) -> Arc<Config> {
     Arc::new(config)
 }
 
-/// An offer of these cards, on a node whose probe has told of the driver's files.
+/// Offer of these cards, on a node whose probe has reported the driver's files.
 fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
     let card = |id: &&str| Device {
         nodes: vec![DeviceNode {
@@ -148,7 +148,8 @@ fn offer(lists: &[ListStrategy], cards: &[&str]) -> Arc<Offer> {
 
 fn nothing(_: &Path) {}
 
-/// The folder for specs is a file: that stops root, too.
+/// Makes the folder for specs a regular file. Unlike a mode without write permission, that stops
+/// root too.
 fn blocked(folder: &Path) {
     fs_err::write(folder.join("cdi"), "").unwrap();
 }
@@ -188,7 +189,7 @@ async fn a_file_that_is_removed_or_changed_comes_back() {
     again().await;
     fs_err::write(&file, right.replace("/dev/a", "/dev/b")).unwrap();
     again().await;
-    // As after a reboot. In one step: the stage may be writing into the folder.
+    // The same as after a reboot: /var/run is empty. In one step: the stage may be writing into the folder.
     fs_err::rename(file.parent().unwrap(), stage.folder.path().join("gone")).unwrap();
     again().await;
 }
@@ -287,7 +288,7 @@ async fn pools_that_change_before_their_offers_take_no_name_away() {
     assert!(stage.file().exists());
 }
 
-/// Puts a job into a lane that hangs until the sender is dropped.
+/// Starts a job in a lane that hangs until the returned sender is dropped.
 async fn hang_lane<T: Send + 'static>(
     lane: &mut Lane<T>,
     result: impl FnOnce() -> T + Send + 'static,
@@ -348,7 +349,7 @@ async fn after_a_failure_the_folder_is_not_listened_to() {
     let mut folder = Folder::new(dir.path(), Events::Inotify, LONG);
     let soon = Duration::from_millis(200);
     let due = Instant::now() + LONG;
-    // The folder tells of itself first.
+    // The first event is the new watch itself.
     while timeout(soon, look(&mut folder, true, due)).await.is_ok() {}
     fs_err::write(dir.path().join(".draft"), "").unwrap();
     fs_err::remove_file(dir.path().join(".draft")).unwrap();

@@ -1,5 +1,5 @@
-//! What tells that a registration is lost. No single sign is enough, so all are watched: our
-//! stream, the identity of `kubelet.sock`, our own socket, and what the kubelet counts.
+//! Evidence that a registration is lost. No single sign is enough, so all are watched: our stream,
+//! the identity of `kubelet.sock`, our own socket, and the devices that the kubelet counts.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,43 +15,49 @@ use super::{
     wait::{changed, until},
 };
 
-/// Why a registration is held to be lost.
+/// Reason why a registration counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lost {
-    /// The kubelet ended the stream, and it never opens it again.
+    // pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go, `runClient`: after the end of
+    // `ListAndWatch` the kubelet disconnects and does not dial again (kubernetes issue 125501).
+    /// The kubelet ended the stream. It never opens it again.
     #[error("the kubelet ended the device list stream")]
     Stream,
-    /// Another kubelet socket is there.
+    /// `kubelet.sock` is a different file now.
     #[error("kubelet.sock was created anew: the kubelet restarted")]
     Kubelet,
-    /// Our own socket is gone, as when the kubelet starts and empties its folder.
+    // pkg/kubelet/cm/devicemanager/manager.go, `CleanupPluginDirectory`: a kubelet that starts
+    // removes the sockets in its folder.
+    /// Our own socket was removed, as a kubelet does when it starts.
     #[error("our socket was removed from the kubelet's folder")]
     Socket,
-    /// The kubelet counts no device of ours.
+    /// The kubelet counts no device of the resource, although some are healthy.
     #[error("the kubelet does not count the resource although its stream is open")]
     Forgotten,
-    /// The kubelet asks for the options once, and they are others now.
+    // The kubelet asks for the options once, when it connects
+    // (pkg/kubelet/cm/devicemanager/manager.go, `PluginConnected`).
+    /// The options of the plugin have changed since the registration.
     #[error("what the kubelet is to call before a container starts was changed in the config")]
     Options,
 }
 
-/// Everything that is watched for one registration.
+/// Sources of evidence on one registration.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     pub(crate) resource: &'a str,
-    /// The kubelet's socket, and which one we spoke to.
+    /// Path of the kubelet's socket, and the identity of the file that we connected to.
     pub(crate) kubelet: (&'a Path, FileIdentity),
     pub(crate) file: &'a File,
     pub(crate) folder: watch::Receiver<View>,
     pub(crate) line: watch::Receiver<Line>,
     pub(crate) served: watch::Receiver<Arc<Served>>,
     pub(crate) answers: watch::Receiver<Option<Answer>>,
-    /// What the kubelet was told of the plugin.
+    /// Options at the time of the registration.
     pub(crate) options: DevicePluginOptions,
 }
 
-/// How many answers in a row must lack a resource before it counts as forgotten. Grows when a new
-/// registration changed nothing, because some kubelets never tell.
+/// Number of answers in a row that must lack a resource before it counts as forgotten. It doubles
+/// when a new registration changed nothing, because some kubelets never report the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     pub(crate) misses: u32,
@@ -60,13 +66,13 @@ pub(crate) struct Patience {
 // === impl Evidence ===
 
 impl Evidence<'_> {
-    /// Waits until the kubelet we spoke to or our own socket is gone.
+    /// Waits until the kubelet's socket is a different file, or our own socket was removed.
     pub(crate) async fn gone(&self) -> Lost {
         let mut folder = self.folder.clone();
         let (path, known) = self.kubelet;
         loop {
-            // What the folder showed may be older than our registration, so we look ourselves. A
-            // missing kubelet.sock alone is no evidence: the stream is still open.
+            // The published view of the folder may be older than our registration, so the files are
+            // read here. A missing kubelet.sock alone is no evidence: the stream is still open.
             if FileIdentity::of_entry(path).is_some_and(|seen| seen != known) {
                 return Lost::Kubelet;
             }
@@ -77,12 +83,12 @@ impl Evidence<'_> {
         }
     }
 
-    /// Waits until the kubelet opened its stream.
+    /// Waits until the kubelet has opened its stream.
     pub(crate) async fn opened(&self) {
         until(&self.line, |line| *line != Line::Silent).await;
     }
 
-    /// Waits until anything tells that the registration is lost.
+    /// Waits until one of the signs tells that the registration is lost.
     pub(crate) async fn lost(&self, patience: &mut Patience) -> Lost {
         tokio::select! {
             biased;
@@ -102,11 +108,15 @@ impl Evidence<'_> {
 
     async fn ended(&self) {
         let mut line = self.line.clone();
-        // The sender lives in the server's task: without it there is no stream either.
+        // An error means that the sender is gone. It belongs to the server's task, so the stream
+        // has ended too.
         let _ = line.wait_for(|line| *line == Line::Ended).await;
     }
 
     async fn forgotten(&self, patience: &mut Patience) {
+        // `GetAllocatableResources` reports healthy devices only (manager.go,
+        // `GetAllocatableDevices`), so a resource with none is missing for a good reason. An answer
+        // to a question from before the registration says nothing about it.
         let registered = Instant::now();
         let mut answers = self.answers.clone();
         let mut misses = 0;
@@ -141,7 +151,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// At most half an hour at the usual pace of ten seconds.
+    /// Upper limit of `misses`: half an hour with a call every ten seconds.
     const MOST: u32 = 180;
 
     fn grow(&mut self) {

@@ -1,4 +1,4 @@
-//! The kubelet's folder: is there a `kubelet.sock`, and is it still the same one?
+//! Watch of the kubelet's folder, for the existence and the identity of `kubelet.sock`.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,18 +12,17 @@ use host::{
 use kubelet_api::KUBELET_SOCKET;
 use tokio::sync::watch;
 
-/// What was seen at the last look.
+/// State of the folder at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// The kubelet's socket.
+    /// Identity of `kubelet.sock`; `None` if there is none.
     pub(crate) kubelet: Option<FileIdentity>,
-    /// Whether the folder exists.
+    /// True if the folder exists.
     pub(crate) exists: bool,
 }
 
-/// Looks at the folder after every change and every `pause`, and publishes every look, so that
-/// readers look at their own files too. A look is two calls of stat on a local folder: cheaper than
-/// to send them to another thread. Runs until it is dropped.
+/// Reads the folder after every change and every `pause`, and publishes the result each time, even
+/// an equal one: it is the signal for readers to check their own files. Runs until dropped.
 pub(crate) async fn watch(
     dir: PathBuf,
     events: Events,
@@ -32,6 +31,7 @@ pub(crate) async fn watch(
 ) {
     let mut folder = Folder::new(&dir, events, pause);
     loop {
+        // Two calls of stat on a local folder block for less time than a change of thread costs.
         view.send_replace(View::of(&dir));
         folder.changed().await;
     }
@@ -40,7 +40,7 @@ pub(crate) async fn watch(
 // === impl View ===
 
 impl View {
-    /// Looks now.
+    /// Reads the state of the folder now.
     pub(crate) fn of(dir: &Path) -> Self {
         Self {
             kubelet: FileIdentity::of_entry(&dir.join(KUBELET_SOCKET)),

@@ -1,5 +1,5 @@
-//! Asks the kubelet which resources it counts: the evidence of last resort for a registration
-//! that the kubelet forgot without a word.
+//! Calls to the pod resources API for the resources that the kubelet counts. They are the only
+//! evidence if the kubelet forgot a registration and kept the stream open.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -8,17 +8,17 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{pod_resources::Client, status::Status};
 
-/// An answer of the kubelet.
+/// Answer of the kubelet's pod resources API.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// When the question was sent.
+    /// Time at which the call was sent.
     pub(crate) asked: Instant,
-    /// The resources of which the kubelet counts at least one healthy device.
+    /// Resources of which the kubelet counts at least one healthy device.
     pub(crate) resources: Arc<BTreeSet<String>>,
 }
 
-/// Asks every `pause` while something is registered, once for all resources. A kubelet that does
-/// not answer is no evidence of anything. Runs until it is dropped.
+/// Calls the kubelet every `pause` while a resource is registered, once for all resources. A missing
+/// answer is no evidence for a loss. Runs until dropped.
 pub(crate) async fn ask(
     client: Client,
     pause: Duration,
@@ -28,6 +28,8 @@ pub(crate) async fn ask(
     let mut silent = false;
     loop {
         tokio::time::sleep(pause).await;
+        // The kubelet limits the calls of all clients together to 100 per second
+        // (pkg/kubelet/apis/grpc/ratelimit.go), so no useless call is made.
         if !is_worthwhile(&status.borrow()) {
             continue;
         }

@@ -1,11 +1,10 @@
-//! How often a registration may be tried.
+//! Times of the attempts to register: spacing and backoff.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time between two attempts: at least `spacing`, and twice as much with each setback after
-/// the first.
+/// Time between two attempts: at least `spacing`, doubled by each failure after the first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     spacing: Duration,
@@ -28,25 +27,25 @@ impl Pace {
         }
     }
 
-    /// When the next attempt may begin.
+    /// Time at which the next attempt may begin.
     pub(crate) fn due(&self) -> Instant {
         let spaced = self.last.map(|last| last + self.delay);
         spaced.max(self.rest).unwrap_or_else(Instant::now)
     }
 
-    /// Lets the next attempt wait at least that long from now.
+    /// Delays the next attempt by at least `time` from now.
     pub(crate) fn rest(&mut self, time: Duration) {
         self.rest = Some(Instant::now() + time);
     }
 
-    /// Notes that an attempt begins now, or that it is answered now.
-    // On a busy node the kubelet takes the call in later than it was made. Counted from the answer, two
-    // calls are no nearer to each other at the kubelet than here.
+    /// Records that an attempt begins now, or that it is answered now.
+    // On a busy node the kubelet receives the call later than it was made. Measured from the answer, the
+    // gap between two calls is no shorter at the kubelet than here.
     pub(crate) fn mark(&mut self) {
         self.last = Some(Instant::now());
     }
 
-    /// Notes that an attempt led nowhere; the next one waits up to `most`.
+    /// Records that an attempt failed. The next one waits for at most `most`.
     pub(crate) fn slow(&mut self, most: Duration) {
         let factor = 2_u32.saturating_pow(self.setbacks);
         self.delay = self
@@ -57,7 +56,7 @@ impl Pace {
         self.setbacks += 1;
     }
 
-    /// Begins anew with the shortest delay.
+    /// Resets the delay to the shortest one.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             last: self.last,
@@ -66,7 +65,7 @@ impl Pace {
         };
     }
 
-    /// Returns the time since the last attempt was answered, or else began.
+    /// Time since the last attempt was answered, or else began; `Duration::MAX` if there was none.
     pub(crate) fn age(&self) -> Duration {
         self.last.map_or(Duration::MAX, |last| last.elapsed())
     }

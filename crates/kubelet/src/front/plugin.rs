@@ -1,5 +1,5 @@
-//! The life of one resource: wait for the kubelet, serve, register, watch the evidence, begin
-//! again. One server at a time, each under a socket name of its own.
+//! Loop of one resource: wait for the kubelet, serve, register, watch the evidence, start again.
+//! One server at a time, each with a socket name of its own.
 
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
@@ -25,12 +25,13 @@ use super::{
 };
 use crate::{socket::Names, status::Row};
 
-/// How long a kubelet gets to notice that our old stream ended, before it hears of a new socket;
-/// and to be gone, if it ended the stream because it ends itself: an attempt that a dying kubelet
-/// cuts off would keep us from the next one for a second.
+// The kubelet needs a moment to notice the end of our old stream before a new socket registers. If
+// the kubelet ended the stream because it is exiting, the pause lets it exit: a registration that
+// breaks off in the middle would delay the next one by `Settings::spacing`.
+/// Pause between the end of a stream and the next registration.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// One resource's plugin.
+/// Device plugin of one resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Plugin {
     pub(crate) resource: ResourceName,
@@ -43,25 +44,27 @@ pub(crate) struct Plugin {
     pub(crate) kept: Kept,
 }
 
-/// What outlives the plugins of a resource.
+/// Facts about a resource that outlive its plugins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    /// How many sockets the resource had, so that no name comes again.
+    // The kubelet 1.37 refuses a registration with a socket path that it is still connected to
+    // (kubernetes PR 135437).
+    /// Number of sockets that the resource has had, so that no socket name is used twice.
     pub(crate) sockets: Arc<AtomicU64>,
-    /// When cards were granted last, for placement that goes round.
+    /// Times at which cards were granted last, for the placement policy `round-robin`.
     pub(crate) clock: Arc<Mutex<place::Clock>>,
 }
 
-/// What a plugin remembers from one registration to the next.
+/// State that a plugin keeps from one registration to the next.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) pace: Pace,
     pub(crate) patience: Patience,
-    /// The kubelet of the last attempt.
+    /// Identity of `kubelet.sock` at the last attempt.
     pub(crate) tried: Option<FileIdentity>,
 }
 
-/// How a registration ended.
+/// End of a registration: lost after it was in force, or failed before.
 #[derive(Debug)]
 enum Ending {
     Lost(Lost),
@@ -71,7 +74,7 @@ enum Ending {
 // === impl Plugin ===
 
 impl Plugin {
-    /// Keeps the resource registered until it is cancelled.
+    /// Keeps the resource registered until cancelled.
     pub(crate) async fn run(self, cancel: CancellationToken) {
         if !self.settings.register {
             return self.serve_only(&cancel).await;
@@ -86,9 +89,8 @@ impl Plugin {
         }
     }
 
-    /// Registers and holds the registration until it is lost; `None` when cancelled. The server is
-    /// stopped in any case, before anything else is tried: up to 1.36 the kubelet takes the end of
-    /// an old stream for the end of the new one.
+    /// Registers, and watches the registration until it is lost; `None` when cancelled. The server is
+    /// stopped in every case before the call returns.
     async fn hold(
         &self,
         ready: Ready,
@@ -115,6 +117,10 @@ impl Plugin {
         memory.pace.mark();
         let life = self.live(&name, kubelet, &evidence, memory);
         let ending = cancel.run_until_cancelled(life).await;
+        // The old stream must end before the next registration. Up to 1.36 the kubelet keeps its
+        // clients by resource name only, and takes the end of an old stream for the end of the new
+        // one (pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go, `runClient`; fixed by
+        // kubernetes PR 135437 in 1.37).
         server.stop(self.settings.drain).await;
         Some((ending?, name))
     }
@@ -126,7 +132,8 @@ impl Plugin {
         evidence: &Evidence<'_>,
         memory: &mut Memory,
     ) -> Ending {
-        // A retry stays what the failure before made it, so that nothing is logged twice.
+        // A retry keeps the phase of the failure before it, so that the same failure is not logged
+        // again.
         if !matches!(self.row.phase(), Phase::Refused | Phase::Failed) {
             let message = "asking the kubelet";
             self.row.set(Phase::Registering, message, Some(name));
@@ -142,6 +149,8 @@ impl Plugin {
                 .await
                 .map_err(|_| register::Error::NoStream { limit })
         };
+        // `Register` answers after the kubelet has connected; the stream opens in the background
+        // (v1beta1/handler.go, `connectClient`). So the answer alone proves nothing.
         tokio::select! {
             lost = evidence.gone() => return Ending::Lost(lost),
             enrolled = enrolled => if let Err(error) = enrolled {
@@ -153,11 +162,12 @@ impl Plugin {
         Ending::Lost(evidence.lost(&mut memory.patience).await)
     }
 
-    /// Tells why a registration ended, and how soon the next one may begin.
+    /// Reports the end of a registration, and sets the time of the next attempt.
     fn settle(&self, ending: Ending, name: &str, memory: &mut Memory) {
         match ending {
             Ending::Failed(error) => {
-                // Our name is another one at each attempt; the reason is the same.
+                // The socket name differs at each attempt. Without it, equal failures have equal
+                // messages, and are logged once.
                 let message = error.to_string().replace(name, "our socket");
                 self.row.set(error.phase(), &message, None);
                 memory.pace.slow(self.settings.backoff);
@@ -171,7 +181,8 @@ impl Plugin {
                 if memory.pace.age() > self.settings.backoff {
                     memory.pace.reset();
                 } else {
-                    // Two instances that take the resource from each other must calm down.
+                    // A loss soon after the registration may come from a second agent that takes
+                    // the resource over. Both must slow down.
                     memory.pace.slow(self.settings.spacing * 4);
                 }
             }

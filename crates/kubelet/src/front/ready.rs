@@ -1,5 +1,5 @@
-//! What comes before a registration: a list that fits, a kubelet that accepts connections, our
-//! turn, and a server under a name of its own.
+//! Preconditions of a registration: a list within the size limit, a kubelet that accepts
+//! connections, the end of the delay, and a server with a socket name of its own.
 
 use std::{
     io,
@@ -25,12 +25,14 @@ use super::{
 };
 use crate::socket::TooLong;
 
-/// The first pause after a kubelet.sock that does not accept: it is bound before it listens.
+// A Go listener creates the file by bind(2) and accepts only after listen(2), so a connection in
+// between is refused.
+/// First pause after `kubelet.sock` refused a connection. It doubles up to `Settings::poll`.
 const KNOCK: Duration = Duration::from_millis(5);
-/// From this pause on it is worth telling a person.
+/// Pause from which on the refusal is reported.
 const TELL: Duration = Duration::from_millis(100);
 
-/// A server that is up, and a kubelet to tell it to.
+/// A running server, and a connection to the kubelet for its registration.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) server: Server,
@@ -40,7 +42,7 @@ pub(crate) struct Ready {
     pub(crate) identity: FileIdentity,
 }
 
-/// Why there is nothing to register with or on.
+/// Error while the server or the connection to the kubelet is set up.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -54,7 +56,7 @@ enum Error {
 // === impl Plugin ===
 
 impl Plugin {
-    /// Waits for a kubelet and for its turn, and starts a server.
+    /// Waits for a kubelet and for the time of the next attempt, and starts a server.
     pub(crate) async fn ready(&self, memory: &mut Memory) -> Ready {
         let mut knock = KNOCK;
         loop {
@@ -91,7 +93,7 @@ impl Plugin {
         }
     }
 
-    /// Serves and tells no kubelet, until cancelled.
+    /// Serves without a registration, until cancelled.
     pub(crate) async fn serve_only(&self, cancel: &CancellationToken) {
         while !cancel.is_cancelled() {
             match self.server() {
@@ -111,10 +113,11 @@ impl Plugin {
         }
     }
 
-    /// Connects to the kubelet and starts a server under a new name. The kubelet first: without
-    /// one there is no need for a socket, and a kubelet that starts would remove it.
+    /// Connects to the kubelet, and starts a server with a new socket name.
     async fn open(&self) -> Result<Ready, Error> {
-        // Checked before the kubelet is bothered.
+        // The kubelet comes first: without one no socket is needed, and a kubelet that starts
+        // removes all sockets in its folder (pkg/kubelet/cm/devicemanager/manager.go,
+        // `CleanupPluginDirectory`). A name that is too long fails without a connection.
         self.name()?;
         let path = self.settings.dir.join(KUBELET_SOCKET);
         let (kubelet, identity) = match self.connect(&path).await {
@@ -131,7 +134,7 @@ impl Plugin {
         })
     }
 
-    /// Starts a server under a new name.
+    /// Starts a server with a new socket name.
     fn server(&self) -> Result<(Server, String), Error> {
         let name = self.name()?;
         self.kept.sockets.fetch_add(1, Ordering::Relaxed);
@@ -145,22 +148,23 @@ impl Plugin {
         Ok((server, name))
     }
 
-    /// The next name.
+    /// Name of the next socket.
     fn name(&self) -> Result<String, TooLong> {
         self.names
             .nth(&self.resource, self.kept.sockets.load(Ordering::Relaxed))
     }
 
-    /// Looks before it connects: if the kubelet is replaced in between, the identity is too old
-    /// and we register once more, which is the safe side.
+    /// Connects to the kubelet. Returns the identity of its socket too.
     async fn connect(&self, path: &Path) -> io::Result<(UnixStream, FileIdentity)> {
+        // The identity is read before the connection is made. If the kubelet restarts in between,
+        // the identity is too old, and the worst result is one more registration.
         let identity = FileIdentity::of_entry(path).ok_or(io::ErrorKind::NotFound)?;
         let connecting = timeout(self.settings.register_limit, UnixStream::connect(path));
         let kubelet = connecting.await.map_err(|_| io::ErrorKind::TimedOut)??;
         Ok((kubelet, identity))
     }
 
-    /// Waits until the offer fits into a message.
+    /// Waits until the device list fits into a message.
     async fn fits(&self) {
         let mut served = self.served.clone();
         loop {
@@ -172,7 +176,7 @@ impl Plugin {
         }
     }
 
-    /// Waits for kubelet.sock.
+    /// Waits for `kubelet.sock`. Returns its identity.
     async fn kubelet(&self) -> FileIdentity {
         let mut folder = self.folder.clone();
         loop {
@@ -192,7 +196,7 @@ impl Plugin {
         }
     }
 
-    /// Waits until kubelet.sock is not the one given.
+    /// Waits until `kubelet.sock` is absent or has another identity.
     async fn other_kubelet(&self, identity: FileIdentity) {
         until(&self.folder, |view| view.kubelet != Some(identity)).await;
     }

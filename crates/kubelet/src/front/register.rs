@@ -1,4 +1,4 @@
-//! The one call to the kubelet.
+//! Call of `Register`, the only one that goes to the kubelet.
 
 use std::time::Duration;
 
@@ -13,24 +13,27 @@ use tonic::{Code, transport::Endpoint};
 
 use crate::socket;
 
-/// The most of a kubelet's message that is passed on.
+/// Length limit, in characters, of the kubelet's messages in our log and status.
 const MESSAGE: usize = 500;
 
-/// Why a resource is not registered.
+/// Error of a registration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The kubelet does not want it.
+    // The reason is the kubelet's own text: an unsupported version, an illegal resource name, or a
+    // failed connection to our socket (pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go,
+    // `Register`).
+    /// The kubelet answered with an error status.
     #[error("the kubelet refuses the registration: {message} ({code:?})")]
     Refused { code: Code, message: String },
-    /// The connection ended, or is no gRPC connection.
+    /// The connection broke, or the peer does not speak gRPC.
     #[error("the connection to the kubelet failed: {}", reason(source.as_ref()))]
     Transport {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No answer.
+    /// The kubelet did not answer in time.
     #[error("the kubelet did not answer the registration within {limit:?}")]
     Late { limit: Duration },
-    /// Accepted, and then nothing.
+    /// The kubelet accepted the registration and did not open its stream in time.
     #[error("the kubelet accepted the registration and did not ask for the list within {limit:?}")]
     NoStream { limit: Duration },
 }
@@ -46,7 +49,7 @@ impl Error {
     }
 }
 
-/// Tells the kubelet that `resource` is served on the socket `endpoint` in its folder.
+/// Registers `resource`, served on the socket `endpoint` in the kubelet's folder.
 pub(crate) async fn register(
     resource: &ResourceName,
     endpoint: &str,
@@ -72,9 +75,10 @@ pub(crate) async fn register(
         .unwrap_or(Err(Error::Late { limit }))
 }
 
-/// tonic makes a status of a broken connection too; only a status that came over the wire is a
-/// refusal.
+/// Makes the error of a failed call: a refusal or a broken connection.
 fn refusal(status: tonic::Status) -> Error {
+    // tonic makes a status of a broken connection too, and keeps the cause as its source. A status
+    // without a source came over the wire.
     if std::error::Error::source(&status).is_some() {
         return transport(status);
     }
@@ -90,13 +94,14 @@ fn transport(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Erro
     }
 }
 
-/// The innermost reason: what is around it says no more than "transport error".
+/// Text of the innermost cause.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    // tonic's outer errors say no more than "transport error".
     let innermost = std::iter::successors(Some(error), |error| error.source()).last();
     clean(&innermost.unwrap_or(error).to_string())
 }
 
-/// One line of bounded length.
+/// Makes one line of the message, with at most `MESSAGE` characters.
 fn clean(message: &str) -> String {
     let mut line = message.replace(char::is_control, " ");
     if let Some((at, _)) = line.char_indices().nth(MESSAGE) {

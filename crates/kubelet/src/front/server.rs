@@ -1,4 +1,4 @@
-//! The server of one registration: a socket of its own, and a way to stop that always ends.
+//! gRPC server of one registration, with a socket of its own. Its shutdown has a time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use tonic::transport::Server as Grpc;
 use super::service::{Line, Served, Service, Shared};
 use crate::socket::Connection;
 
-/// How long to wait before the next accept after one failed, e.g. for lack of file descriptors.
+/// Pause after a failed accept(2), for example after EMFILE.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A running server. Dropped, it cuts off its connections and removes its socket at once.
+/// A running server. A drop cuts off its connections and removes its socket at once.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Ends our streams and lets the connections finish.
+    /// Ends our streams, and lets the connections finish.
     close: CancellationToken,
     /// Cuts off the connections that do not finish.
     cut: DropGuard,
@@ -35,7 +35,7 @@ pub(crate) struct Server {
 // === impl Server ===
 
 impl Server {
-    /// Starts to serve on a bound socket.
+    /// Starts a server on a bound socket.
     pub(crate) fn start(
         bound: Bound,
         served: watch::Receiver<Arc<Served>>,
@@ -67,21 +67,22 @@ impl Server {
         }
     }
 
-    /// What became of the kubelet's stream.
+    /// State of the kubelet's stream.
     pub(crate) fn line(&self) -> watch::Receiver<Line> {
         self.line.clone()
     }
 
-    /// The socket's file.
+    /// File of the socket.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Ends our streams, gives the connections `drain` to finish, cuts off the rest, and removes
-    /// the socket. When this returns the kubelet holds no stream of ours.
+    /// Ends our streams, waits up to `drain` for the connections to finish, cuts off the rest, and
+    /// removes the socket. Afterwards the kubelet has no stream of ours.
     pub(crate) async fn stop(mut self, drain: Duration) {
         self.close.cancel();
-        // tonic waits here for ever while a peer says nothing, hence the limit and the cut.
+        // tonic's graceful shutdown has no limit: it waits for every open connection, also for one
+        // on which the peer sends nothing. Hence the timeout and the cut.
         let drained = timeout(drain, self.task.join_next()).await.is_ok();
         drop(self.cut);
         if !drained && timeout(drain, self.task.join_next()).await.is_err() {
@@ -98,7 +99,8 @@ fn connections(
         let accepted = match listener.accept().await {
             Ok((stream, _)) => Ok(Connection::new(stream, cut.clone().cancelled_owned())),
             Err(error) => {
-                // Without a pause this would spin: the connection stays in the queue.
+                // After EMFILE the connection stays in the queue, so that accept(2) fails again at
+                // once. The pause prevents a busy loop.
                 sleep(ACCEPT_PAUSE).await;
                 Err(error)
             }

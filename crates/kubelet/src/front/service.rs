@@ -1,4 +1,5 @@
-//! The five calls of a device plugin. Each reads the newest offer and waits for nothing.
+//! The five calls of a device plugin. Each reads the newest offer, and none but `PreStartContainer`
+//! waits.
 
 use std::{
     pin::Pin,
@@ -31,15 +32,17 @@ use super::{
 };
 use crate::list::{TooLarge, list};
 
-/// An offer with the list that is made of it.
+/// An offer with its device list, or the reason why the list cannot be sent.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) offer: Arc<Offer>,
     pub(crate) list: Result<Arc<ListAndWatchResponse>, TooLarge>,
 }
 
-/// What became of the kubelet's stream. The kubelet opens exactly one for each registration, so
-/// the first one is the evidence; later ones are somebody looking.
+// The kubelet opens exactly one stream for each registration
+// (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go, `Run`). So the first one is the evidence;
+// later ones come from other programs, such as debugging tools.
+/// State of the kubelet's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Not opened yet.
@@ -51,7 +54,7 @@ pub(crate) enum Line {
     Ended,
 }
 
-/// The service of one registration.
+/// gRPC service of one registration.
 #[derive(Debug)]
 pub(crate) struct Service {
     served: watch::Receiver<Arc<Served>>,
@@ -60,17 +63,19 @@ pub(crate) struct Service {
     shared: Shared,
 }
 
-/// What the services of a resource share, one after the other.
+/// State that a resource's services share, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    /// Held for a moment only, to read or to note.
+    /// Times of the last grants. The lock is held only to copy or to update them.
     pub(crate) clock: Arc<Mutex<Clock>>,
     pub(crate) prepare: Option<Arc<dyn Prepare>>,
-    /// The newest samples, for placement by weights.
+    /// Newest samples, for placement by weights.
     pub(crate) samples: watch::Receiver<Samples>,
 }
 
-/// Why a call is refused.
+// An error of `Allocate` or `GetPreferredAllocation` fails the pod's admission
+// (`UnexpectedAdmissionError`), and its message is in the pod's status.
+/// Error of a call, for the kubelet and the pod's events.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("an allocation of {resource} is for no container")]
@@ -94,14 +99,16 @@ pub(crate) enum Error {
     Grant(#[from] grant::Error),
 }
 
-/// Tells the registration that the kubelet's stream ended, however it ended.
+/// Guard in the kubelet's stream. Its drop sets the state of the stream to ended, for every way in
+/// which a stream can end.
 #[derive(Debug)]
 struct HangUp(Option<Arc<watch::Sender<Line>>>);
 
 // === impl Served ===
 
 impl Served {
-    /// Makes the list of an offer; takes over the one of the offer before if nothing in it changed.
+    /// Makes the device list of an offer. The list of the offer before is used again if the units
+    /// are the same.
     pub(crate) fn new(offer: Arc<Offer>, before: Option<&Self>) -> Self {
         let list = match before {
             Some(before) if before.offer.units == offer.units => before.list.clone(),
@@ -133,7 +140,7 @@ impl Service {
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
-        // A clock that somebody panicked over is still a clock.
+        // A panic of another holder of the lock leaves the times usable.
         let clock = &self.shared.clock;
         clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -253,7 +260,7 @@ impl From<Error> for Status {
             Error::NoDevice { .. } | Error::Grant(grant::Error::Unknown { .. }) => {
                 Self::not_found(message)
             }
-            // With other cards free, the same request can be met.
+            // `FAILED_PRECONDITION`: the same request can succeed when other cards are free.
             Error::NotPrepared { .. }
             | Error::Prefer(
                 place::Error::TooFewCards { .. } | place::Error::RequiredTogether { .. },
@@ -266,8 +273,10 @@ impl From<Error> for Status {
     }
 }
 
-/// The newest list at once, then each one that differs from what was sent before. A list that is
-/// too large is passed over: the kubelet keeps the one before.
+// Each message replaces the kubelet's whole list (pkg/kubelet/cm/devicemanager/manager.go,
+// `PluginListAndWatchReceiver`), so an equal list is not sent again.
+/// Streams the newest list at once, then each list that differs from the last one sent. A list over
+/// the size limit is skipped: the kubelet keeps the last one.
 fn lists(
     mut served: watch::Receiver<Arc<Served>>,
 ) -> impl Stream<Item = Arc<ListAndWatchResponse>> {
@@ -286,6 +295,7 @@ fn lists(
     })
 }
 
+/// Chooses the preferred units for one container.
 fn prefer(
     offer: &Offer,
     request: &ContainerPreferredAllocationRequest,
@@ -309,7 +319,11 @@ fn prefer(
     })
 }
 
+/// Grants the requested units of each container.
 fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse, Error> {
+    // The kubelet sends exactly one container request and uses the first answer
+    // (pkg/kubelet/cm/devicemanager/manager.go, `allocateContainerResources`). A request without
+    // containers gets an error that says so.
     if request.container_requests.is_empty() {
         return Err(Error::NoContainer {
             resource: offer.resource.to_string(),
@@ -330,7 +344,7 @@ fn allocate(offer: &Offer, request: &AllocateRequest) -> Result<AllocateResponse
     }
 }
 
-/// The devices behind ids, each once.
+/// Finds the devices of the unit ids, each device once.
 fn devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
     let device = |id: &String| match offer.unit(id) {
         Some(unit) => Ok(unit.device.clone()),
@@ -345,7 +359,7 @@ fn devices(offer: &Offer, ids: &[String]) -> Result<Vec<DeviceId>, Error> {
     Ok(devices)
 }
 
-/// Notes which cards were granted, where placement goes round.
+/// Records the granted cards, for the placement policy `round-robin` only.
 fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
     if offer.pool.placement.policy != Policy::RoundRobin {
         return;
@@ -359,7 +373,8 @@ fn note(offer: &Offer, request: &AllocateRequest, clock: &mut Clock) {
     clock.grant(cards);
 }
 
-/// The answer for one container. Hooks and groups have no place in it; [`grant::notes`] says so.
+/// Makes the answer for one container. The API has no field for hooks and groups; [`grant::notes`]
+/// tells the operator which ones a container does not get.
 fn answer(grant: rules::Grant) -> ContainerAllocateResponse {
     let mounts = grant.edits.mounts.into_iter().map(|mount| Mount {
         read_only: mount.is_read_only(),

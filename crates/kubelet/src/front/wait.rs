@@ -1,17 +1,19 @@
-//! Waiting on watch channels whose sender may go away: that is never news, so it is waited for ever.
+//! Waits on watch channels. A dropped sender is not an event here: the wait then never ends, and
+//! cancellation ends the task.
 
 use std::future::pending;
 
 use tokio::sync::watch::Receiver;
 
-/// Waits for a value that was not seen yet.
+/// Waits for a value that the receiver has not seen. Never returns if the sender is dropped.
 pub(crate) async fn changed<T>(receiver: &mut Receiver<T>) {
     if receiver.changed().await.is_err() {
         pending::<()>().await;
     }
 }
 
-/// Waits for a value for which `is_met` holds, which may be the present one.
+/// Waits for a value for which `is_met` is true; the present one counts. Never returns if the sender
+/// is dropped before.
 pub(crate) async fn until<T>(receiver: &Receiver<T>, is_met: impl FnMut(&T) -> bool) {
     let mut receiver = receiver.clone();
     let closed = receiver.wait_for(is_met).await.is_err();

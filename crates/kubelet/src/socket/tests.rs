@@ -34,7 +34,7 @@ fn a_folder_without_room_is_named_with_length_limit_and_remedy() {
     }
 }
 
-/// Up to the config's limit every resource has room, and beyond it not even the shortest name has.
+/// Every resource has a name up to the config's limit. One byte more is too long for every name.
 #[test]
 fn the_limit_of_the_folder_is_where_names_end_to_fit() {
     let long = resource(&format!(

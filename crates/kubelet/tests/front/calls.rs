@@ -1,4 +1,4 @@
-//! The calls of the kubelet, each with its good and its bad requests.
+//! Tests of the kubelet's calls, each with good and bad requests.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn preference(available: &[&str], required: &[&str], size: i32) -> PreferredAllo
     }
 }
 
-/// Offers whose devices are looked at before a container starts.
+/// Offers of pools with `preStart: check`.
 fn guarded(offers: Offers) -> Offers {
     let guard = |offer: &Arc<Offer>| {
         let mut pool = config::Pool::clone(&offer.pool);
@@ -83,7 +83,7 @@ async fn a_pool_that_wants_it_is_asked_before_a_start() {
     assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
 }
 
-/// The kubelet asks for the options at a registration and never again.
+/// The kubelet asks for the options at a registration only, so new options need a new registration.
 #[tokio::test]
 async fn options_that_change_are_registered_anew() {
     let mut at = setting(cards(1, &[])).await;
@@ -125,7 +125,7 @@ async fn allocation_answers_each_container_in_order() {
     );
 }
 
-/// The offers with what their pools say changed.
+/// Copies of the offers with changed pools.
 fn pooled(offers: &Offers, change: impl Fn(&mut config::Pool)) -> Offers {
     let changed = offers.iter().map(|offer| {
         let mut offer = Offer::clone(offer);
@@ -182,7 +182,7 @@ async fn an_answer_carries_all_that_is_granted() {
     assert_eq!(value, name);
 }
 
-/// A pool of two cards, each of them two units.
+/// Offer of two cards with two units each.
 fn shares(change: impl Fn(&mut config::Sharing)) -> Offers {
     let offers = pooled(&cards(2, &[]), |pool| change(&mut pool.sharing));
     let mut offer = Offer::clone(&offers[0]);
@@ -204,7 +204,7 @@ async fn more_than_one_share_is_refused_where_the_pool_says_so() {
     let status = at.plugin.allocate(two).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("maximum is 1"), "{status}");
-    // Each container may have one.
+    // The limit is per container: two containers get one share each.
     let each = allocation(&[&["GPU-0000::0"], &["GPU-0000::1"]]);
     at.plugin.allocate(each).await.unwrap();
 }

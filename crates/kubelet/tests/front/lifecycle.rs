@@ -1,4 +1,4 @@
-//! Start, stop, sockets and refusals.
+//! Tests of start, stop, sockets and refusals.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +62,7 @@ async fn ends_and_leaves_no_socket_though_streams_and_silent_peers_are_open() {
     let row = node.reaches(Phase::Registered).await;
     let path = dir.path().join(row.socket.unwrap());
     let mut silent = UnixStream::connect(path).await.unwrap();
-    // Time to be accepted: one that waits in the queue would be no trouble.
+    // The server must have accepted the connection: one in the queue would not delay the end.
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     node.stop().await;
@@ -78,7 +78,7 @@ async fn ends_while_the_kubelet_says_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let _deaf = UnixListener::bind(dir.path().join("kubelet.sock")).unwrap();
     let mut settings = Settings::new(dir.path());
-    // It is not waited for.
+    // The test would take ten minutes if the end waited for this limit.
     settings.register_limit = LONG * 10;
     let node = Node::start(settings, 1);
     node.reaches(Phase::Registering).await;
@@ -233,7 +233,7 @@ async fn our_own_socket_vanishing_leads_to_a_new_registration() {
     next(&mut old).await;
     fs_err::remove_file(dir.path().join(row.socket.unwrap())).unwrap();
     let (_plugin, _stream) = kubelet.admit().await;
-    // The old stream was ended before the new registration.
+    // The old stream ended before the new registration.
     assert!(old.message().await.is_ok_and(|end| end.is_none()));
     node.shows("again", |row| row.registrations == 2).await;
 }
@@ -245,7 +245,7 @@ async fn one_resource_in_trouble_leaves_the_other_alone() {
     let mut settings = Settings::new(dir.path());
     settings.stream_limit = Duration::from_millis(100);
     let node = Node::with(settings, mixed(false));
-    // Only the first one's stream is opened; the other fails again and again.
+    // Only the first registration gets a stream; the other resource fails again and again.
     let (_plugin, mut stream) = kubelet.admit().await;
     assert_eq!(next(&mut stream).await.len(), 1);
     let mut status = node.status.clone();

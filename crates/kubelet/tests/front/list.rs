@@ -1,4 +1,4 @@
-//! The stream of device lists, and what its opening tells.
+//! Tests of the stream of device lists.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ async fn the_list_is_complete_at_once_and_sent_again_only_when_it_changed() {
         ]
     );
 
-    // The same again is not sent, so the next list is the one after it.
+    // An equal list is not sent, so the next message is the list after it.
     at.node.offers.send_replace(cards(3, &[1]));
     at.node.shows("unchanged", |row| row.healthy == 2).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -58,7 +58,7 @@ async fn a_resource_that_vanishes_keeps_its_plugin_with_an_empty_list() {
     assert_eq!(at.node.reaches(Phase::Registered).await.registrations, 1);
 }
 
-/// More units than the kubelet takes in one message.
+/// Offers with more units than the kubelet accepts in one message.
 fn huge() -> Offers {
     let offer = &cards(1, &[])[0];
     let unit = &offer.units[0];
@@ -91,7 +91,7 @@ async fn a_list_that_is_too_large_is_withheld_and_the_reason_shown() {
 
     let refused = at.plugin.list_and_watch(Empty {}).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
-    // The stream of before goes on with the next list that fits.
+    // The stream that is open goes on with the next list within the limit.
     at.node.offers.send_replace(cards(3, &[]));
     assert_eq!(next(&mut at.stream).await.len(), 3);
     at.node.shows("sent", |row| row.withheld.is_none()).await;

@@ -1,4 +1,4 @@
-//! The device plugin front end over real sockets in temporary folders.
+//! Tests of the device plugin front end over real sockets in temporary folders.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! A node to test on: offers that can change, and a front end that serves them.
+//! Test node: offers that can change, and a front end that serves them.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use pool::Offers;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Generous: nothing that is tested comes near it.
+/// Time limit of waits, far above the times that are tested.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const GPU: &str = "nvidia.com/gpu";
 pub(crate) const MIG: &str = "nvidia.com/mig-1g.5gb";
@@ -27,7 +27,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// With `gpus` healthy cards.
+    /// Starts a front end with offers of `gpus` healthy cards.
     pub(crate) fn start(settings: Settings, gpus: usize) -> Self {
         Self::with(settings, cards(gpus, &[]))
     }
@@ -51,7 +51,7 @@ impl Node {
             .await
     }
 
-    /// Waits until the row of the GPUs is as wanted.
+    /// Waits until `wanted` is true for the row of the GPUs.
     pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Resource) -> bool) -> Resource {
         self.shows_of(GPU, what, wanted).await
     }
@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// Stops it.
+    /// Cancels the front end and waits for its end.
     pub(crate) async fn stop(mut self) {
         self.cancel.cancel();
         timeout(LONG, self.task.join_next())
@@ -85,7 +85,7 @@ impl Node {
     }
 }
 
-/// The offers of a node with `count` cards, of which some are unhealthy.
+/// Offers of a node with `count` cards. Those at the places `unhealthy` are unhealthy.
 pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
     let devices = (0..count)
         .map(|at| entry(at, unhealthy.contains(&at)))
@@ -93,7 +93,7 @@ pub(crate) fn cards(count: usize, unhealthy: &[usize]) -> Offers {
     snapshot(devices)
 }
 
-/// The offers of a node with one card and one MIG device, which may be unhealthy.
+/// Offers of a node with one card and one MIG device, which may be unhealthy.
 pub(crate) fn mixed(unhealthy: bool) -> Offers {
     let mut partition = entry(1, unhealthy);
     partition.device_mut().kind = sample::partition(9, 0).kind;
@@ -131,7 +131,7 @@ fn entry(at: usize, unhealthy: bool) -> Entry {
     Entry { device, verdict }
 }
 
-/// The sockets of ours in a folder.
+/// Names of our sockets in a folder, sorted.
 pub(crate) fn sockets(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -1,4 +1,4 @@
-//! Two agents on one node, as in a rolling upgrade.
+//! Tests with two agents on one node, as in a rolling upgrade with `maxSurge`.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ async fn kubelet(era: Era) -> (tempfile::TempDir, Kubelet) {
     (dir, Kubelet::start(settings).await.unwrap())
 }
 
-/// Both agents are one process here, so the kubelet takes them for one that is too quick.
+/// Broken rules, without registrations in quick succession: both agents are one process here, and
+/// the kubelet takes them for one.
 fn complaints(kubelet: &Kubelet) -> Vec<Breach> {
     let breaches = kubelet.violations().into_iter().map(|v| v.breach);
     let expected = |breach: &Breach| matches!(breach, Breach::RegisteredTooSoon(_));

@@ -1,4 +1,4 @@
-//! The smallest kubelet there can be: it takes registrations and leaves the rest to the test.
+//! Minimal kubelet: it takes registrations, and the test makes all other calls.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::node::LONG;
 
 pub(crate) type Plugin = DevicePluginClient<Channel>;
 
-/// Serves `kubelet.sock` in a folder until it is dropped. It does not dial back.
+/// Serves `kubelet.sock` in a folder until dropped. It does not dial the plugin.
 pub(crate) struct Registrar {
     dir: PathBuf,
     requests: mpsc::UnboundedReceiver<RegisterRequest>,
@@ -45,7 +45,7 @@ impl Registrar {
         Self::refusing(dir, [])
     }
 
-    /// Refuses one registration with each of the statuses, then takes them. `{endpoint}` in a
+    /// Refuses one registration with each of the statuses, then accepts all. `{endpoint}` in a
     /// message becomes the socket name of the registration.
     pub(crate) fn refusing(dir: &Path, refusals: impl IntoIterator<Item = Status>) -> Self {
         let path = dir.join("kubelet.sock");
@@ -73,7 +73,7 @@ impl Registrar {
         }
     }
 
-    /// The next registration that arrives.
+    /// Waits for the next registration.
     pub(crate) async fn next(&mut self) -> RegisterRequest {
         timeout(LONG, self.requests.recv())
             .await
@@ -81,7 +81,7 @@ impl Registrar {
             .unwrap()
     }
 
-    /// Waits until no more than `left` refusals are left.
+    /// Waits until at most `left` refusals remain.
     pub(crate) async fn refused_down_to(&self, left: usize) {
         let refused = async {
             while self.refusals.lock().await.len() > left {
@@ -96,7 +96,7 @@ impl Registrar {
         dial(&self.dir.join(&request.endpoint)).await
     }
 
-    /// Takes the next registration as a kubelet does: dials and opens the stream.
+    /// Accepts the next registration as a kubelet does: dials the plugin and opens the stream.
     pub(crate) async fn admit(&mut self) -> (Plugin, Streaming<ListAndWatchResponse>) {
         let request = self.next().await;
         let mut plugin = self.dial(&request).await;
@@ -124,7 +124,7 @@ impl Registration for Desk {
     }
 }
 
-/// The next list of a stream.
+/// Waits for the next list of a stream.
 pub(crate) async fn next(stream: &mut Streaming<ListAndWatchResponse>) -> Vec<Device> {
     timeout(LONG, stream.message())
         .await

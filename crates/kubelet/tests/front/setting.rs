@@ -1,4 +1,4 @@
-//! A front end and a kubelet that know each other, for tests of the calls between them.
+//! A registered front end and a minimal kubelet, for tests of the calls between them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     registrar::{Plugin, Registrar},
 };
 
-/// A front end that is registered.
+/// A registered front end with its kubelet.
 pub(crate) struct Setting {
     pub(crate) node: Node,
     pub(crate) plugin: Plugin,
@@ -22,7 +22,7 @@ pub(crate) struct Setting {
     _dir: TempDir,
 }
 
-/// Lets nobody onto the second card.
+/// Refuses every start on the second card.
 #[derive(Debug)]
 struct Doorkeeper;
 
@@ -37,7 +37,7 @@ impl Prepare for Doorkeeper {
     }
 }
 
-/// A node with these offers, and a kubelet that holds the stream open.
+/// Starts a node with these offers, and a kubelet that keeps the stream open.
 pub(crate) async fn setting(offers: Offers) -> Setting {
     let dir = tempfile::tempdir().unwrap();
     let mut kubelet = Registrar::start(dir.path());

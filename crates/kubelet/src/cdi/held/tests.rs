@@ -1,10 +1,10 @@
-//! A record of a kubelet 1.36, and others.
+//! Tests with a checkpoint of a kubelet 1.36, and with broken ones.
 
 use rstest::rstest;
 
 use super::*;
 
-/// Two containers, the second with one resource by annotation and one without CDI.
+/// Checkpoint of two containers. The second has one resource by annotation and one without CDI.
 const REAL: &str = r#"{"Data":{"PodDeviceEntries":[
 {"PodUID":"8c1f","ContainerName":"main","ResourceName":"nvidia.com/gpu","DeviceIDs":{"0":["GPU-a"]},
 "AllocResp":"KigKJms4cy5kZXZpY2UtcGx1Z2luLm52aWRpYS5jb20vZ3B1PUdQVS1h"},

@@ -1,13 +1,13 @@
-//! Files of kubelets, and what they are evidence of.
+//! Tests with files of several kubelet releases.
 
 use rstest::rstest;
 use tempfile::TempDir;
 
 use super::*;
 
-/// As 1.36 writes it without a claim.
+/// `dra_manager_state` as 1.36 writes it without a claim.
 pub(in crate::cdi) const NEW: &str = r#"{"Data":"{\"kind\":\"DRACheckpoint\",\"apiVersion\":\"checkpoint.dra.kubelet.k8s.io/v1\",\"ClaimInfoStateList\":[]}","Checksum":1}"#;
-/// As 1.28 wrote it.
+/// `dra_manager_state` as 1.28 wrote it.
 const OLD: &str = r#"{"version":"v1","entries":[],"checksum":1}"#;
 
 fn host(files: &[(&str, &str)]) -> TempDir {

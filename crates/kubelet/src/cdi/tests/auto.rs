@@ -1,16 +1,17 @@
-//! What `auto` comes to.
+//! Tests of the device list strategy `auto`.
 
 use super::*;
 use crate::cdi::release::tests::NEW;
 
-/// The config of a containerd that takes names from every folder.
+/// Writes the config of a containerd 2, which reads CDI specs. It sets no `cdi_spec_dirs`, so every
+/// folder passes.
 fn containerd(folder: &Path) {
     let dir = folder.join("etc/containerd");
     fs_err::create_dir_all(&dir).unwrap();
     fs_err::write(dir.join("config.toml"), "version = 3\n").unwrap();
 }
 
-/// The file of a kubelet that passes names on.
+/// Writes the state file of a kubelet that passes CDI names on.
 fn kubelet(folder: &Path) {
     fs_err::create_dir_all(folder.join("kubelet")).unwrap();
     fs_err::write(folder.join("kubelet/dra_manager_state"), NEW).unwrap();

@@ -1,4 +1,4 @@
-//! What stays for containers, by the kubelet's record of them.
+//! Tests of names that stay because the kubelet's checkpoint has containers with them.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use config::{IdStrategy, Pool};
@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::*;
 
-/// The kubelet writes down what a container was given by these names, in this folder.
+/// Writes a checkpoint with one container that has these CDI names.
 fn record(folder: &Path, names: &[&str], annotated: &[&str]) {
     let devices = names.iter().map(|name| CdiDevice {
         name: format!("{KIND}={name}"),
@@ -29,7 +29,7 @@ fn record(folder: &Path, names: &[&str], annotated: &[&str]) {
     fs_err::write(folder.join("kubelet_internal_checkpoint"), text).unwrap();
 }
 
-/// A kubelet that gave nothing to anybody.
+/// Writes a checkpoint with no CDI names.
 fn idle(folder: &Path) {
     record(folder, &[], &[]);
 }
@@ -60,16 +60,16 @@ async fn what_containers_were_started_with_stays_and_stays_right(
     stage.offer(&["a", "b"]).await;
     stage.config.send_replace(config_of(&[Envvar]));
     stage.offer(&["a", "b"]).await;
-    // Longer than what is not in use stays.
+    // Longer than names without a container stay.
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.has(&["=a", "=all", "=b"]).await;
     assert_eq!(stage.status.borrow().containers, 1);
-    // As after a reboot, with another card. The folder goes in one step: the stage may be writing into it.
+    // The same as after a reboot, with one more card. In one step: the stage may be writing into the folder.
     let gone = stage.folder.path().join("gone");
     fs_err::rename(stage.file().parent().unwrap(), gone).unwrap();
     stage.offer(&["a", "b", "c"]).await;
     stage.has(&["=a", "=all", "=b", "=c"]).await;
-    // The container goes.
+    // The container ends.
     idle(stage.folder.path());
     stage.has(&[]).await;
 }
@@ -121,7 +121,7 @@ async fn names_of_the_other_kind_stay_for_those_who_have_them() {
     stage.has(&["=0", "=1", "=a", "=all", "=b"]).await;
 }
 
-/// A round in which the disk does not answer, and one for new offers when it answers again.
+/// Runs a round in which the disk does not answer, and one for new offers when it answers again.
 async fn hang(memory: &mut Memory, settings: &Settings, meanwhile: impl FnOnce()) {
     let round = Round {
         draft: Offers::default(),
