@@ -1,5 +1,5 @@
-//! Compiles the kubelet's contracts. No protoc is needed, and each API gets a folder of its own
-//! because their package names collide.
+//! Compiles the proto files of the kubelet's APIs, without protoc. Each API has an output folder of
+//! its own: the generated file is named after the package, and several APIs have the package `v1`.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
-//! The kubelet's gRPC contracts: the generated messages and services, one module per API, and the
-//! constants that belong to them.
+//! The kubelet's gRPC APIs: generated messages and services, one module per API, and the constants
+//! of these APIs.
 
-/// The device plugin API, `v1beta1`.
+// The API has not changed between Kubernetes 1.34 and 1.37.
+/// Device plugin API, `v1beta1`.
 #[expect(
     missing_docs,
     clippy::allow_attributes,
@@ -12,7 +13,8 @@ pub mod deviceplugin {
     include!(concat!(env!("OUT_DIR"), "/deviceplugin/v1beta1.rs"));
 }
 
-/// The pod resources API, `v1`.
+// `cpu_ids` and `memory` of a pod are in 1.37 and newer. An older kubelet leaves them empty.
+/// Pod resources API, `v1`.
 #[expect(
     missing_docs,
     clippy::allow_attributes,
@@ -23,13 +25,15 @@ pub mod podresources {
     include!(concat!(env!("OUT_DIR"), "/podresources/v1.rs"));
 }
 
-/// The only version of the device plugin API there is.
+// The constants are those of staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/constants.go.
+/// Version of the device plugin API. It is the only one.
 pub const VERSION: &str = "v1beta1";
-/// The health string of a device that may be allocated.
+/// Health of a device that may be allocated.
 pub const HEALTHY: &str = "Healthy";
-/// The health string of a device that is listed and may not be allocated.
+/// Health of a device that is listed and must not be allocated.
 pub const UNHEALTHY: &str = "Unhealthy";
-/// The kubelet's socket inside the device plugin directory.
+/// File name of the kubelet's socket in the device plugin directory.
 pub const KUBELET_SOCKET: &str = "kubelet.sock";
-/// The most bytes the kubelet receives in one message.
+// The kubelet sets no limit of its own, so this is grpc-go's default for received messages.
+/// Size limit, in bytes, of a message to the kubelet.
 pub const MESSAGE_LIMIT: usize = 4 << 20;
