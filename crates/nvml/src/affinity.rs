@@ -1,4 +1,4 @@
-//! Which memory and which processors of the machine the driver thinks are near a card.
+//! NUMA nodes and processors that the driver reports as near to a card.
 
 use std::ffi::{c_uint, c_ulong};
 
@@ -6,21 +6,22 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Device, Error, symbol};
 
-/// How many words a set has: room for 8,192 processors, as many as Linux has at most. It has fewer
-/// NUMA nodes.
+/// Length of a bit set in machine words: room for 8,192 bits on a 64-bit machine.
+// 8,192 is the kernel's largest CONFIG_NR_CPUS (x86 with MAXSMP). NUMA nodes are fewer: at most
+// 1,024 (CONFIG_NODES_SHIFT).
 const WORDS: c_uint = 128;
 
-/// Room for a set of numbers.
+/// Bit set that NVML fills: bit n stands for node or processor n.
 type Set = [c_ulong; WORDS as usize];
 
 // === impl Device ===
 
 impl Device<'_> {
-    /// The numbers of the NUMA nodes whose memory is near, in order. Where cards have NUMA nodes of
-    /// their own, these may be among them.
+    /// Reads the numbers of the near NUMA nodes, in ascending order. On machines where the memory
+    /// of a card is a NUMA node itself (Grace), such nodes may be among them.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn memory_affinity(&self) -> Result<Vec<u32>, Error> {
         let mut set: Set = [0; WORDS as usize];
         self.call(&symbol::MEMORY_AFFINITY, |get| {
@@ -31,10 +32,10 @@ impl Device<'_> {
         Ok(numbers(&set))
     }
 
-    /// The numbers of the processors that are near, in order.
+    /// Reads the numbers of the near processors, in ascending order.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn cpu_affinity(&self) -> Result<Vec<u32>, Error> {
         let mut set: Set = [0; WORDS as usize];
         self.call(&symbol::CPU_AFFINITY, |get| {
@@ -45,7 +46,7 @@ impl Device<'_> {
     }
 }
 
-/// The numbers that are in a set: those of its bits.
+/// Lists the positions of the bits that are set, in ascending order.
 fn numbers(set: &[c_ulong]) -> Vec<u32> {
     let bits = (0..c_ulong::BITS).cycle();
     let words = set.iter().flat_map(|word| [*word; c_ulong::BITS as usize]);

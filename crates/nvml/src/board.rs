@@ -1,5 +1,5 @@
-//! What a card is built of: figures that never change, for a person who describes a machine. The
-//! agent asks for none of them.
+//! Board facts of a card, most of them constant. The probe reads some of them for reports and
+//! checks; `ostler sim capture` reads all of them to describe a machine.
 
 use std::ffi::c_uint;
 
@@ -7,47 +7,47 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Device, Error, device::EMPTY_PCI, sensor::version, symbol};
 
-/// The ids of a card on the PCI bus.
+/// PCI ids of a card. The vendor id is left out: it is always NVIDIA's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciIds {
-    /// The maker's number of the device.
+    /// Device id.
     pub device: u16,
-    /// The vendor of the board.
+    /// Subsystem vendor id: the vendor of the board.
     pub subsystem_vendor: u16,
-    /// That vendor's number of the board.
+    /// Subsystem device id: the board vendor's number of the board.
     pub subsystem_device: u16,
 }
 
-/// A clock of a card.
+/// Clock domain of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The multiprocessors'.
+    /// Clock of the streaming multiprocessors.
     Sm,
-    /// The memory's.
+    /// Clock of the memory.
     Memory,
-    /// The video engines'.
+    /// Clock of the video engines.
     Video,
 }
 
-/// A temperature at which a card acts.
+/// Temperature at which a card protects itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
-    /// It switches itself off.
+    /// The card switches itself off.
     Shutdown,
-    /// It runs slower.
+    /// The card lowers its clocks.
     Slowdown,
-    /// It is as warm as is wanted in operation.
+    /// Highest temperature of normal operation.
     Max,
 }
 
-/// The NVLink fabric that a card is a part of.
+/// NVLink fabric that a card belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    /// The UUID of the cluster; zero where it has none.
+    /// UUID of the cluster; all zero if there is none.
     pub cluster: [u8; 16],
-    /// The clique in it.
+    /// Id of the clique in the cluster.
     pub clique: u32,
-    /// Whether the card has joined.
+    /// True if the card is registered with the fabric.
     pub joined: bool,
 }
 
@@ -63,14 +63,14 @@ impl Clock {
     }
 }
 
-/// Figures that are one number each.
+/// Declares readers of one unsigned number each.
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident = $symbol:ident;)*) => {
         $(
             $(#[$doc])*
             ///
             /// # Errors
-            /// What the driver answers.
+            /// The driver's answer.
             pub fn $name(&self) -> Result<u32, Error> {
                 self.get(&symbol::$symbol, 0)
             }
@@ -78,14 +78,14 @@ macro_rules! figures {
     };
 }
 
-/// Facts that are a text each.
+/// Declares readers of one text each.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $symbol:ident;)*) => {
         $(
             $(#[$doc])*
             ///
             /// # Errors
-            /// What the driver answers.
+            /// The driver's answer.
             pub fn $name(&self) -> Result<String, Error> {
                 self.text(&symbol::$symbol)
             }
@@ -95,49 +95,51 @@ macro_rules! texts {
 
 impl Device<'_> {
     texts! {
-        /// The serial number.
+        /// Reads the serial number of the board.
         serial = SERIAL;
-        /// The version of its firmware.
+        /// Reads the version of the VBIOS.
         vbios = VBIOS;
-        /// The board's part number.
+        /// Reads the part number of the board.
         part_number = PART_NUMBER;
-        /// The version of the infoROM's image.
+        /// Reads the version of the infoROM image.
         inforom = INFOROM;
     }
 
     figures! {
-        /// NVML's number of its brand.
+        /// Reads the brand, as NVML's number.
         brand = BRAND;
-        /// NVML's number of its architecture.
+        /// Reads the architecture, as NVML's number.
         architecture = ARCHITECTURE;
-        /// CUDA cores.
+        /// Reads the number of CUDA cores.
         cores = CORES;
-        /// The width of the memory bus in bits.
+        /// Reads the width of the memory bus, in bits.
         bus_width = BUS_WIDTH;
-        /// Fans.
+        /// Reads the number of fans.
         fans = FANS;
-        /// NVML's number of its virtualisation mode.
+        /// Reads the virtualization mode, as NVML's number.
         virtualization = VIRTUALIZATION;
-        /// The NUMA node that its own memory forms.
+        /// Reads the number of the NUMA node that the card's own memory forms.
         memory_node = MEMORY_NODE;
-        /// NVML's performance state.
+        /// Reads the performance state (P-state), as NVML's number.
         performance_state = PERFORMANCE_STATE;
-        /// The PCIe generation in use.
+        /// Reads the PCIe generation in use.
         pcie_generation = PCIE_GENERATION;
-        /// The PCIe lanes in use.
+        /// Reads the number of PCIe lanes in use.
         pcie_width = PCIE_WIDTH;
-        /// The PCIe generation that card and slot can do.
+        /// Reads the highest PCIe generation that card and slot support.
         max_pcie_generation = MAX_PCIE_GENERATION;
-        /// The PCIe lanes that card and slot have.
+        /// Reads the highest number of PCIe lanes that card and slot support.
         max_pcie_width = MAX_PCIE_WIDTH;
     }
 
-    /// Its ids on the PCI bus.
+    /// Reads the PCI ids.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn pci_ids(&self) -> Result<PciIds, Error> {
         let info = self.get(&symbol::PCI_INFO, EMPTY_PCI)?;
+        // NVML packs both ids into one number: the device in the high half, the vendor in the low
+        // one.
         let halves = |both: u32| {
             let [a, b, c, d] = both.to_le_bytes();
             (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]))
@@ -151,10 +153,11 @@ impl Device<'_> {
         })
     }
 
-    /// The bytes of its memory that the processor can see at a time.
+    /// Reads the size of BAR1, in bytes: the part of the card's memory that the processor can map
+    /// at a time.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn bar1(&self) -> Result<u64, Error> {
         let empty = sys::nvmlBAR1Memory_t {
             bar1Total: 0,
@@ -165,43 +168,43 @@ impl Device<'_> {
             .map(|memory| memory.bar1Total)
     }
 
-    /// Whether error correction is on.
+    /// Returns true if ECC is on.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` where the memory has none.
+    /// The driver's answer; `NOT_SUPPORTED` if the memory has no ECC.
     pub fn ecc_enabled(&self) -> Result<bool, Error> {
         let (current, _pending) = self.get_two(&symbol::ECC_MODE)?;
         Ok(current != 0)
     }
 
-    /// The lowest and the highest power limit that can be set, in milliwatts.
+    /// Reads the lowest and the highest power limit that can be set, in milliwatts.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn power_limits(&self) -> Result<(u32, u32), Error> {
         self.get_two(&symbol::POWER_LIMITS)
     }
 
-    /// A clock as it is, in MHz.
+    /// Reads the current frequency of a clock domain, in MHz.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn clock(&self, clock: Clock) -> Result<u32, Error> {
         self.get_at(&symbol::CLOCK, clock.raw(), 0)
     }
 
-    /// The highest that a clock can be, in MHz.
+    /// Reads the highest frequency of a clock domain, in MHz.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn max_clock(&self, clock: Clock) -> Result<u32, Error> {
         self.get_at(&symbol::MAX_CLOCK, clock.raw(), 0)
     }
 
-    /// A temperature at which it acts, in degrees Celsius.
+    /// Reads a protection temperature, in degrees Celsius.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn threshold(&self, threshold: Threshold) -> Result<u32, Error> {
         let kind = match threshold {
             Threshold::Shutdown => {
@@ -217,18 +220,18 @@ impl Device<'_> {
         self.get_at(&symbol::THRESHOLD, kind, 0)
     }
 
-    /// NVML's number of the version of an NVLink.
+    /// Reads the version of an NVLink, as NVML's number.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn link_version(&self, link: u32) -> Result<u32, Error> {
         self.get_at(&symbol::NVLINK_VERSION, link, 0)
     }
 
-    /// The NVLink fabric that it is a part of.
+    /// Reads the NVLink fabric that the card belongs to.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` where there is none that has an identity.
+    /// The driver's answer; `NOT_SUPPORTED` if there is no fabric with an identity.
     pub fn fabric(&self) -> Result<Fabric, Error> {
         let empty = sys::nvmlGpuFabricInfo_v2_t {
             version: version::<sys::nvmlGpuFabricInfo_v2_t>(2),

@@ -1,4 +1,4 @@
-//! How well a device is: what the driver waits for, what it counts, and what holds it back.
+//! Health facts of a device: pending repairs, error counters, recovery action and clock limits.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -6,39 +6,42 @@ use nvml_wrapper_sys::bindings::{self as sys, field_id, nvmlFieldValue_t, nvmlVa
 
 use crate::{Code, Device, Error, symbol};
 
-/// Rows of memory that were replaced.
+/// Counts of memory rows that the card remapped to spare rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// After errors that were repaired.
+    /// Rows remapped after correctable errors.
     pub corrected: u32,
-    /// After errors that were not.
+    /// Rows remapped after uncorrectable errors.
     pub uncorrected: u32,
-    /// Whether some wait for a reset to be replaced.
+    /// True if a remapping takes effect only after the next reset of the card.
     pub pending: bool,
-    /// Whether some could not be replaced.
+    /// True if a remapping failed at any time.
     pub failed: bool,
 }
 
-/// Where a card stands with the NVLink fabric.
+/// State of a card's registration with the NVLink fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// The driver knows of no fabric.
+    /// The machine has no fabric, or the driver does not support one.
     None,
-    /// It has not begun.
+    /// The registration has not begun.
     NotStarted,
-    /// It is under way.
+    /// The registration is in progress.
     InProgress,
-    /// It ended: as it should, or with this code.
+    /// The registration is complete: successful, or failed with this code.
     Ended(Result<(), Code>),
-    /// A number that is not known here.
+    /// State that this version does not know, with NVML's number.
     Other(u32),
 }
 
-/// A fact that is one figure in NVML's list of fields.
+/// Id of one field of `nvmlDeviceGetFieldValues`.
+// Driver 580.82 renumbered the ids 251 to 273. The ids used here are all below 251, so no
+// translation by driver version is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field(c_uint);
 
-/// The names of the bits of NVML's clock event reasons, but for the one that says "idle".
+/// Bits of NVML's clock event reasons with their names, sorted by name. `GpuIdle` is left out: an
+/// idle card is not limited.
 const REASONS: [(c_uint, &str); 8] = [
     (
         sys::nvmlClocksEventReasonApplicationsClocksSetting,
@@ -65,7 +68,7 @@ const REASONS: [(c_uint, &str); 8] = [
     (sys::nvmlClocksEventReasonSyncBoost, "SyncBoost"),
 ];
 
-/// The errors of all NVLinks of a card.
+/// Error counters of NVLink, each summed over all links of a card.
 const NVLINK_TOTALS: [Field; 4] = [
     Field(field_id::NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL),
     Field(field_id::NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL),
@@ -74,10 +77,11 @@ const NVLINK_TOTALS: [Field; 4] = [
 ];
 
 impl Device<'_> {
-    /// Rows of memory that were replaced.
+    /// Reads the counts of remapped memory rows.
     ///
     /// # Errors
-    /// What the driver answers; cards before Ampere retire pages instead.
+    /// The driver's answer; `NOT_SUPPORTED` on cards before Ampere, which retire pages instead, and on
+    /// cards with MIG instances.
     pub fn rows(&self) -> Result<Rows, Error> {
         let (mut corrected, mut uncorrected): (c_uint, c_uint) = (0, 0);
         let (mut pending, mut failed): (c_uint, c_uint) = (0, 0);
@@ -101,30 +105,33 @@ impl Device<'_> {
         })
     }
 
-    /// Whether pages of memory wait for a reset to be retired.
+    /// Returns true if memory pages will be retired at the next reset.
     ///
     /// # Errors
-    /// What the driver answers; cards from Ampere on replace rows instead.
+    /// The driver's answer. Cards from Ampere on answer `NOT_SUPPORTED`: they remap rows instead.
     pub fn retirement_pending(&self) -> Result<bool, Error> {
         self.get(&symbol::RETIREMENT_PENDING, 0)
             .map(|pending| pending != 0)
     }
 
-    /// NVML's number of what must be done to make the card well: 0 is nothing, 1 a reset, 2 a
-    /// reboot, 3 draining its peers, 4 draining and a reset.
+    /// Reads the recovery action that the driver asks for, as NVML's number: 0 none, 1 reset, 2
+    /// reboot of the node, 3 drain the P2P peers, 4 drain and reset.
+    // Newer drivers add 5 (recover the IMEX domain), 6 (PCIe bus reset) and 7 (system reboot);
+    // NVML's change log lists the last two under v615. The number is passed on as it is, also if
+    // unknown.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn recovery_action(&self) -> Result<u32, Error> {
         let field = Field(field_id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION);
         let [action] = self.fields(&symbol::FIELD_VALUES, [field])?;
         action.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Where it stands with the NVLink fabric.
+    /// Reads the state of the card's registration with the NVLink fabric.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn joining(&self) -> Result<Joining, Error> {
         let empty = sys::nvmlGpuFabricInfo_t {
             clusterUuid: [0; 16],
@@ -142,11 +149,11 @@ impl Device<'_> {
         })
     }
 
-    /// Why its clocks are held down, by NVML's names in the order of the alphabet; that it has
-    /// nothing to do is no reason.
+    /// Lists the reasons that limit the clocks, by NVML's names in alphabetical order. Idle does
+    /// not count as a reason.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn clock_reasons(&self) -> Result<Vec<&'static str>, Error> {
         let mask: c_ulonglong = self.get(&symbol::CLOCK_REASONS, 0)?;
         let holds = |bit: c_uint| mask & c_ulonglong::from(bit) != 0;
@@ -154,10 +161,11 @@ impl Device<'_> {
         Ok(found.map(|(_, name)| *name).collect())
     }
 
-    /// Errors of all its NVLinks: CRC errors, replays and recoveries.
+    /// Reads the sum of the error counters of all NVLinks: CRC errors, replays and recoveries.
+    /// Counters that the driver does not give are left out of the sum.
     ///
     /// # Errors
-    /// What the driver answers where it gives none of them.
+    /// The driver's first answer if it gives none of the counters.
     pub fn link_errors(&self) -> Result<u64, Error> {
         let totals = self.fields(&symbol::FIELD_VALUES, NVLINK_TOTALS)?;
         let mut sum = None;
@@ -177,38 +185,39 @@ impl Device<'_> {
         }
     }
 
-    /// PCIe packets that had to be sent again.
+    /// Reads the number of PCIe packets that were sent again.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn pcie_replays(&self) -> Result<u64, Error> {
         self.get(&symbol::PCIE_REPLAYS, 0).map(u64::from)
     }
 
-    /// True if persistence mode is on: the driver keeps the card set up while nobody has it open.
-    /// Otherwise it sets the card up anew at the next use, and its volatile counters begin at zero.
+    /// Returns true if persistence mode is on: the driver keeps the card initialised while no
+    /// process has it open. Otherwise the driver initialises the card again at its next use, and
+    /// its volatile counters begin at zero.
     ///
     /// # Errors
-    /// What the driver answers; drivers for Windows do not support it.
+    /// The driver's answer; `NOT_SUPPORTED` on Windows.
     pub fn is_persistent(&self) -> Result<bool, Error> {
         let enabled = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
         self.get(&symbol::PERSISTENCE, 0)
             .map(|mode| mode == enabled)
     }
 
-    /// Energy drawn since the driver was loaded, in millijoules.
+    /// Reads the energy drawn since the driver was loaded, in millijoules.
     ///
     /// # Errors
-    /// What the driver answers; cards before Volta do not support it.
+    /// The driver's answer; `NOT_SUPPORTED` on cards before Volta.
     pub fn energy(&self) -> Result<u64, Error> {
         self.get(&symbol::ENERGY, 0)
     }
 
-    /// Errors since the driver was loaded in the memories on the chip that were not repaired: what
-    /// a MIG device can tell of its own.
+    /// Reads the number of uncorrectable errors in on-chip memory (SRAM) since the driver was
+    /// loaded. This is the memory error counter that a MIG device has of its own.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn sram_uncorrected(&self) -> Result<u64, Error> {
         let mut count: c_ulonglong = 0;
         self.call(&symbol::ECC_AT, |get| {
@@ -221,7 +230,7 @@ impl Device<'_> {
         Ok(count)
     }
 
-    /// Asks for several fields in one call, each of which has an answer of its own.
+    /// Reads several fields in one call. Each field has its own result.
     fn fields<const N: usize>(
         &self,
         symbol: &symbol::Symbol<symbol::GetFields>,
@@ -241,6 +250,7 @@ impl Device<'_> {
             // SAFETY: the handle is the driver's, the array has as many values as are told.
             unsafe { get(self.raw(), count, values.as_mut_ptr()) }
         })?;
+        // The call succeeds if it filled any field: the code of each field must be checked too.
         Ok(values.map(|value| {
             Code::check(value.nvmlReturn).map_err(|code| Error::Failed {
                 call: symbol.names()[0].to_str().unwrap_or("?"),
@@ -252,7 +262,7 @@ impl Device<'_> {
     }
 }
 
-/// The figure in a field, in whatever type it is given.
+/// Returns the number in a field, for any of the value types.
 fn figure(field: &nvmlFieldValue_t) -> u64 {
     // SAFETY: the union was zero before the call and all its members are plain numbers, so that
     // each of them may be read.

@@ -1,4 +1,4 @@
-//! A card or MIG device, and the facts that name it.
+//! Handle of a card or MIG device, and the facts that identify it.
 
 use std::{
     ffi::{c_char, c_int, c_uint},
@@ -15,8 +15,8 @@ use crate::{
     text,
 };
 
-/// A handle of a card or MIG device. Handles go stale when a card is reset or its MIG devices
-/// change: take them anew rather than keeping them.
+/// Handle of a card or MIG device. Handles become invalid when the card is reset or its MIG devices
+/// change: open a new one for each survey.
 #[derive(Clone, Copy)]
 pub struct Device<'s> {
     session: &'s Session,
@@ -31,56 +31,58 @@ impl<'s> Device<'s> {
         Self { session, raw, at }
     }
 
-    /// Where the caller found it, or the card it is a part of.
+    /// Returns the card by which the handle was opened; for a MIG device the card that it is a part
+    /// of.
     pub fn at(&self) -> CardRef {
         self.at
     }
 
-    /// Its id: `GPU-…` or `MIG-…`.
+    /// Reads the UUID: `GPU-…` or `MIG-…`.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn uuid(&self) -> Result<String, Error> {
         self.text(&symbol::UUID)
     }
 
-    /// The product's name.
+    /// Reads the product name.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn name(&self) -> Result<String, Error> {
         self.text(&symbol::NAME)
     }
 
-    /// The driver's index.
+    /// Reads the driver's index of the card.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn index(&self) -> Result<u32, Error> {
         self.get(&symbol::INDEX, 0)
     }
 
-    /// The minor number of its device node.
+    /// Reads the minor number of the device node.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn minor(&self) -> Result<u32, Error> {
         self.get(&symbol::MINOR, 0)
     }
 
-    /// Whether a display is attached.
+    /// Returns true if a display is attached.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn has_display(&self) -> Result<bool, Error> {
         self.get(&symbol::DISPLAY_MODE, 0).map(|mode| mode != 0)
     }
 
-    /// Whether it and the processor see each other's memory under the same addresses in hardware
-    /// (ATS). A driver that does not know the question has no card that does.
+    /// Returns true if card and processor share one address space in hardware (ATS), as on Grace.
+    /// Returns false if the driver does not support the call: such a driver supports no card with
+    /// ATS.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn is_coherent(&self) -> Result<bool, Error> {
         let empty = sys::nvmlDeviceAddressingMode_t {
             version: version::<sys::nvmlDeviceAddressingMode_t>(1),
@@ -94,23 +96,23 @@ impl<'s> Device<'s> {
         }
     }
 
-    /// Its PCI address; `None` where the driver gives numbers that are no address.
+    /// Reads the PCI address; `None` if the driver's numbers are not a valid address.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn pci(&self) -> Result<Option<PciAddress>, Error> {
         self.get(&symbol::PCI_INFO, EMPTY_PCI).map(address)
     }
 
-    /// The CUDA compute capability as major and minor.
+    /// Reads the CUDA compute capability, as major and minor.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn compute_capability(&self) -> Result<(i32, i32), Error> {
         self.get_two::<c_int>(&symbol::COMPUTE_CAPABILITY)
     }
 
-    /// Asks for one value.
+    /// Reads one value. `value` is the empty structure that the driver fills.
     pub(crate) fn get<T>(&self, symbol: &Symbol<Get<T>>, mut value: T) -> Result<T, Error> {
         self.call(symbol, |get| {
             // SAFETY: the handle is the driver's, the pointer is valid for one `T`.
@@ -119,7 +121,8 @@ impl<'s> Device<'s> {
         Ok(value)
     }
 
-    /// Asks for one value of the n-th part.
+    /// Reads one value of the part number `at`. `value` is the empty structure that the driver
+    /// fills.
     pub(crate) fn get_at<T>(
         &self,
         symbol: &Symbol<GetAt<T>>,
@@ -133,7 +136,7 @@ impl<'s> Device<'s> {
         Ok(value)
     }
 
-    /// Asks for two values.
+    /// Reads two values.
     pub(crate) fn get_two<T: Default>(&self, symbol: &Symbol<GetTwo<T>>) -> Result<(T, T), Error> {
         let (mut first, mut second) = (T::default(), T::default());
         self.call(symbol, |get| {
@@ -143,7 +146,7 @@ impl<'s> Device<'s> {
         Ok((first, second))
     }
 
-    /// Makes a call on this device.
+    /// Makes a foreign call that is recorded for this card.
     pub(crate) fn call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
@@ -161,8 +164,8 @@ impl<'s> Device<'s> {
     }
 
     pub(crate) fn text(&self, symbol: &Symbol<GetText>) -> Result<String, Error> {
-        // Ids and names have at most 96 bytes (NVML_DEVICE_UUID_V2_BUFFER_SIZE); the last byte is
-        // never the driver's.
+        // UUIDs and names have at most 96 bytes (NVML_DEVICE_UUID_V2_BUFFER_SIZE). The last byte of
+        // the buffer is never written, so the text always ends with NUL.
         let mut buffer: [c_char; 97] = [0; 97];
         self.call(symbol, |get| {
             // SAFETY: the handle is the driver's, the buffer is longer than the length passed.
@@ -178,7 +181,7 @@ impl fmt::Debug for Device<'_> {
     }
 }
 
-/// Room for an answer about a PCI address.
+/// Empty structure for an answer about a PCI address.
 pub(crate) const EMPTY_PCI: sys::nvmlPciInfo_t = sys::nvmlPciInfo_t {
     busIdLegacy: [0; 16],
     domain: 0,
@@ -189,8 +192,9 @@ pub(crate) const EMPTY_PCI: sys::nvmlPciInfo_t = sys::nvmlPciInfo_t {
     busId: [0; 32],
 };
 
-/// The address in the driver's answer. The numbers are read and not the text: they stand at the
-/// same place in every version of the structure. Cards are always function 0.
+/// Converts the driver's answer into a PCI address; `None` if a number is out of range.
+// The numbers are read and not the text `busId`: only the numbers are at the same offset in every
+// version of the structure. It has no function number: a card is always function 0.
 pub(crate) fn address(info: sys::nvmlPciInfo_t) -> Option<PciAddress> {
     let bus = u8::try_from(info.bus).ok()?;
     let device = u8::try_from(info.device).ok()?;

@@ -1,4 +1,4 @@
-//! What the driver answers when it does not do what it was asked.
+//! Errors of calls to the driver library, and NVML's return codes.
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use nvml_wrapper_sys::bindings::{self as sys, nvmlReturn_t};
 
 use model::CardRef;
 
-/// Why a call gave nothing.
+/// Error of a call to the driver library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The library could not be loaded.
+    /// The library cannot be loaded.
     #[error("cannot load {path}: {reason}")]
     Open {
-        /// What was asked for: a path, or a name for the loader to find.
+        /// Path of the library, or a name for the loader to find.
         path: String,
-        /// What the loader says.
+        /// The loader's message.
         reason: String,
     },
-    /// The library does not have the call: the driver is older (or newer) than the call.
+    /// The library lacks the symbol: the driver is older (or newer) than the call.
     #[error("the driver library has no {call}")]
     NoSymbol {
-        /// The newest name of the call.
+        /// Newest name of the symbol.
         call: &'static str,
     },
-    /// The driver answered with an error.
+    /// The driver answered with an error code.
     #[error("{call}{}: {code}", OnDevice(*device))]
     Failed {
-        /// The symbol that was called.
+        /// Name of the symbol that was called.
         call: &'static str,
-        /// The card it was called for.
+        /// Card of the call; `None` for calls that concern the whole driver.
         device: Option<CardRef>,
-        /// The driver's answer.
+        /// The driver's return code.
         code: Code,
     },
 }
 
-/// A return code of NVML that is not success.
+/// Return code of NVML other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(nvmlReturn_t);
 
@@ -44,7 +44,7 @@ struct OnDevice(Option<CardRef>);
 // === impl Error ===
 
 impl Error {
-    /// The name of the call; the loader's for a library that could not be loaded.
+    /// Returns the name of the call; `dlopen` for a library that cannot be loaded.
     pub fn call(&self) -> &'static str {
         match self {
             Self::Open { .. } => "dlopen",
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// The driver's code, where the driver was reached.
+    /// Returns the driver's return code; `None` if the driver was not reached.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Failed { code, .. } => Some(*code),
@@ -60,7 +60,8 @@ impl Error {
         }
     }
 
-    /// The code as a text, also where the driver was not reached.
+    /// Returns the return code as a text. Has a text for every error, also if the driver was not
+    /// reached.
     pub fn code_name(&self) -> String {
         match self {
             Self::Open { .. } => "LIBRARY_NOT_FOUND".to_owned(),
@@ -69,7 +70,7 @@ impl Error {
         }
     }
 
-    /// Whether this card, driver or set-up just does not have what was asked for.
+    /// Returns true if this card, driver or setup does not support the call.
     pub fn is_not_supported(&self) -> bool {
         match self {
             Self::NoSymbol { .. } => true,
@@ -85,7 +86,7 @@ impl Error {
         }
     }
 
-    /// Whether the card is gone, or unusable until it is reset.
+    /// Returns true if the card is gone, or unusable until the next reset.
     pub fn is_fatal(&self) -> bool {
         matches!(
             self.code(),
@@ -93,7 +94,7 @@ impl Error {
         )
     }
 
-    /// Whether the driver does not know the thing that was asked for.
+    /// Returns true if the driver does not know the object of the call.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(Code::NOT_FOUND)
     }
@@ -113,12 +114,13 @@ macro_rules! codes {
             $(#[doc = concat!("The driver's `", stringify!($value), "`: ", $words, ".")]
             pub const $name: Self = Self(sys::$value);)*
 
-            /// The vendor's name without its prefix; `None` for a code that is not known here.
+            /// NVML's name without the prefix `NVML_ERROR_`; `None` for a code that this version
+            /// does not know.
             pub fn name(self) -> Option<&'static str> {
                 match self { $(Self::$name => Some(stringify!($name)),)* _ => None }
             }
 
-            /// What it means, in a few words.
+            /// Short description of the code.
             pub fn words(self) -> &'static str {
                 match self { $(Self::$name => $words,)* _ => "an error this version does not know" }
             }
@@ -161,7 +163,7 @@ codes! {
 }
 
 impl Code {
-    /// `Ok` for success, else the code.
+    /// Returns `Ok` for success, else the code.
     pub(crate) fn check(code: nvmlReturn_t) -> Result<(), Self> {
         if code == sys::nvmlReturn_enum_NVML_SUCCESS {
             Ok(())

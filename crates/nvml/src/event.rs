@@ -1,4 +1,4 @@
-//! Events that the driver raises by itself: errors of the card and of its memory.
+//! Events that the driver reports by itself: XIDs and memory errors.
 
 use std::{ffi::c_ulonglong, fmt, ptr, sync::Arc, time::Duration};
 
@@ -11,57 +11,58 @@ use crate::{
     symbol,
 };
 
-/// How much longer than asked for a wait may take before it is overdue.
+/// Time that a wait may take beyond its timeout before the call counts as overdue.
 const WAIT_GRACE: Duration = Duration::from_secs(1);
 
-/// What we want to hear of.
+/// Event types that are registered for.
 const WANTED: c_ulonglong = (sys::nvmlEventTypeXidCriticalError
     | sys::nvmlEventTypeDoubleBitEccError
     | sys::nvmlEventTypeSingleBitEccError) as c_ulonglong;
 
-/// "No instance" in an event.
+/// Value of an instance id in an event that concerns no instance.
+// `NVML_GPU_INSTANCE_ID_ANY` and `NVML_COMPUTE_INSTANCE_ID_ANY` in newer headers.
 const NO_INSTANCE: u32 = u32::MAX;
 
-/// A set of cards whose events are waited for.
+/// Set of cards whose events are waited for.
 pub struct EventSet {
     session: Arc<Session>,
     raw: nvmlEventSet_t,
     members: Vec<(usize, CardRef)>,
 }
 
-/// Something the driver says happened.
+/// Event as the driver reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The card, where it is one that was added to the set.
+    /// Card of the event; `None` if the card is not in the set.
     pub card: Option<CardRef>,
-    /// The GPU instance on it, where the event concerns one.
+    /// GPU instance, if the event concerns one.
     pub gpu_instance: Option<u32>,
-    /// The compute instance in that, where the event concerns one.
+    /// Compute instance in the GPU instance, if the event concerns one.
     pub compute_instance: Option<u32>,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
 }
 
-/// What can happen.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// An error with its number.
+    /// XID error with its number.
     Xid(u64),
-    /// A memory error that was repaired.
+    /// Corrected memory error.
     SingleBitEcc,
-    /// A memory error that was not repaired.
+    /// Uncorrectable memory error.
     DoubleBitEcc,
-    /// Something that was not asked for, with the driver's number of its type.
+    /// Event of a type that was not registered for, with the driver's number of the type.
     Other(u64),
 }
 
 // === impl EventSet ===
 
 impl EventSet {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn create(session: Arc<Session>) -> Result<Self, Error> {
         let mut raw = ptr::null_mut();
         session.call(&symbol::EVENT_SET_CREATE, None, |create| {
@@ -75,18 +76,20 @@ impl EventSet {
         })
     }
 
-    /// Adds a card: those of its critical errors and memory errors that it can report.
+    /// Registers for the events of a card: XIDs and memory errors, as far as the card supports
+    /// them.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` where the card reports nothing.
+    /// The driver's answer; `NOT_SUPPORTED` if the card reports no events.
     pub fn add(&mut self, card: &Device<'_>) -> Result<(), Error> {
         let supported = match card.get(&symbol::EVENT_TYPES, 0) {
             Ok(types) => types,
+            // An old driver may lack this query and still accept the registration, which then decides.
             Err(error) if error.is_not_supported() => WANTED,
             Err(error) => return Err(error),
         };
         let wanted = match supported & WANTED {
-            // Let the driver itself say that it reports nothing.
+            // The driver itself then answers that the card reports no events.
             0 => WANTED,
             some => some,
         };
@@ -98,10 +101,10 @@ impl EventSet {
         Ok(())
     }
 
-    /// Waits for the next event; `None` when none came in time.
+    /// Waits for the next event; `None` if none came within `timeout`. Blocks the thread.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Occurrence>, Error> {
         let mut data = sys::nvmlEventData_t {
             device: ptr::null_mut(),
@@ -111,6 +114,7 @@ impl EventSet {
             computeInstanceId: NO_INSTANCE,
         };
         let millis = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        // Of several XIDs between two waits NVML reports only the last: keep the pauses short.
         let waited = self.session.library().call_within(
             &symbol::EVENT_SET_WAIT,
             None,
@@ -137,7 +141,8 @@ impl EventSet {
         }
     }
 
-    /// The card of a handle: by the handle, else (a MIG device's, say) by its address.
+    /// Finds the card of a handle: by the handle itself, or else by its PCI address (handles of MIG
+    /// devices).
     fn member(&self, raw: nvmlDevice_t) -> Option<CardRef> {
         if raw.is_null() {
             return None;

@@ -1,9 +1,10 @@
-//! A safe NVML over `dlopen`: the only unsafe code of the product.
+//! Safe bindings of NVML over `dlopen`: the only unsafe code of the product.
 //!
-//! Nothing is linked: [`Library::open`] loads the driver's library at run time and every symbol is
-//! looked up when it is called, so that an old driver lacks a fact and not the whole program.
-//! Every foreign call goes through one function, which writes it down in a [`probe::Calls`] table
-//! before it is made and strikes it out when it returns: that is how a call that hangs is named.
+//! Nothing is linked. The driver's library is loaded at run time, and each symbol is looked up when
+//! it is called. With an old driver one fact is missing; a linked binary would not start at all.
+//! Every foreign call goes through one function, which adds the call to the call table of the crate
+//! `probe` before the call and removes it on return. The supervisor names a hanging call from this
+//! table.
 
 mod affinity;
 mod board;

@@ -1,4 +1,4 @@
-//! The driver's library: loaded, then initialised; shut down when the session is dropped.
+//! The driver's library: loaded, then initialised, and shut down when the session is dropped.
 
 use std::{
     ffi::{CStr, CString, OsStr, c_char, c_int, c_uint},
@@ -19,16 +19,16 @@ use crate::{
     text,
 };
 
-/// The longest text that is read from a pointer the driver gives us.
+/// Longest text, in bytes, that is read from a pointer of the driver.
 const WORDS_LIMIT: usize = 256;
 
-/// A loaded driver library that has not been initialised.
+/// Driver library that is loaded but not initialised.
 pub struct Library {
     handle: ManuallyDrop<libloading::Library>,
     calls: Arc<Calls>,
 }
 
-/// An initialised driver library. Dropping it shuts NVML down and unloads the library.
+/// Initialised driver library. Dropping the session shuts NVML down and unloads the library.
 #[derive(Debug)]
 pub struct Session {
     library: Library,
@@ -38,11 +38,11 @@ pub struct Session {
 // === impl Library ===
 
 impl Library {
-    /// Loads a library by its path, or by its name for the loader to find. `calls` is where every
-    /// foreign call is written down.
+    /// Loads a library by its path, or by a name for the loader to find. Every foreign call is
+    /// recorded in `calls`.
     ///
     /// # Errors
-    /// [`Error::Open`] with the loader's words.
+    /// [`Error::Open`] with the loader's message.
     pub fn open(path: impl AsRef<OsStr>, calls: Arc<Calls>) -> Result<Self, Error> {
         let path = path.as_ref();
         let ticket = calls.begin("dlopen", None, Calls::ALLOWED);
@@ -62,7 +62,7 @@ impl Library {
     /// Initialises the driver library.
     ///
     /// # Errors
-    /// What the driver answers, and its own words for it.
+    /// The driver's answer, with the driver's text for its code.
     pub fn init(self) -> Result<Session, (Error, String)> {
         let started = self.call(&symbol::INIT, None, |init| {
             // SAFETY: the call takes no arguments.
@@ -80,7 +80,8 @@ impl Library {
         }
     }
 
-    /// The one way out: finds the symbol, writes the call down, makes it, strikes it out.
+    /// Makes a foreign call: finds the symbol, records the call, makes it and removes the record.
+    /// All foreign calls but `dlopen` and `dlclose` go through here.
     pub(crate) fn call<F: Copy>(
         &self,
         symbol: &Symbol<F>,
@@ -90,7 +91,7 @@ impl Library {
         self.call_within(symbol, device, Calls::ALLOWED, invoke)
     }
 
-    /// [`Library::call`] for a call that may take longer by design.
+    /// Makes a foreign call that may take longer than usual, up to `allowed`, before it is overdue.
     pub(crate) fn call_within<F: Copy>(
         &self,
         symbol: &Symbol<F>,
@@ -105,7 +106,7 @@ impl Library {
         Code::check(code).map_err(|code| Error::Failed { call, device, code })
     }
 
-    /// What the driver says of a code; our own words where it says nothing.
+    /// Returns the driver's text for a code; our own description if the driver gives none.
     fn words(&self, code: Code) -> String {
         let mut words = String::new();
         let asked = self.call(&symbol::ERROR_STRING, None, |describe| {
@@ -120,7 +121,7 @@ impl Library {
         words
     }
 
-    /// The function under the newest of its names that the library has.
+    /// Finds a function under the newest of its names that the library has.
     fn find<F: Copy>(&self, symbol: &Symbol<F>) -> Result<(F, &'static str), Error> {
         for name in symbol.names() {
             // SAFETY: a `Symbol` promises that `F` is the signature of all its names.
@@ -134,6 +135,8 @@ impl Library {
     }
 }
 
+// After a driver upgrade the loaded library no longer fits the kernel module, and all calls fail
+// (LIB_RM_VERSION_MISMATCH) until it is unloaded; see NVIDIA/k8s-device-plugin issue 1431.
 impl Drop for Library {
     fn drop(&mut self) {
         let _ticket = self.calls.begin("dlclose", None, Calls::ALLOWED);
@@ -151,23 +154,23 @@ impl fmt::Debug for Library {
 // === impl Session ===
 
 impl Session {
-    /// Time at which NVML was initialised.
+    /// Returns the time at which NVML was initialised.
     pub fn opened(&self) -> SystemTime {
         self.opened
     }
 
-    /// The driver's version, e.g. `580.95.05`.
+    /// Reads the driver's version, e.g. `580.95.05`.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn driver_version(&self) -> Result<String, Error> {
         self.version(&symbol::DRIVER_VERSION)
     }
 
-    /// The library's own version, e.g. `13.580.95.05`.
+    /// Reads the library's own version, e.g. `13.580.95.05`.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn nvml_version(&self) -> Result<String, Error> {
         self.version(&symbol::NVML_VERSION)
     }
@@ -182,23 +185,24 @@ impl Session {
         Ok(text::from_buffer(&buffer))
     }
 
-    /// The highest CUDA version that the driver supports, as major and minor.
+    /// Reads the highest CUDA version that the driver supports, as major and minor.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn cuda_version(&self) -> Result<(i32, i32), Error> {
         let mut version: c_int = 0;
         self.call(&symbol::CUDA_VERSION, None, |get| {
             // SAFETY: the pointer is valid for one int.
             unsafe { get(&raw mut version) }
         })?;
+        // CUDA encodes 12.8 as 12080: 1000 * major + 10 * minor (cuda.h).
         Ok((version / 1000, version % 1000 / 10))
     }
 
-    /// How many cards the driver counts.
+    /// Reads the number of cards that the driver counts.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn count(&self) -> Result<u32, Error> {
         let mut count: c_uint = 0;
         self.call(&symbol::COUNT, None, |get| {
@@ -208,14 +212,16 @@ impl Session {
         Ok(count)
     }
 
-    /// The card at a PCI address. Some drivers wake the card up for this.
+    /// Opens the card at a PCI address. The driver initialises a card that no process uses, which
+    /// may take seconds.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_FOUND` where it does not manage such a card.
+    /// The driver's answer; `NOT_FOUND` if the driver manages no card at this address.
     pub fn by_pci(&self, address: PciAddress) -> Result<Device<'_>, Error> {
         let at = CardRef::Pci(address);
         let name = CString::new(address.long()).expect("an address has no NUL");
         let mut raw = ptr::null_mut();
+        // Starting from NVML 5, nvmlDeviceGetHandleByPciBusId initialises the card (nvml.h).
         self.call(&symbol::BY_PCI, Some(at), |get| {
             // SAFETY: a C string, and a pointer that is valid for one handle.
             unsafe { get(name.as_ptr(), &raw mut raw) }
@@ -223,10 +229,12 @@ impl Session {
         Ok(Device::new(self, raw, at))
     }
 
-    /// The card with an index of the driver's enumeration.
+    /// Opens the card with an index of the driver's enumeration. The index may change when a card
+    /// is lost; use the PCI address where there is one. The driver initialises a card that no
+    /// process uses.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn by_index(&self, index: u32) -> Result<Device<'_>, Error> {
         let at = CardRef::Index(index);
         let mut raw = ptr::null_mut();
@@ -263,7 +271,7 @@ impl Drop for Session {
     }
 }
 
-/// The text at a pointer, no further than [`WORDS_LIMIT`].
+/// Reads the text at a pointer, up to the limit of its length.
 fn bounded(said: *const c_char) -> String {
     let mut buffer = [0; WORDS_LIMIT];
     if said.is_null() {
@@ -279,7 +287,7 @@ fn bounded(said: *const c_char) -> String {
     text::from_buffer(&buffer)
 }
 
-/// A symbol's name as a text.
+/// Returns the name of a symbol as a text.
 fn printed(name: &'static CStr) -> &'static str {
     name.to_str().unwrap_or("?")
 }

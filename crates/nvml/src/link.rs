@@ -1,4 +1,4 @@
-//! How two cards reach each other.
+//! Paths between two cards: PCIe topology and NVLink.
 
 use std::ffi::c_uint;
 
@@ -11,42 +11,46 @@ use crate::{
     symbol,
 };
 
-/// The closest point that two cards share.
+/// Closest common ancestor of two cards, from near to far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// One board.
+    /// Both cards are on one board.
     Internal,
-    /// One PCIe switch.
+    /// One PCIe switch is between the cards.
     Single,
-    /// Several PCIe switches.
+    /// Several PCIe switches are between the cards.
     Multiple,
-    /// One host bridge.
+    /// Both cards are below one PCIe host bridge.
     HostBridge,
-    /// One NUMA node.
+    /// Both cards are at one NUMA node, below different host bridges.
     Node,
-    /// The machine.
+    /// The cards are at different NUMA nodes.
     System,
 }
 
-/// What is at the other end of an NVLink.
+/// Remote end of an NVLink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote {
-    /// Another card (or, with a driver that does not tell, anything) at this address.
+    /// Card at this PCI address. With a driver that does not report the kind, any device.
     Card(PciAddress),
-    /// An NVSwitch.
+    /// NVSwitch.
     Switch,
-    /// Something else, such as a processor.
+    /// Another kind of device, such as a processor.
     Other,
 }
 
 impl Device<'_> {
-    /// The most links a card can have. Newer drivers answer `INVALID_ARGUMENT` beyond theirs.
+    /// Upper bound of the number of NVLinks of a card. The driver answers `INVALID_ARGUMENT` or
+    /// `NOT_SUPPORTED` for links that a card lacks.
+    // NVIDIA's device plugin asks for the links 0 to 35 too (go-gpuallocator). The constant
+    // `NVML_NVLINK_MAX_LINKS` is 18 in the header behind nvml-wrapper-sys 0.10.
     pub const LINKS: u32 = 36;
 
-    /// The closest point shared with another card; `None` for a level that is not known here.
+    /// Reads the closest common ancestor with another card; `None` for a level that this version
+    /// does not know.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn ancestor(&self, other: &Device<'_>) -> Result<Option<Level>, Error> {
         let mut level: c_uint = 0;
         self.call(&symbol::ANCESTOR, |get| {
@@ -64,20 +68,20 @@ impl Device<'_> {
         })
     }
 
-    /// Whether NVLink number `link` is up.
+    /// Returns true if NVLink number `link` is up.
     ///
     /// # Errors
-    /// What the driver answers: `NOT_SUPPORTED` or `INVALID_ARGUMENT` where there is no such link.
+    /// The driver's answer; `NOT_SUPPORTED` or `INVALID_ARGUMENT` if the card lacks this link.
     pub fn link_up(&self, link: u32) -> Result<bool, Error> {
         let enabled = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
         self.get_at(&symbol::NVLINK_STATE, link, 0)
             .map(|state| state == enabled)
     }
 
-    /// What is at the other end of an NVLink that is up.
+    /// Reads the remote end of an NVLink that is up.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn link_remote(&self, link: u32) -> Result<Remote, Error> {
         match self.get_at(&symbol::NVLINK_REMOTE_KIND, link, 0) {
             Ok(sys::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH) => {
@@ -86,7 +90,7 @@ impl Device<'_> {
             Ok(sys::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_IBMNPU) => {
                 return Ok(Remote::Other);
             }
-            // A driver that does not know the kind may still know the address.
+            // A driver that does not report the kind may still report the address.
             Ok(_) => {}
             Err(error) if error.is_not_supported() => {}
             Err(error) => return Err(error),
@@ -95,11 +99,11 @@ impl Device<'_> {
         Ok(address.map_or(Remote::Other, Remote::Card))
     }
 
-    /// The PCI address at the other end of an NVLink that is up, whatever is there; `None` where
-    /// the driver gives numbers that are no address.
+    /// Reads the PCI address of the remote end of an NVLink that is up, for any kind of device;
+    /// `None` if the driver's numbers are not a valid address.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn link_remote_pci(&self, link: u32) -> Result<Option<PciAddress>, Error> {
         let info = self.get_at(&symbol::NVLINK_REMOTE_PCI, link, EMPTY_PCI)?;
         Ok(address(info))

@@ -1,4 +1,4 @@
-//! MIG: cards that are cut into devices.
+//! MIG devices: partitions of a card.
 
 use std::ptr;
 
@@ -6,68 +6,70 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Device, Error, symbol};
 
-/// The size of a MIG device.
+/// Size of a MIG device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Slices of the card that its GPU instance has.
+    /// Number of the card's compute slices in the GPU instance.
     pub gpu_slices: u32,
-    /// Slices of the GPU instance that it has.
+    /// Number of the GPU instance's compute slices in the MIG device.
     pub compute_slices: u32,
-    /// Its memory in MiB.
+    /// Memory, in MiB.
     pub memory_mib: u64,
 }
 
 impl<'s> Device<'s> {
-    /// The most MIG devices any card can have; what the driver says is cut down to this.
+    /// Upper bound of the number of MIG devices of a card. A higher answer of the driver is reduced
+    /// to this.
     pub const MIG_DEVICES: u32 = 64;
 
-    /// Whether the card is cut into MIG devices now; what its next reset brings is not told.
+    /// Returns true if MIG mode is on now. The pending mode of the next reset is ignored.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` where the card cannot be cut.
+    /// The driver's answer; `NOT_SUPPORTED` if the card does not support MIG.
     pub fn mig_enabled(&self) -> Result<bool, Error> {
         let (current, _pending) = self.get_two(&symbol::MIG_MODE)?;
         Ok(current == sys::NVML_DEVICE_MIG_ENABLE)
     }
 
-    /// How many places for MIG devices the card has; places may be empty.
+    /// Reads the number of MIG device slots of the card. Slots may be empty.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn mig_places(&self) -> Result<u32, Error> {
         let places = self.get(&symbol::MIG_MAX, 0)?;
         Ok(places.min(Self::MIG_DEVICES))
     }
 
-    /// The MIG device at a place.
+    /// Opens the MIG device in a slot.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_FOUND` where the place is empty.
+    /// The driver's answer; `NOT_FOUND` if the slot is empty.
     pub fn mig_device(&self, place: u32) -> Result<Self, Error> {
+        // Some drivers return handles of deleted instances here (NVIDIA/libcudacxx issue 224).
         let raw = self.get_at(&symbol::MIG_BY_INDEX, place, ptr::null_mut())?;
         Ok(Self::new(self.session(), raw, self.at()))
     }
 
-    /// The number of the GPU instance of a MIG device.
+    /// Reads the GPU instance id of a MIG device.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn gpu_instance(&self) -> Result<u32, Error> {
         self.get(&symbol::GPU_INSTANCE_ID, 0)
     }
 
-    /// The number of the compute instance of a MIG device.
+    /// Reads the compute instance id of a MIG device.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn compute_instance(&self) -> Result<u32, Error> {
         self.get(&symbol::COMPUTE_INSTANCE_ID, 0)
     }
 
-    /// The size of a MIG device.
+    /// Reads the size of a MIG device.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn attributes(&self) -> Result<Attributes, Error> {
         let empty = sys::nvmlDeviceAttributes_t {
             multiprocessorCount: 0,
@@ -88,15 +90,15 @@ impl<'s> Device<'s> {
         })
     }
 
-    /// The id of the profile of one of the card's GPU instances.
+    /// Reads the profile id of one of the card's GPU instances.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn gpu_instance_profile_id(&self, instance: u32) -> Result<u32, Error> {
         self.gpu_instance_info(instance).map(|info| info.profileId)
     }
 
-    /// What the driver says of one of the card's GPU instances.
+    /// Reads the driver's description of one of the card's GPU instances.
     pub(crate) fn gpu_instance_info(
         &self,
         instance: u32,

@@ -1,4 +1,4 @@
-//! The processes that compute on a device.
+//! Processes that compute on a device.
 
 use std::ffi::c_uint;
 
@@ -6,30 +6,31 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Code, Device, Error, symbol};
 
-/// What NVML writes where it does not know how much memory a process uses.
+/// Value that NVML writes if it does not know the memory of a process
+/// (`NVML_VALUE_NOT_AVAILABLE`, -1).
 const NOT_KNOWN: u64 = u64::MAX;
 
-/// The places for processes in the first call.
+/// Number of entries offered in the first call.
 const FIRST_ROOM: usize = 16;
 
-/// How often it is tried again with more room: processes come while we ask.
+/// Number of further tries with a longer list: processes may start between two calls.
 const TRIES: u32 = 4;
 
-/// A process that computes on a device.
+/// Process that computes on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// Its id, as the host counts.
+    /// Process id in the host's PID namespace.
     pub pid: u32,
-    /// Memory that it uses, in bytes, where the driver knows.
+    /// Device memory of the process, in bytes; `None` if the driver does not know it.
     pub memory: Option<u64>,
 }
 
 impl Device<'_> {
-    /// The processes that compute on it, by themselves or through the MPS daemon, in the order of
-    /// their ids.
+    /// Lists the processes that compute on the device, directly or through the MPS daemon, sorted
+    /// by process id.
     ///
     /// # Errors
-    /// What the driver answers. A driver that is too old to tell of MPS is none.
+    /// The driver's answer. A driver that is too old to list MPS clients is no error.
     pub fn users(&self) -> Result<Vec<User>, Error> {
         let mut users = self.processes(&symbol::COMPUTE_PROCESSES)?;
         match self.processes(&symbol::MPS_PROCESSES) {

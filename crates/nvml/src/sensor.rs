@@ -1,4 +1,4 @@
-//! Sensors and counters of a device.
+//! Sensors and error counters of a device.
 
 use std::ffi::c_ulonglong;
 
@@ -6,22 +6,24 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Device, Error, symbol};
 
-/// A device's memory.
+/// Memory sizes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// All of it, in bytes.
+    /// Total memory, in bytes.
     pub total: u64,
-    /// What is in use, in bytes; with an old driver this includes what the driver keeps for itself.
+    /// Memory in use, in bytes. Drivers without `nvmlDeviceGetMemoryInfo_v2` include the reserved
+    /// memory here.
     pub used: u64,
-    /// What the driver keeps for itself, in bytes; zero with an old driver, which does not tell.
+    /// Memory that the driver reserves for itself, in bytes; 0 with drivers without
+    /// `nvmlDeviceGetMemoryInfo_v2`.
     pub reserved: u64,
 }
 
 impl Device<'_> {
-    /// Its memory.
+    /// Reads the memory sizes.
     ///
     /// # Errors
-    /// What the driver answers; cards that share the machine's memory do not support it.
+    /// The driver's answer; `NOT_SUPPORTED` on cards that share the machine's memory.
     pub fn memory(&self) -> Result<Memory, Error> {
         let empty = sys::nvmlMemory_v2_t {
             version: version::<sys::nvmlMemory_v2_t>(2),
@@ -41,44 +43,44 @@ impl Device<'_> {
         }
     }
 
-    /// The temperature of its core, in degrees Celsius.
+    /// Reads the temperature of the GPU core, in degrees Celsius.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn temperature(&self) -> Result<u32, Error> {
         let sensor = sys::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU;
         self.get_at(&symbol::TEMPERATURE, sensor, 0)
     }
 
-    /// The power it draws, in milliwatts.
+    /// Reads the power draw, in milliwatts.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn power(&self) -> Result<u32, Error> {
         self.get(&symbol::POWER, 0)
     }
 
-    /// How busy its compute engines are, in percent.
+    /// Reads the utilization of the compute engines, in percent.
     ///
     /// # Errors
-    /// What the driver answers; MIG devices do not support it.
+    /// The driver's answer; `NOT_SUPPORTED` on MIG devices.
     pub fn utilization(&self) -> Result<u32, Error> {
         let empty = sys::nvmlUtilization_t { gpu: 0, memory: 0 };
         self.get(&symbol::UTILIZATION, empty).map(|rates| rates.gpu)
     }
 
-    /// Memory errors since the driver was loaded that the hardware repaired.
+    /// Reads the number of corrected memory errors since the driver was loaded.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn ecc_corrected(&self) -> Result<u64, Error> {
         self.ecc(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED)
     }
 
-    /// Memory errors since the driver was loaded that the hardware could not repair.
+    /// Reads the number of uncorrectable memory errors since the driver was loaded.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn ecc_uncorrected(&self) -> Result<u64, Error> {
         self.ecc(sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED)
     }
@@ -108,7 +110,8 @@ impl Device<'_> {
     }
 }
 
-/// NVML's `NVML_STRUCT_VERSION`: the size in the low bits, the version in the top byte.
+/// Version field of a structure: its size in the low bits, the version number in the top byte.
+// nvml.h has this as the macro `NVML_STRUCT_VERSION`; nvml-wrapper-sys does not generate it.
 pub(crate) const fn version<T>(number: u32) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,

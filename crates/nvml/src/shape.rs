@@ -1,4 +1,4 @@
-//! The shapes that a card can be cut into, and where the instances that it has lie.
+//! GPU instance profiles of a card, with the possible and the present placements.
 
 use std::ptr;
 
@@ -6,61 +6,62 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::{Code, Device, Error, sensor::version, symbol, text};
 
-/// The most places that are asked for; a card has eight slices of memory.
+/// Highest number of placements that are read. A card has eight memory slices, so fewer exist.
 const PLACES: u32 = 64;
 
-/// A shape of a GPU instance.
+/// GPU instance profile with its name and engines, as newer drivers report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Its name, e.g. `1g.5gb`.
+    /// Name, e.g. `1g.5gb`.
     pub name: String,
-    /// The id that GPU instances of the card refer to it by.
+    /// Profile id, as in the driver's description of a GPU instance.
     pub id: u32,
-    /// Compute slices.
+    /// Number of compute slices.
     pub slices: u32,
-    /// How many fit on the card.
+    /// Highest number of such instances on an empty card.
     pub count: u32,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Copy engines, decoders, JPEG engines and optical flow engines.
+    /// Numbers of copy engines, decoders, JPEG engines and optical flow engines, in this order.
     pub engines: [u32; 4],
-    /// Its memory in MiB.
+    /// Memory of one instance, in MiB.
     pub memory_mib: u64,
 }
 
-/// The size of a GPU instance profile, as every driver with MIG tells it.
+/// Size of a GPU instance profile, as every driver with MIG reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The id that GPU instances of the card refer to it by.
+    /// Profile id, as in the driver's description of a GPU instance.
     pub id: u32,
-    /// Compute slices.
+    /// Number of compute slices.
     pub slices: u32,
-    /// The number of such instances that fit on an empty card.
+    /// Highest number of such instances on an empty card.
     pub count: u32,
-    /// Memory of one instance in MiB.
+    /// Memory of one instance, in MiB.
     pub memory_mib: u64,
 }
 
-/// Where a GPU instance lies.
+/// Placement of a GPU instance on its card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Its first slice of memory.
+    /// Number of the first memory slice, counted from 0.
     pub start: u32,
-    /// How many slices of memory it has.
+    /// Number of memory slices.
     pub size: u32,
 }
 
 impl Device<'_> {
-    /// One more than the highest number of NVML's list of GPU instance profiles that is worth
-    /// asking for.
+    /// Number of GPU instance profiles to ask for: the numbers 0 to 23.
+    // `NVML_GPU_INSTANCE_PROFILE_COUNT` was 17 in the header behind nvml-wrapper-sys 0.10, and
+    // grows with new cards.
     pub const SHAPES: u32 = 24;
 
-    /// Reads the card's GPU instance profile with a number of NVML's list, 0 to 17 and counting; `None`
-    /// where the card has none of this number. MIG mode may be off. The answer is the same as long as the
-    /// mode is.
+    /// Reads the card's GPU instance profile with a number of NVML's list; `None` if the card has
+    /// no profile of this number. MIG mode may be off. The answer stays the same until the mode
+    /// changes.
     ///
     /// # Errors
-    /// The driver's answer. `NOT_SUPPORTED` and `INVALID_ARGUMENT` are no errors here.
+    /// The driver's answer. `NOT_SUPPORTED` and `INVALID_ARGUMENT` give `None` instead.
     pub fn gpu_instance_profile(&self, number: u32) -> Result<Option<Profile>, Error> {
         let empty = sys::nvmlGpuInstanceProfileInfo_t {
             id: 0,
@@ -88,10 +89,10 @@ impl Device<'_> {
         }
     }
 
-    /// The shape with a number of NVML's list of GPU instance profiles.
+    /// Reads the GPU instance profile with a number of NVML's list, with its name and engines.
     ///
     /// # Errors
-    /// What the driver answers; `NOT_SUPPORTED` or `INVALID_ARGUMENT` where the card has none.
+    /// The driver's answer; `NOT_SUPPORTED` or `INVALID_ARGUMENT` if the card lacks the profile.
     pub fn shape(&self, number: u32) -> Result<Shape, Error> {
         let empty = sys::nvmlGpuInstanceProfileInfo_v2_t {
             version: version::<sys::nvmlGpuInstanceProfileInfo_v2_t>(2),
@@ -126,15 +127,16 @@ impl Device<'_> {
         })
     }
 
-    /// Lists the places where a GPU instance of a shape, named by its id, may lie. MIG mode may be off.
+    /// Lists the possible placements of a GPU instance with this profile id. MIG mode may be off.
+    /// Empty if the driver reports more than 64.
     ///
     /// # Errors
-    /// The driver's answer; `NO_PERMISSION` where the process is not privileged, and an error for which
-    /// [`Error::is_not_supported`] holds where the driver is older than the call.
+    /// The driver's answer; `NO_PERMISSION` if the process is not privileged. For a driver that is older
+    /// than the call, [`Error::is_not_supported`] is true.
     pub fn places(&self, shape: u32) -> Result<Vec<Placement>, Error> {
         let empty = sys::nvmlGpuInstancePlacement_t { start: 0, size: 0 };
         let mut places = [empty; PLACES as usize];
-        // The driver is asked how many there are before it is given room for them.
+        // The first call, with a null pointer, only counts.
         let mut count = 0;
         self.call(&symbol::PLACEMENTS, |get| {
             // SAFETY: the handle is the driver's; NULL asks for the count only.
@@ -156,10 +158,10 @@ impl Device<'_> {
         Ok(found.map(place).collect())
     }
 
-    /// Where one of the card's GPU instances lies, and the id of its shape.
+    /// Reads the profile id and the placement of one of the card's GPU instances.
     ///
     /// # Errors
-    /// What the driver answers.
+    /// The driver's answer.
     pub fn gpu_instance_place(&self, instance: u32) -> Result<(u32, Placement), Error> {
         let info = self.gpu_instance_info(instance)?;
         let (start, size) = (info.placement.start, info.placement.size);

@@ -1,45 +1,47 @@
-//! Every symbol that is called, with its C signature. The promise that name and signature belong
-//! together is made here and nowhere else.
+//! Table of the NVML symbols that the product calls, with their C signatures. This is the only
+//! place that ties a name to a signature.
 //!
-//! Names are listed newest first; an older one stands beside it only where it takes the same
-//! arguments and writes no more than the newer one.
+//! Names are listed newest first. An older name is listed only if it takes the same arguments and
+//! writes no more bytes than the newest one.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{self as sys, nvmlDevice_t, nvmlEventSet_t, nvmlReturn_t};
 
-/// A symbol under all its names, with the type of its function pointer.
+/// Symbol with all its names and the type of its function pointer.
 #[derive(Debug)]
 pub(crate) struct Symbol<F> {
     names: &'static [&'static CStr],
     signature: std::marker::PhantomData<F>,
 }
 
-/// A call without arguments.
+/// Call without arguments.
 pub(crate) type Plain = unsafe extern "C" fn() -> nvmlReturn_t;
-/// A call that writes a version.
+/// Call that writes a version text.
 pub(crate) type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t;
-/// A call that writes one value about the whole driver.
+/// Call that writes one value about the whole driver.
 pub(crate) type Whole<T> = unsafe extern "C" fn(*mut T) -> nvmlReturn_t;
-/// A call that writes one value about a device.
+/// Call that writes one value about a device.
 pub(crate) type Get<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
-/// A call that writes one value about the n-th part of a device.
+/// Call that writes one value about a numbered part of a device.
 pub(crate) type GetAt<T> = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut T) -> nvmlReturn_t;
-/// A call that writes two values about a device.
+/// Call that writes two values about a device.
 pub(crate) type GetTwo<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T, *mut T) -> nvmlReturn_t;
-/// A call that writes a text about a device.
+/// Call that writes a text about a device.
 pub(crate) type GetText = unsafe extern "C" fn(nvmlDevice_t, *mut c_char, c_uint) -> nvmlReturn_t;
 
-/// A call that fills a list of fields of a device.
+/// Call that fills a list of fields of a device.
 pub(crate) type GetFields =
     unsafe extern "C" fn(nvmlDevice_t, c_int, *mut sys::nvmlFieldValue_t) -> nvmlReturn_t;
-/// A call that writes the processes on a device.
+/// Call that writes the list of processes on a device.
 pub(crate) type GetProcesses =
     unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut sys::nvmlProcessInfo_t) -> nvmlReturn_t;
 
 // === impl Symbol ===
 
 impl<F> Symbol<F> {
+    /// Ties names to a signature.
+    ///
     /// # Safety
     /// `F` must be the function pointer type of every one of the names, and there must be a name.
     const unsafe fn new(names: &'static [&'static CStr]) -> Self {
@@ -49,7 +51,7 @@ impl<F> Symbol<F> {
         }
     }
 
-    /// The names, newest first; never empty.
+    /// Returns the names, newest first; never empty.
     pub(crate) fn names(&self) -> &'static [&'static CStr] {
         self.names
     }
@@ -81,7 +83,7 @@ symbols! {
     INDEX: Get<c_uint> = c"nvmlDeviceGetIndex";
     MINOR: Get<c_uint> = c"nvmlDeviceGetMinorNumber";
     DISPLAY_MODE: Get<c_uint> = c"nvmlDeviceGetDisplayMode";
-    // v2 writes less than v3; both begin with the numbers that are read.
+    // v2 writes fewer bytes than v3. Both structures begin with the numbers that are read.
     PCI_INFO: Get<sys::nvmlPciInfo_t> = c"nvmlDeviceGetPciInfo_v3", c"nvmlDeviceGetPciInfo_v2";
     COMPUTE_CAPABILITY: GetTwo<c_int> = c"nvmlDeviceGetCudaComputeCapability";
 
@@ -106,7 +108,7 @@ symbols! {
     ENERGY: Get<c_ulonglong> = c"nvmlDeviceGetTotalEnergyConsumption";
     ECC_AT: unsafe extern "C" fn(nvmlDevice_t, c_uint, c_uint, c_uint, *mut c_ulonglong) -> nvmlReturn_t =
         c"nvmlDeviceGetMemoryErrorCounter";
-    // Older forms leave out the two instance numbers of each entry.
+    // The forms before v2 have smaller entries, without the two instance ids: they do not fit here.
     COMPUTE_PROCESSES: GetProcesses =
         c"nvmlDeviceGetComputeRunningProcesses_v3", c"nvmlDeviceGetComputeRunningProcesses_v2";
     MPS_PROCESSES: GetProcesses =
@@ -145,12 +147,12 @@ symbols! {
     EVENT_REGISTER: unsafe extern "C" fn(nvmlDevice_t, c_ulonglong, nvmlEventSet_t) -> nvmlReturn_t =
         c"nvmlDeviceRegisterEvents";
     EVENT_SET_CREATE: Whole<nvmlEventSet_t> = c"nvmlEventSetCreate";
-    // The older form leaves out the two instance numbers at the end.
+    // The older form leaves out the two instance ids at the end of the structure.
     EVENT_SET_WAIT: unsafe extern "C" fn(nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint) -> nvmlReturn_t =
         c"nvmlEventSetWait_v2", c"nvmlEventSetWait";
     EVENT_SET_FREE: unsafe extern "C" fn(nvmlEventSet_t) -> nvmlReturn_t = c"nvmlEventSetFree";
 
-    // What a card is built of: asked for once, by a person who describes a machine.
+    // Board facts: read once per card, for `ostler sim capture`, or by the slower tiers of checks.
     NVML_VERSION: Version = c"nvmlSystemGetNVMLVersion";
     SERIAL: GetText = c"nvmlDeviceGetSerial";
     VBIOS: GetText = c"nvmlDeviceGetVbiosVersion";

@@ -1,9 +1,9 @@
-//! Texts that C code wrote into our buffers.
+//! Conversion of texts that the driver wrote into a buffer.
 
 use std::ffi::c_char;
 
-/// The text in a buffer, up to its first NUL or its end; bytes that are no UTF-8 are replaced and
-/// control characters dropped.
+/// Reads the text in a buffer, up to the first NUL or the end. Invalid UTF-8 is replaced, control
+/// characters are dropped, spaces at both ends are trimmed.
 pub(crate) fn from_buffer(buffer: &[c_char]) -> String {
     let bytes: Vec<u8> = buffer
         .iter()
