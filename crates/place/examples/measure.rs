@@ -1,6 +1,6 @@
-//! Times placement. Every call is cold: it makes everything it needs, and keeps nothing. Each is made
-//! five times, and all of them count. What is measured is the time of the processor, so that what
-//! else the machine does is left out; `wall max` is the longest by the clock on the wall.
+//! Measures the time of placement. Every call is cold: it prepares everything and keeps nothing.
+//! Each call runs five times, and all runs count. Times are CPU time, so that other processes do
+//! not disturb them; `wall max` is the longest elapsed time.
 //! Run it with `cargo run --release -p place --example measure`.
 
 #[expect(dead_code, reason = "the tests use the other machines")]
@@ -18,9 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 /// Times of many calls.
 #[derive(Default)]
 struct Times {
-    /// Of the processor.
+    /// CPU time of each call.
     cpu: Vec<Duration>,
-    /// The longest on the wall.
+    /// Longest elapsed time.
     wall: Duration,
 }
 
@@ -94,7 +94,7 @@ fn offer(cards: Vec<Device>, replicas: usize, policy: Policy) -> Offer {
     machines::offer(cards, replicas, pool)
 }
 
-/// Random available sets, each with every size.
+/// Measures random sets of available ids, each with every size.
 fn sets(offer: &Offer, count: usize) -> Times {
     let mut dice = Dice(7);
     let mut times = Times::default();
@@ -142,7 +142,7 @@ fn beyond(len: usize) -> Times {
     times
 }
 
-/// Random available sets of shared units, each with a random size.
+/// Measures random sets of shared units, each with a random size.
 fn shared(offer: &Offer, rounds: usize) -> Times {
     let mut dice = Dice(17);
     let all: Vec<String> = offer.units.iter().map(|u| u.id.to_string()).collect();
@@ -192,7 +192,7 @@ impl Times {
     }
 }
 
-/// How long a call takes: of the processor, and on the wall.
+/// Measures a call: CPU time and elapsed time.
 #[expect(clippy::disallowed_types, reason = "real time is what is measured")]
 fn time<T>(call: impl Fn() -> T) -> (Duration, Duration) {
     let began = (processor(), std::time::Instant::now());
@@ -202,14 +202,14 @@ fn time<T>(call: impl Fn() -> T) -> (Duration, Duration) {
     times
 }
 
-/// How long this thread has had a processor so far.
+/// Returns the CPU time of this thread.
 fn processor() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = Duration::from_secs(time.tv_sec.try_into().unwrap_or_default());
     seconds + Duration::from_nanos(time.tv_nsec.try_into().unwrap_or_default())
 }
 
-/// The same numbers each time.
+/// Random numbers, the same in each run.
 struct Dice(u64);
 
 // === impl Dice ===

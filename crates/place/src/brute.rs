@@ -1,10 +1,10 @@
-//! The search's promise, kept by trying everything: what the tests compare with. It makes every
-//! division in index order, with what is missing to a whole number of sets at the end, and of equal
-//! ones keeps the first.
+//! Reference search for the tests: tries every division. It visits divisions in index order, with
+//! the items that are missing to a whole number of sets at the end, and keeps the first of equal
+//! ones.
 
 use crate::Matrix;
 
-/// What [`crate::best`] must answer, for two and more of a few things.
+/// Returns the set that [`crate::best`] must return, for `size ≥ 2` and few items.
 pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     let scores: Vec<u64> = (0..1 << matrix.len())
         .map(|set| matrix.sum(&members(set)))
@@ -16,7 +16,7 @@ pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usiz
             .iter()
             .filter(|set| set.count_ones() as usize == size);
         let fit = whole.filter(|set| *set & required == required);
-        // The last of equal ones, in reverse, is the first.
+        // The last of equal sets in reverse order is the first.
         let Some(chosen) = fit.rev().max_by_key(|set| scores[**set]) else {
             return;
         };
@@ -28,8 +28,8 @@ pub(crate) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usiz
     members(best.1)
 }
 
-/// Every division of so many things into sets of `size`, of which one may be smaller; a set is a
-/// mask.
+/// Visits every division of `len` items into sets of `size`, of which one may be smaller. A set is
+/// a mask.
 pub(crate) fn divisions(len: usize, size: usize, visit: &mut dyn FnMut(&[usize])) {
     let padded = len.next_multiple_of(size);
     divide(len, (1 << padded) - 1, size, &mut Vec::new(), visit);
@@ -58,7 +58,7 @@ fn divide(
     });
 }
 
-/// Adds `count` of `open` to `set`, in index order.
+/// Adds `count` items of `open` to `set`, in index order, and visits each result.
 fn choose(mut open: usize, set: usize, count: usize, visit: &mut dyn FnMut(usize)) {
     if count == 0 {
         return visit(set);
@@ -70,7 +70,7 @@ fn choose(mut open: usize, set: usize, count: usize, visit: &mut dyn FnMut(usize
     }
 }
 
-/// The things of a mask.
+/// Returns the items of a mask.
 pub(crate) fn members(set: usize) -> Vec<usize> {
     (0..24).filter(|at| set >> at & 1 == 1).collect()
 }

@@ -1,4 +1,4 @@
-//! A request seen by cards: which of its ids are on which card, and how full each card is.
+//! A request seen by cards: the ids of the request on each card, and the use of each card.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::{
 /// One card of a request.
 #[derive(Debug)]
 pub(crate) struct Card<'a> {
-    /// The card's id, or for what the offer does not know the text before `::`.
+    /// Id of the card; for an id that the offer does not list, the text before `::`.
     pub(crate) name: &'a str,
-    /// What is known of the card; absent for an id that the offer does not list.
+    /// Facts and verdict of the card; absent for an id that the offer does not list.
     pub(crate) entry: Option<&'a Entry>,
-    /// How many units the offer has on it.
+    /// Number of units of the offer on the card.
     pub(crate) total: usize,
-    /// What is available, healthy and not required, in order.
+    /// Available and healthy ids that are not required, in the order in which they are taken.
     pub(crate) free: Vec<&'a str>,
-    /// What is available and not required, but unhealthy or unknown to the offer.
+    /// Available ids that are not required, and are unhealthy or not in the offer. Taken last.
     pub(crate) poor: Vec<&'a str>,
-    /// What is required.
+    /// Required ids.
     pub(crate) required: Vec<&'a str>,
 }
 
-/// The cards on which a request has ids, in the order of their indices.
+/// Cards on which a request has ids, sorted by index.
 #[derive(Debug)]
 pub(crate) struct Cards<'a>(pub(crate) Vec<Card<'a>>);
 
@@ -46,12 +46,12 @@ impl<'a> Card<'a> {
         }
     }
 
-    /// The card's facts, where the offer knows it.
+    /// Returns the facts of the card, or `None` if the offer does not list the card.
     fn device(&self) -> Option<&'a Device> {
         self.entry.map(|entry| &*entry.device)
     }
 
-    /// How many of its units are in use, or cannot be used.
+    /// Returns the number of units that are in use or cannot be used.
     pub(crate) fn allocated(&self) -> usize {
         self.total.saturating_sub(self.free.len())
     }
@@ -60,8 +60,8 @@ impl<'a> Card<'a> {
 // === impl Cards ===
 
 impl<'a> Cards<'a> {
-    /// Sorts the ids of a request by card. Both lists are sorted and without repetition, and the
-    /// first holds all of the second.
+    /// Groups the ids of a request by card. Both lists are sorted without duplicates, and
+    /// `available` contains all of `required`.
     pub(crate) fn new(offer: &'a Offer, available: &[&'a str], required: &[&'a str]) -> Self {
         let mut cards: BTreeMap<&str, Card<'a>> = BTreeMap::new();
         for id in available {
@@ -92,13 +92,13 @@ impl<'a> Cards<'a> {
         Self(cards)
     }
 
-    /// The pair scores of some of the cards, by their positions.
+    /// Returns the pair scores of the cards at these positions.
     pub(crate) fn matrix(&self, some: &[usize], vendors: Vendors) -> Matrix {
         let table = table(self.0.iter().filter_map(Card::device), vendors);
         Matrix::new(some.len(), |a, b| self.score(some[a], some[b], table))
     }
 
-    /// The pair score of two cards.
+    /// Returns the pair score of two cards; 0 if the facts of one are not known.
     fn score(&self, a: usize, b: usize, table: &Table) -> u32 {
         match (self.0[a].device(), self.0[b].device()) {
             (Some(a), Some(b)) => Way::between(a, b).worth(table),
@@ -106,28 +106,30 @@ impl<'a> Cards<'a> {
         }
     }
 
-    /// Whether any card has several units.
+    /// Returns true if any card has more than one unit.
     pub(crate) fn shared(&self) -> bool {
         let units = |card: &Card<'_>| card.free.len() + card.poor.len() + card.required.len();
         self.0.iter().any(|card| card.total > 1 || units(card) > 1)
     }
 }
 
-/// The card that a unit is on.
+/// Returns the id of the card that a unit is on. Partitions of one card share the id.
 fn card_of<'a>(offer: &'a Offer, unit: &'a Unit) -> &'a str {
     let entry = offer.entry(unit);
     entry.map_or(unit.device.as_str(), |entry| entry.device.card().as_str())
 }
 
-/// The part of an id before the number of a replica.
+/// Returns the part of an id before `::`, as NVIDIA's plugin marks replicas
+/// (`internal/rm/devices.go, AnnotatedID`).
 fn base(id: &str) -> &str {
     id.split_once("::").map_or(id, |(base, _)| base)
 }
 
-/// Where an id stands on its card: by its device, then by the number of the replica.
+/// Returns the sort key of an id on its card: the device first, then the number of the replica.
 fn rank<'a>(offer: &'a Offer, id: &'a str) -> impl Ord + use<'a> {
     let unit = offer.unit(id);
     let device = unit.and_then(|unit| offer.entry(unit));
+    // As a number: in text order the replica 10 would come before the replica 2.
     let replica = id
         .split_once("::")
         .and_then(|(_, number)| number.parse::<u64>().ok());

@@ -1,11 +1,11 @@
-//! When cards were granted last, for the policy that goes round. Whoever grants keeps it and hands
-//! it in, so that placement stays a pure function.
+//! Order in which cards were granted, for the policy `round-robin`. The caller that grants keeps
+//! the order and passes it in, so that placement stays a pure function.
 
 use std::collections::BTreeMap;
 
 use model::DeviceId;
 
-/// The order in which cards were granted.
+/// Order in which cards were granted, as a count of grants. Restarts at 0 with the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     now: u64,
@@ -15,7 +15,7 @@ pub struct Clock {
 // === impl Clock ===
 
 impl Clock {
-    /// Notes one grant of some cards.
+    /// Records one grant of these cards.
     pub fn grant<'a>(&mut self, cards: impl IntoIterator<Item = &'a DeviceId>) {
         self.now += 1;
         for card in cards {
@@ -23,7 +23,8 @@ impl Clock {
         }
     }
 
-    /// How many grants there were when the card was granted last; 0 for never.
+    /// Returns the number of the card's last grant, counted from 1; 0 if the card was never
+    /// granted.
     pub fn last(&self, card: &str) -> u64 {
         self.granted.get(card).copied().unwrap_or_default()
     }

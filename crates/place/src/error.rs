@@ -1,64 +1,65 @@
-//! Why a request cannot be met.
+//! Reasons for which a request for preferred units is refused.
 
-/// Why a request cannot be met.
+/// Reason for which a request is refused. The kubelet rejects a pod whose request is refused, so
+/// that each variant stands for a request that cannot be met.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// More was asked for than there is to choose from.
+    /// The request is larger than the number of available ids.
     #[error("{size} of {resource} requested, but only {available} of them are available")]
     TooFew {
-        /// What was asked for.
+        /// Number of ids requested.
         size: usize,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// How many there are.
+        /// Number of ids available.
         available: usize,
     },
-    /// The ids that must be included are more than the request.
+    /// More ids must be included than are requested.
     #[error("{size} of {resource} requested, but {required} ids must be included")]
     TooManyRequired {
-        /// What was asked for.
+        /// Number of ids requested.
         size: usize,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// How many must be included.
+        /// Number of ids that must be included.
         required: usize,
     },
-    /// An id that must be included is not among the available ones.
+    /// An id that must be included is not available.
     #[error("{id} must be included and is not among the available {resource}")]
     RequiredNotAvailable {
-        /// The id.
+        /// Id that must be included.
         id: String,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
     },
-    /// The pool wants different cards, and there are not as many.
+    /// The pool requires different cards, and too few cards have an available id.
     #[error(
         "{size} of {resource} requested, but only {cards} different cards have some available, and \
          the pool `{pool}` has `distinct: require`; ask for {cards} at most, or set `distinct: prefer`"
     )]
     TooFewCards {
-        /// What was asked for.
+        /// Number of ids requested.
         size: usize,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// How many cards there are.
+        /// Number of cards with an available id.
         cards: usize,
-        /// The pool that wants it so.
+        /// Pool with `distinct: require`.
         pool: String,
     },
-    /// The pool wants different cards, and two ids of one card must be included.
+    /// The pool requires different cards, and two ids of one card must be included.
     #[error(
         "{first} and {second} must be included and are on one card, but the pool `{pool}` of \
          {resource} has `distinct: require`; set `distinct: prefer` to allow that"
     )]
     RequiredTogether {
-        /// One id.
+        /// First id on the card.
         first: String,
-        /// The other.
+        /// Second id on the card.
         second: String,
-        /// Of which resource.
+        /// Name of the resource.
         resource: String,
-        /// The pool that wants it so.
+        /// Pool with `distinct: require`.
         pool: String,
     },
 }

@@ -1,7 +1,8 @@
-//! Which units are best together. Pure functions that read an offer and nothing else.
+//! Placement: the units that are best together. Pure functions that read an offer and nothing else.
 //!
-//! [`prefer()`] answers the kubelet's question by the pool's policy. Below it, [`Way`] is what is
-//! known between two cards, a vendor's table makes a number of it, and [`best`] searches on numbers alone.
+//! [`prefer()`] answers the kubelet's `GetPreferredAllocation` by the policy of the pool. [`Way`]
+//! has the facts about the connection of two cards. A vendor's table turns a `Way` into a score,
+//! and [`best`] searches on scores alone.
 
 #[cfg(test)]
 mod brute;

@@ -1,5 +1,6 @@
-//! Machines to try placement on: those of the simulator's profiles as the probe reports them, and
-//! the graphs with which the known answers were computed.
+//! Machines for the tests of placement: those of the simulator's profiles as the probe reports
+//! them, and the graphs of go-gpuallocator's tests, for which the answers of NVIDIA's plugin are
+//! known.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use config::Pool;
 use model::{Ancestor, Device, Entry, Link, Snapshot};
 use pool::{Offer, Unit, UnitId};
 
-/// NVLinks of a DGX-1 with V100s, each pair once.
+/// NVLinks of a DGX-1 with V100 cards, each pair once.
 const VOLTA: &[(usize, usize, u32)] = &[
     (0, 1, 1),
     (0, 2, 1),
@@ -27,12 +28,12 @@ const VOLTA: &[(usize, usize, u32)] = &[
     (6, 7, 2),
 ];
 
-/// The id of a card by its index, in the order of indices.
+/// Id of a card; ids sort as indices do.
 pub(crate) fn id(n: usize) -> String {
     format!("GPU-{n:02}")
 }
 
-/// Cards whose ways are what `way` says: the closest common point, the lanes, the switch.
+/// Cards with the connections that `way` returns: closest common point, lanes, switch.
 pub(crate) fn cards(
     count: usize,
     way: impl Fn(usize, usize) -> (Option<Ancestor>, u32, bool),
@@ -57,7 +58,7 @@ pub(crate) fn cards(
     (0..count).map(card).collect()
 }
 
-/// A DGX-1 with V100s.
+/// DGX-1 with V100 cards.
 pub(crate) fn volta() -> Vec<Device> {
     cards(8, |a, b| {
         let near = match (a / 2 == b / 2, a / 4 == b / 4) {
@@ -69,7 +70,7 @@ pub(crate) fn volta() -> Vec<Device> {
     })
 }
 
-/// Two of them in one machine, with nothing but the machine between the two.
+/// Two DGX-1 in one machine, without links between the two halves.
 pub(crate) fn volta_twice() -> Vec<Device> {
     cards(16, |a, b| {
         let near = match (a / 2 == b / 2, a / 4 == b / 4) {
@@ -86,7 +87,7 @@ pub(crate) fn volta_twice() -> Vec<Device> {
     })
 }
 
-/// A DGX-1 with P100s: single lanes, other pairs on the PCIe switches.
+/// DGX-1 with P100 cards: single lanes, and other pairs on the PCIe switches.
 pub(crate) fn pascal() -> Vec<Device> {
     let switch = |n: usize| (n / 4, n % 2);
     cards(8, |a, b| {
@@ -99,7 +100,7 @@ pub(crate) fn pascal() -> Vec<Device> {
     })
 }
 
-/// Four RTX 8000, joined in pairs by bridges; nothing is known of the bridged pairs' PCIe way.
+/// Four RTX 8000, joined in pairs by bridges. The PCIe way of the bridged pairs is not known.
 pub(crate) fn rtx8000() -> Vec<Device> {
     cards(4, |a, b| match (a, b) {
         (0, 3) | (1, 2) => (None, 2, false),
@@ -108,7 +109,7 @@ pub(crate) fn rtx8000() -> Vec<Device> {
     })
 }
 
-/// A DGX A100: eight cards on one switch, two on each NUMA node.
+/// DGX A100: eight cards on one switch, two on each NUMA node.
 pub(crate) fn dgx_a100() -> Vec<Device> {
     let mut cards = cards(8, |a, b| match a / 2 == b / 2 {
         true => (Some(Ancestor::Switches), 0, true),
@@ -120,7 +121,7 @@ pub(crate) fn dgx_a100() -> Vec<Device> {
     cards
 }
 
-/// A DGX-2: sixteen cards on one switch, in pairs, fours and boards of eight.
+/// DGX-2: sixteen cards on one switch, in pairs, groups of four and boards of eight.
 pub(crate) fn hgx2() -> Vec<Device> {
     let mut cards = cards(16, |a, b| {
         let near = match (a / 2 == b / 2, a / 4 == b / 4, a / 8 == b / 8) {
@@ -137,7 +138,7 @@ pub(crate) fn hgx2() -> Vec<Device> {
     cards
 }
 
-/// The offer of some devices, each with so many replicas, under a pool.
+/// Offer of some devices, each with `replicas` units, under a pool.
 pub(crate) fn offer(devices: Vec<Device>, replicas: usize, pool: Pool) -> Offer {
     let unit = |device: &Device, id: String| Unit {
         id: UnitId::new(id),

@@ -1,10 +1,17 @@
-//! How good it is to have two things together, for every pair of a few things. The search reads
-//! this and nothing else: what the numbers stand for is not its business.
+//! Score of every pair of a few items. The search reads scores only and does not know that the
+//! items are cards.
 
-/// The highest score of a pair: sums over all pairs of [`crate::EXACT`] things fit 32 bits.
+/// Highest score of a pair. With this limit the sum over all pairs of [`crate::EXACT`] items fits
+/// 32 bits.
 const HIGHEST: u32 = 1 << 24;
 
-/// The score of every pair of `len` things; higher is better, a thing with itself has none.
+/// Score of every pair of `len` items. Higher is better; an item has no score with itself.
+///
+/// ```
+/// let matrix = place::Matrix::new(3, |a, b| if (a, b) == (0, 2) { 9 } else { 1 });
+/// assert_eq!(matrix.get(2, 0), 9);
+/// assert_eq!(place::best(&matrix, &[], 2), [0, 2]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     len: usize,
@@ -14,7 +21,7 @@ pub struct Matrix {
 // === impl Matrix ===
 
 impl Matrix {
-    /// Asks `score` once for each pair, the lesser index first. Scores above 2²⁴ count as 2²⁴.
+    /// Calls `score` once for each pair, the lesser index first. Scores above 2²⁴ count as 2²⁴.
     pub fn new(len: usize, mut score: impl FnMut(usize, usize) -> u32) -> Self {
         let mut scores = vec![0; len * len];
         for a in 0..len {
@@ -27,27 +34,27 @@ impl Matrix {
         Self { len, scores }
     }
 
-    /// How many things there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is nothing.
+    /// Returns true if the matrix has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The score of a pair.
+    /// Returns the score of a pair. Panics if an index is out of range.
     pub fn get(&self, a: usize, b: usize) -> u32 {
         self.scores[a * self.len + b]
     }
 
-    /// The scores of one thing with each.
+    /// Returns the scores of one item with every item, itself included.
     pub fn row(&self, a: usize) -> &[u32] {
         &self.scores[a * self.len..][..self.len]
     }
 
-    /// The sum over all pairs of a set.
+    /// Returns the sum of the scores over all pairs of a set.
     pub fn sum(&self, set: &[usize]) -> u64 {
         let pairs = set.iter().enumerate();
         pairs

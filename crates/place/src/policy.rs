@@ -1,4 +1,4 @@
-//! The policies: how many units to take from each card.
+//! Placement policies: the number of units to take from each card.
 
 mod greedy;
 mod topology;
@@ -11,24 +11,25 @@ use rules::Vendors;
 
 use crate::{Clock, Matrix, cards::Cards, search::MOST};
 
-/// What the policies choose from.
+/// Input of the policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a, 'ids> {
-    /// The cards with what is free on each.
+    /// Cards with their free units.
     pub(crate) cards: &'a Cards<'ids>,
-    /// How many units are to be taken; they are there, on different cards if those are a must.
+    /// Number of units to take. The cards have at least as many, on different cards if `distinct`
+    /// is `Require`.
     pub(crate) count: usize,
-    /// Whether the units must be on different cards.
+    /// Rule for units on one card: different cards are required, preferred, or do not matter.
     pub(crate) distinct: Distinct,
-    /// When cards were granted last.
+    /// Grants so far.
     pub(crate) clock: &'a Clock,
-    /// The newest samples.
+    /// Newest samples.
     pub(crate) samples: &'a Samples,
-    /// The vendors, for the pair scores.
+    /// Vendors, for the pair scores.
     pub(crate) vendors: Vendors,
 }
 
-/// How many units to take from each card, by position.
+/// Returns the number of units to take from each card, by position.
 pub(crate) fn choose(placement: &Placement, ask: &Ask<'_, '_>) -> Vec<usize> {
     if ask.count == 0 {
         return vec![0; ask.cards.0.len()];
@@ -47,14 +48,16 @@ pub(crate) fn choose(placement: &Placement, ask: &Ask<'_, '_>) -> Vec<usize> {
 // === impl Ask ===
 
 impl Ask<'_, '_> {
-    /// The pair scores of all cards; of very many, none.
+    /// Returns the pair scores of all cards; `None` beyond [`MOST`] cards, where a matrix would
+    /// cost too much.
     fn scores(&self) -> Option<Matrix> {
         let all: Vec<usize> = (0..self.cards.0.len()).collect();
         (all.len() <= MOST).then(|| self.cards.matrix(&all, self.vendors))
     }
 
-    /// The cards to choose from where the chosen ones are to differ: those of required ids, and those
-    /// with something free. `None` if they are too few, or if it does not matter.
+    /// Returns the cards to choose from if each chosen unit is to be on a card of its own: cards
+    /// with required ids, and cards with free units. `None` if there are too few such cards, or if
+    /// units may share a card.
     fn different(&self) -> Option<Different> {
         if self.distinct == Distinct::Off && self.cards.shared() {
             return None;
@@ -63,7 +66,7 @@ impl Ask<'_, '_> {
         let must = |at: usize| !cards[at].required.is_empty();
         let open = |at: &usize| must(*at) || !cards[*at].free.is_empty();
         let mut all: Vec<usize> = (0..cards.len()).filter(open).collect();
-        // Of equally good cards the emptiest, so that shared ones fill evenly.
+        // Of cards with equal scores the emptiest comes first, so that shared cards fill evenly.
         all.sort_by_key(|at| {
             cards[*at]
                 .allocated()
@@ -73,7 +76,7 @@ impl Ask<'_, '_> {
         (all.len() - required.len() >= self.count).then_some(Different { all, required })
     }
 
-    /// One unit of each of some cards.
+    /// Takes one unit of each of these cards.
     fn one_of_each(&self, cards: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut counts = vec![0; self.cards.0.len()];
         for at in cards {
@@ -83,10 +86,11 @@ impl Ask<'_, '_> {
     }
 }
 
-/// Cards to choose from.
+/// Cards to choose from, each for at most one unit.
 struct Different {
-    /// Their positions, the first of equally good ones first.
+    /// Positions of the cards. The search takes the first of equal cards.
     all: Vec<usize>,
-    /// Which of these must be among the chosen, without anything to take from them.
+    /// Indices into `all` of cards with a required id. They are among the chosen cards, but no unit
+    /// is taken from them.
     required: Vec<usize>,
 }

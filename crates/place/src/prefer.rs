@@ -1,5 +1,5 @@
-//! The preferred units for a request. Total: a request that can be met is met, whatever is missing
-//! from the facts; a request that cannot is refused with the reason.
+//! Preferred units for a request. A request that can be met is always met, whatever facts are
+//! missing; a request that cannot be met is refused with the reason.
 
 use config::Distinct;
 use model::Samples;
@@ -11,23 +11,26 @@ use crate::{
     policy::{self, Ask},
 };
 
-/// What is asked for.
+/// Question of the kubelet: ids to choose from, and the number wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The ids to choose from.
+    /// Ids to choose from.
     pub available: &'a [String],
-    /// The ids that must be among the chosen.
+    /// Ids that must be among the chosen ones.
     pub required: &'a [String],
-    /// How many are wanted.
+    /// Number of ids wanted.
     pub size: usize,
-    /// When cards were granted last, for the policy `round-robin`.
+    /// Grants so far, for the policy `round-robin`.
     pub clock: &'a Clock,
-    /// The newest samples, for the policy `weighted`.
+    /// Newest samples, for the policy `weighted`.
     pub samples: &'a Samples,
 }
 
-/// As [`prefer_at`], for a caller without a clock and samples: `round-robin` then goes by index, and
-/// to `weighted` no card is warm.
+/// Chooses as [`prefer_at`] does, without the past grants and samples: `round-robin` then goes by
+/// index, and `weighted` knows no temperatures and powers.
+///
+/// # Errors
+/// The request cannot be met, see [`Error`].
 pub fn prefer(
     offer: &Offer,
     available: &[String],
@@ -44,9 +47,18 @@ pub fn prefer(
     prefer_at(offer, &request)
 }
 
-/// Chooses `size` distinct ids out of the available ones, with all required ones among them, by the
-/// policy of the offer's pool. Ids that are not healthy or not in the offer are chosen last. The
-/// answer is sorted by id, and the same for the same arguments in any order.
+/// Chooses `size` different ids from the available ones by the policy of the offer's pool, with all
+/// required ones among them. Ids that are unhealthy or not in the offer are chosen last. The answer
+/// is sorted by id and does not depend on the order of the arguments.
+///
+/// The kubelet sets no deadline for this call and admits no other pod while it waits
+/// (`pkg/kubelet/cm/devicemanager/manager.go, callGetPreferredAllocationIfAvailable`), so that
+/// nothing here asks a driver. NVIDIA's plugin reads all links in this call and took 16 to 30 s
+/// (NVIDIA/k8s-device-plugin issue 774).
+///
+/// # Errors
+/// The request cannot be met, see [`Error`]. The kubelet then rejects the pod with
+/// `UnexpectedAdmissionError`.
 pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Error> {
     let available = sorted(request.available);
     let required = sorted(request.required);
@@ -56,6 +68,7 @@ pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Er
     if require {
         check_cards(offer, &cards, request.size)?;
     }
+    // There is no choice, so that a search would be wasted.
     let mut ids = match available.len() == request.size {
         true => available,
         false => choose(offer, &cards, request, required),
@@ -64,8 +77,7 @@ pub fn prefer_at(offer: &Offer, request: &Request<'_>) -> Result<Vec<UnitId>, Er
     Ok(ids.into_iter().map(UnitId::new).collect())
 }
 
-/// The required ids, the healthy ones that the policy chooses, and others only where these do not
-/// suffice.
+/// Chooses the required ids, then healthy ids by the policy, then other ids if these are too few.
 fn choose<'a>(
     offer: &Offer,
     cards: &Cards<'a>,
@@ -87,6 +99,9 @@ fn choose<'a>(
     for (card, count) in cards.0.iter().zip(&counts) {
         ids.extend(card.free.iter().take(*count));
     }
+    // The kubelet offers healthy ids only, but its list can be older than the offer. It fills up an
+    // answer that is too short in any order (`pkg/kubelet/cm/devicemanager/manager.go,
+    // devicesToAllocate`).
     let poor = cards.0.iter().zip(&counts).flat_map(|(card, count)| {
         let most = match distinct {
             Distinct::Require if *count + card.required.len() > 0 => 0,
@@ -99,7 +114,7 @@ fn choose<'a>(
     ids
 }
 
-/// How many healthy ids can be chosen.
+/// Returns the number of healthy ids that can be chosen.
 fn healthy(cards: &Cards<'_>, distinct: Distinct) -> usize {
     let of = |card: &crate::cards::Card<'_>| match distinct {
         Distinct::Require => usize::from(card.required.is_empty() && !card.free.is_empty()),
@@ -108,8 +123,9 @@ fn healthy(cards: &Cards<'_>, distinct: Distinct) -> usize {
     cards.0.iter().map(of).sum()
 }
 
-/// The ids in order, each once.
+/// Sorts the ids and removes duplicates.
 fn sorted(ids: &[String]) -> Vec<&str> {
+    // The kubelet lists ids in the random order of a Go map.
     let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -144,7 +160,7 @@ fn check(offer: &Offer, available: &[&str], required: &[&str], size: usize) -> R
     Ok(())
 }
 
-/// Whether so many different cards can be had.
+/// Checks that `size` units can be on different cards.
 fn check_cards(offer: &Offer, cards: &Cards<'_>, size: usize) -> Result<(), Error> {
     let (resource, pool) = (offer.resource.to_string(), offer.pool.name.clone());
     for card in &cards.0 {

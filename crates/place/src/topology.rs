@@ -1,4 +1,4 @@
-//! The cards of a node and the ways between them, in the order of their indices.
+//! Cards of a node and the connections between them, sorted by index.
 
 use model::{Device, Entry, Kind, Snapshot};
 
@@ -6,17 +6,18 @@ use rules::{PLAIN, Table, Vendors};
 
 use crate::{Matrix, Way};
 
-/// Every card of a snapshot with the ways between them.
+/// Every card of a snapshot, with the connections between them.
 #[derive(Debug)]
 pub struct Topology<'a> {
-    /// The cards, by index, then address, then id.
+    /// Cards, sorted by index, then PCI address, then id.
     pub cards: Vec<&'a Entry>,
 }
 
 // === impl Topology ===
 
 impl<'a> Topology<'a> {
-    /// The whole cards of a snapshot, whatever their health; partitions are on their cards.
+    /// Takes the whole cards of a snapshot, whatever their health. Partitions are left out: their
+    /// connections are those of their cards.
     pub fn of(snapshot: &'a Snapshot) -> Self {
         let whole = |entry: &&Entry| matches!(entry.device.kind, Kind::Card { .. });
         let mut cards: Vec<&Entry> = snapshot.devices.iter().filter(whole).collect();
@@ -24,25 +25,25 @@ impl<'a> Topology<'a> {
         Self { cards }
     }
 
-    /// The way between two cards, by their positions.
+    /// Returns the connection of two cards, by their positions.
     pub fn way(&self, a: usize, b: usize) -> Way {
         Way::between(&self.cards[a].device, &self.cards[b].device)
     }
 
-    /// The score of a pair, by their positions.
+    /// Returns the score of a pair of cards, by their positions.
     pub fn worth(&self, a: usize, b: usize, vendors: Vendors) -> u32 {
         let pair = [a, b].map(|at| &*self.cards[at].device);
         self.way(a, b).worth(table(pair, vendors))
     }
 
-    /// The score of every pair.
+    /// Returns the score of every pair.
     pub fn matrix(&self, vendors: Vendors) -> Matrix {
         Matrix::new(self.cards.len(), |a, b| self.worth(a, b, vendors))
     }
 }
 
-/// The table by which cards are compared: their vendor's, or the plain one where they are of several
-/// vendors, whose numbers are of different scales.
+/// Returns the table for a comparison of these devices: their vendor's, or the plain one if they
+/// are of several vendors, whose scores have different scales.
 pub(crate) fn table<'d>(
     devices: impl IntoIterator<Item = &'d Device>,
     vendors: Vendors,
@@ -56,7 +57,7 @@ pub(crate) fn table<'d>(
     }
 }
 
-/// Where a device stands among the others: by index, then address, then id. What has no index
+/// Returns the sort key of a device: index, then PCI address, then id. A device without an index
 /// comes last.
 pub(crate) fn position(device: &Device) -> impl Ord + '_ {
     let index = device.index;

@@ -1,32 +1,35 @@
-//! What is known of the way between two cards, put together from what each of them says.
+//! Connection of two cards, merged from the links that each of the two reports.
 
 use model::{Ancestor, Device, Link};
 use rules::Table;
 use serde::Serialize;
 
-/// The way between two cards. Where the two disagree, the worse is believed; where one is silent,
-/// the other.
+/// Connection of two cards. Where the two cards report different facts, the worse fact counts.
+/// Where only one card reports a fact, that fact counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Way {
-    /// The closest point they share on the way through the machine.
+    /// Closest common point on the way through the machine.
     pub ancestor: Option<Ancestor>,
-    /// Direct lanes between the two.
+    /// Number of direct lanes between the two.
     pub lanes: u32,
-    /// Both hang on one switch on which all pairs are equal.
+    /// True if both are on one switch, on which all pairs are equal.
     pub switched: bool,
-    /// Both are on one NUMA node, where both say.
+    /// True if both are on one NUMA node; `None` unless both report their node.
     pub same_numa: Option<bool>,
 }
 
 // === impl Way ===
 
 impl Way {
-    /// The way between two whole cards.
+    /// Merges what two whole cards report about each other.
     pub fn between(a: &Device, b: &Device) -> Self {
         let numa = a.numa.zip(b.numa).map(|(a, b)| a == b);
         let there = a.links.iter().find(|link| link.peer == b.id);
         let back = b.links.iter().find(|link| link.peer == a.id);
+        // Drivers answer for each direction on its own, and the two answers can differ. NVIDIA's
+        // plugin panics when the number of link records differs (go-gpuallocator 0.6.0, best-effort
+        // policy).
         let way = match (there, back) {
             (Some(there), Some(back)) => Self::worse(Self::of(there), Self::of(back)),
             (Some(one), None) | (None, Some(one)) => Self::of(one),
@@ -38,8 +41,8 @@ impl Way {
         }
     }
 
-    /// The worth of a way by the numbers of a vendor. What is not known is worth nothing, and is never an
-    /// obstacle.
+    /// Returns the score of the connection by a vendor's table. An unknown fact scores 0: missing
+    /// facts must never be a reason to refuse a request.
     pub fn worth(&self, table: &Table) -> u32 {
         let through = match (self.ancestor, self.same_numa) {
             (Some(Ancestor::Board), _) => table.board,
@@ -90,9 +93,10 @@ mod tests {
     use super::*;
     use crate::{Matrix, best};
 
-    /// AMD's plugin adds up penalties, the least is best: 20 for another card, 10 (XGMI) or 40 (PCIe)
-    /// or 50 (neither) for the link, 10 for the same NUMA node and 20 for another. A score is what is
-    /// missing to the highest penalty, 90.
+    /// Pair weights of AMD's device plugin as scores. The plugin adds up penalties, and the lowest
+    /// sum wins: 20 for another card; 10 (XGMI), 40 (PCIe) or 50 (other) for the link; 10 for the
+    /// same NUMA node and 20 for another. A score here is 90, the highest penalty, minus the
+    /// penalty.
     const AMD: Table = Table {
         board: 10,
         switch: 10,
@@ -105,7 +109,7 @@ mod tests {
         same_numa: 10,
     };
 
-    /// Eight cards in two hives of four, each hive on a NUMA node of its own.
+    /// Connection of two of eight cards in two XGMI hives of four, each hive on its own NUMA node.
     fn hives(a: usize, b: usize) -> Way {
         let same = a / 4 == b / 4;
         Way {

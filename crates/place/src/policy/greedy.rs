@@ -1,56 +1,58 @@
-//! The policies that take one unit after the other, each time from the card with the least key.
+//! Policies that take one unit after the other, each time from the card with the lowest key.
 
 use config::Distinct;
 
 use super::Ask;
 
-/// A card at one moment of the choice.
+/// Use of one card at one step of the choice.
 pub(super) struct Moment<'a> {
-    /// How many of its units are in use, those of this request counted.
+    /// Number of units in use, including those that this call chose.
     allocated: usize,
-    /// How many of its units were chosen in this call.
+    /// Number of units that this call chose.
     picked: usize,
-    /// How many are left.
+    /// Number of units that are still free.
     free: usize,
-    /// How many units are still missing; one where each is to be on a card of its own.
+    /// Number of units that this call still has to choose; 1 if each is to be on a card of its own.
     missing: usize,
-    /// When the card was granted last.
+    /// Number of the card's last grant, looked up only by the policy that needs it.
     last: &'a dyn Fn() -> u64,
 }
 
-/// What is compared, the least first; of equal cards the first is taken.
+/// Sort key of a card. The lowest wins; of equal cards the first is taken.
 type Key = [usize; 3];
 
-/// The fullest card first; of equally full ones, one that was not picked yet. If a new card must be
-/// begun, the smallest that holds all that is missing, else the largest.
+/// Prefers the fullest card, and of equally full cards one that this call did not choose yet. If an
+/// unused card must be opened, prefers the smallest that holds all missing units, else the largest.
 pub(super) fn packed(card: &Moment<'_>) -> Key {
+    // Ranks by the number in use, not by the share in use, as NVIDIA's plugin does
+    // (`internal/rm/allocate.go`).
     [usize::MAX - card.allocated, card.picked, fit(card)]
 }
 
-/// The emptiest card first; of equally empty ones, one that was not picked yet.
+/// Prefers the emptiest card, and of equally empty cards one that this call did not choose yet.
 pub(super) fn spread(card: &Moment<'_>) -> Key {
     [card.allocated, card.picked, 0]
 }
 
-/// The first card that has any.
+/// Takes the first card with a free unit.
 pub(super) fn first_fit(_: &Moment<'_>) -> Key {
     [0; 3]
 }
 
-/// The card that has the least left and holds all that is missing, else the one with the most; a
-/// card once begun is used up first.
+/// Prefers the card with the fewest free units that holds all missing ones, else the card with the
+/// most free units. A card that this call began to use is used up first.
 pub(super) fn best_fit(card: &Moment<'_>) -> Key {
     [usize::from(card.picked == 0), fit(card), 0]
 }
 
-/// The least recently granted card; those picked in this call come last.
+/// Prefers the least recently granted card. Cards that this call chose come last.
 pub(super) fn round_robin(card: &Moment<'_>) -> Key {
     let last = usize::try_from((card.last)()).unwrap_or(usize::MAX);
     [card.picked, last, 0]
 }
 
-/// Takes units one by one. Where different cards are wanted, those with the fewest units of this
-/// container come first.
+/// Takes units one by one. If different cards are wanted, cards with the fewest units of this
+/// container come first, whatever the policy says.
 pub(super) fn choose(ask: &Ask<'_, '_>, key: fn(&Moment<'_>) -> Key) -> Vec<usize> {
     let cards = &ask.cards.0;
     let apart = ask.distinct != Distinct::Off;
@@ -79,7 +81,7 @@ pub(super) fn choose(ask: &Ask<'_, '_>, key: fn(&Moment<'_>) -> Key) -> Vec<usiz
     counts
 }
 
-/// Less for a card that holds all that is missing with less to spare.
+/// Returns a lower key for a card that holds all missing units with fewer to spare.
 fn fit(card: &Moment<'_>) -> usize {
     match card.free >= card.missing {
         true => card.free,

@@ -1,10 +1,11 @@
-//! The best connected cards, with the rest left as well connected as can be.
+//! Policy `topology`: takes the best connected cards, and leaves the others as well connected as
+//! possible.
 
 use super::{Ask, Different, greedy};
 use crate::search;
 
-/// Different cards where there are enough and it matters; else as the pool wants it: few cards that
-/// are close to each other, or all of them evenly.
+/// Chooses different cards if there are enough and units may not share a card. Otherwise chooses
+/// few cards that are close to each other (`distinct: off`), or takes from all cards evenly.
 pub(super) fn choose(ask: &Ask<'_, '_>) -> Vec<usize> {
     match (ask.different(), ask.distinct) {
         (Some(different), _) => best(ask, &different),
@@ -25,8 +26,9 @@ fn best(ask: &Ask<'_, '_>, Different { all, required }: &Different) -> Vec<usize
     ask.one_of_each(chosen.map(|nth| all[nth]))
 }
 
-/// Card by card: first those that the request is on already, then the fullest that holds all that
-/// is missing, else the largest; of several, the one that is closest to the others.
+/// Takes card by card: first cards that the request uses already, then cards that hold all missing
+/// units. Of several cards the closest to the used ones comes first, then the one with the fewest
+/// units to spare.
 fn close(ask: &Ask<'_, '_>) -> Vec<usize> {
     let cards = &ask.cards.0;
     let scores = ask.scores();

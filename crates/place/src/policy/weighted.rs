@@ -1,6 +1,7 @@
-//! By the user's weights: links and NUMA nodes of pairs, load, temperature and power of cards. Each
-//! is a number from 0 to 1000 before it is weighed; what is not known is 0. The mean over the pairs
-//! and the mean over the cards are added up.
+//! Policy `weighted`: weights of the user for links and NUMA nodes of pairs, and for load,
+//! temperature and power of cards. Each part is a number from 0 to 1000 before its weight is
+//! applied; an unknown fact is 0. The score of a set is the mean over its pairs plus the mean over
+//! its cards.
 
 use config::Weights;
 use model::Telemetry;
@@ -8,16 +9,17 @@ use model::Telemetry;
 use super::{Ask, Different};
 use crate::{EXACT, Matrix, Way, cards::Card};
 
-/// The best that anything can be.
+/// Highest value of a part, before its weight.
 const FULL: u64 = 1000;
 
-/// What each card and each pair of cards is worth, by position.
+/// Score of each card and of each pair of cards, by position.
 struct Worth {
     cards: Vec<u64>,
     pairs: Vec<Vec<u64>>,
 }
 
-/// The set of the highest worth: exact for different cards up to 16, else grown one by one.
+/// Chooses the set with the highest score. The answer is exact for at most 16 different cards;
+/// otherwise the set is built one unit at a time.
 pub(super) fn choose(weights: &Weights, ask: &Ask<'_, '_>) -> Vec<usize> {
     let worth = Worth::new(weights, ask);
     match ask.different() {
@@ -51,22 +53,23 @@ impl Worth {
         }
     }
 
-    /// The worth of a pair; of very many cards, none is known.
+    /// Returns the score of a pair; 0 beyond [`crate::search::MOST`] cards.
     fn pair(&self, a: usize, b: usize) -> u64 {
         self.pairs.get(a).map_or(0, |row| row[b])
     }
 
-    /// What a card adds to some others, of which there will be `size` in all: each card counts as
-    /// much as its pairs together, so that means are compared.
+    /// Returns what a card adds to a set that will have `size` cards. Each card counts as much as
+    /// all its pairs together, so that the order of sets is the order of their means.
     fn gain(&self, at: usize, others: &[usize], size: usize) -> u64 {
         let pairs: u64 = others.iter().map(|other| self.pair(at, *other)).sum();
+        // Sums saturate: no weight may cause a panic, which would reject a pod.
         let weight = u64::try_from(size.saturating_sub(1).max(1)).unwrap_or(u64::MAX);
         pairs
             .saturating_mul(2)
             .saturating_add(self.cards[at].saturating_mul(weight))
     }
 
-    /// The best of all sets; of equal ones the first.
+    /// Returns the set with the highest score; of equal sets the first. Tries every set.
     fn highest(&self, Different { all, required }: &Different, count: usize) -> Vec<usize> {
         let mut set: Vec<usize> = required.iter().map(|nth| all[*nth]).collect();
         let open: Vec<usize> = all.iter().copied().filter(|at| !set.contains(at)).collect();
@@ -98,7 +101,8 @@ impl Worth {
         }
     }
 
-    /// Adds the unit that gains most, until there are enough. Units of one card are the best pair.
+    /// Adds the unit with the highest gain until there are enough. Two units of one card count as
+    /// the best possible pair.
     fn grow(&self, ask: &Ask<'_, '_>) -> Vec<usize> {
         let cards = &ask.cards.0;
         let apart = ask.distinct != config::Distinct::Off;
@@ -130,13 +134,14 @@ impl Worth {
     }
 }
 
-/// The worth of a pair, with the best link there is as the measure.
+/// Returns the score of a pair, relative to the best link between any two of the cards.
 fn two(
     weights: &Weights,
     ask: &Ask<'_, '_>,
     (links, best): (&Matrix, Option<u32>),
     (a, b): (usize, usize),
 ) -> u64 {
+    // A card is nearest to itself: units of one card share its memory and need no link.
     let (link, numa) = match (a == b, ask.cards.0[a].entry, ask.cards.0[b].entry) {
         (true, ..) => (FULL, FULL),
         (_, Some(one), Some(other)) => {
@@ -150,7 +155,7 @@ fn two(
     u64::from(weights.link) * link + u64::from(weights.numa) * numa
 }
 
-/// The worth of a card by itself.
+/// Returns the score of a card by itself, relative to the highest power draw of any of the cards.
 fn one(weights: &Weights, ask: &Ask<'_, '_>, card: &Card<'_>, hottest: Option<u32>) -> u64 {
     let part = |part: usize, whole: usize| {
         let of = |count| u64::try_from(count).unwrap_or(u64::MAX);
@@ -158,6 +163,7 @@ fn one(weights: &Weights, ask: &Ask<'_, '_>, card: &Card<'_>, hottest: Option<u3
     };
     let load = part(card.free.len().min(card.total), card.total);
     let cool = sample(card, ask).and_then(|sample| sample.temperature_celsius);
+    // 0 °C gives 1000 and 100 °C gives 0.
     let cool = cool.map_or(0, |celsius| FULL - u64::from(celsius.min(100)) * 10);
     let most = u64::from(hottest.unwrap_or_default().max(1));
     let frugal = power(card, ask).map_or(0, |power| FULL - u64::from(power) * FULL / most);

@@ -43,7 +43,7 @@ fn pool(policy: Policy, distinct: Distinct) -> Pool {
     }
 }
 
-/// An offer of whole cards.
+/// Offer of whole cards.
 fn whole(cards: Vec<model::Device>) -> Offer {
     machines::offer(cards, 1, pool(Policy::Topology, Distinct::Prefer))
 }
@@ -97,7 +97,7 @@ fn cards_of_which_nothing_is_known_are_still_chosen() {
     assert_eq!(texts(&two), ids(&[0, 1]), "what is known still counts");
 }
 
-/// A machine, which of its units are sick, what is asked for and how.
+/// A machine, its unhealthy units, and a request.
 #[derive(Debug)]
 struct Case {
     cards: usize,
@@ -131,7 +131,7 @@ impl Case {
         offer
     }
 
-    /// The id of a unit; beyond those of the offer, one that it does not know.
+    /// Id of a unit; beyond the units of the offer, an id that the offer does not list.
     fn id(offer: &Offer, at: usize) -> String {
         let unit = offer.units.get(at);
         unit.map_or_else(

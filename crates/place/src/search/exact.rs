@@ -1,28 +1,31 @@
-//! The exact search, for up to 16 things: sets are bit masks. The value of a mask is the best sum
-//! over its divisions, a dynamic programme that always takes the lowest thing left. Three
-//! observations keep it small: a set whose upper bound is not above the best found is passed over;
-//! the sets are tried from the highest score down; of things that are alike in every respect only
-//! the first is tried.
+//! Exact search for up to 16 items. A set of items is a bit mask. The value of a mask is the best
+//! sum over the divisions of the mask, found by dynamic programming that always divides off a set
+//! with the lowest item left.
+//!
+//! Three rules keep the search small. A set whose upper bound is not above the best sum found is
+//! skipped. Sets are tried from the highest score down. Of items that are alike in every respect
+//! only the first is tried.
 
 mod facts;
 
 use self::facts::Facts;
 use crate::Matrix;
 
-/// A set of things: bit `n` is thing `n`.
+/// Set of items: bit `n` is item `n`.
 type Mask = usize;
 
-/// No value yet.
+/// Marks a mask whose value is not computed yet.
 const OPEN: u32 = u32::MAX;
 
-/// The search in progress.
+/// State of one search.
 struct Search {
     facts: Facts,
-    /// By mask: its value.
+    /// Value of each mask, or [`OPEN`].
     values: Vec<u32>,
 }
 
-/// The best `size` of all with `required` among them; `2 ≤ size < len ≤ 16`, fewer required.
+/// Returns the best `size` items with `required` among them. Expects `2 ≤ size < len ≤ 16`, and
+/// fewer than `size` required items.
 pub(super) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     let required = required.iter().fold(0, |mask, at| mask | 1 << at);
     let facts = Facts::new(matrix, required, size);
@@ -38,7 +41,7 @@ pub(super) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usiz
 // === impl Search ===
 
 impl Search {
-    /// The highest sum of a division.
+    /// Returns the highest sum of a division.
     fn sum(&mut self) -> u32 {
         let mut highest = None;
         if self.facts.sets() == 2 {
@@ -51,7 +54,8 @@ impl Search {
         }
         let (full, rest) = self.facts.others();
         for (own, set) in self.facts.ranked() {
-            // Every division that is left to try has no higher sum than this.
+            // No division that is left to try has a higher sum: sets come from the highest score
+            // down.
             let limit = match self.facts.required {
                 0 => own * (full + 1) + rest,
                 _ => own + self.facts.highest * full + rest,
@@ -68,8 +72,8 @@ impl Search {
         highest.unwrap_or_default()
     }
 
-    /// The best set of the first division with that sum: sets are compared as lists of indices, in
-    /// which what is missing from a smaller set comes last.
+    /// Returns the best set of the first division with this sum. Sets compare as lists of indices,
+    /// in which the missing items of a smaller set come last.
     fn first(&mut self, mut sum: u32) -> Mask {
         let (mut best, mut highest) = (0, None);
         let mut left = self.facts.all;
@@ -85,7 +89,7 @@ impl Search {
         best
     }
 
-    /// The first set with the lowest thing of `mask` in a division with that sum.
+    /// Returns the first set with the lowest item of `mask` in a division with this sum.
     fn next(&mut self, mask: Mask, sum: u32) -> Mask {
         if mask.count_ones() as usize <= self.facts.size {
             return mask;
@@ -106,7 +110,8 @@ impl Search {
         }
     }
 
-    /// The first set of so many with the lowest thing of `mask` that can be part of such a division.
+    /// Returns the first set of `size` items, with the lowest item of `mask`, that is part of a
+    /// division of `mask` with this sum.
     fn find(&mut self, mask: Mask, size: usize, sum: u32) -> Option<Mask> {
         let Self { facts, values } = self;
         let limit = facts.limit(mask.count_ones() as usize - size);
@@ -116,7 +121,7 @@ impl Search {
             if found.is_some() || own + limit < sum || !facts.may(set, left) {
                 return;
             }
-            // For two sets the value costs no more than its bound.
+            // For two sets the exact value costs no more than its upper bound.
             let cheap = left.count_ones() as usize <= 2 * facts.size || values[left] != OPEN;
             let hopeless = !cheap && own + facts.bound(left) < sum;
             if !hopeless && own + value(facts, values, left) == sum {
@@ -131,7 +136,8 @@ impl Search {
     }
 }
 
-/// The best sum over divisions of `mask`, with what is required, if it is there, in one full set.
+/// Returns the best sum over the divisions of `mask` in which all required items, if `mask` has
+/// them, are in one full set. Stores the answer.
 fn value(facts: &Facts, values: &mut [u32], mask: Mask) -> u32 {
     let count = mask.count_ones() as usize;
     if count <= facts.size {
@@ -149,7 +155,7 @@ fn value(facts: &Facts, values: &mut [u32], mask: Mask) -> u32 {
     best
 }
 
-/// The value of a mask of two sets, nothing in it required.
+/// Returns the value of a mask of two sets without required items.
 fn halves(facts: &Facts, mask: Mask, count: usize) -> u32 {
     let mut best = 0;
     let mut split = |set: Mask| best = best.max(facts.score(set) + facts.score(mask ^ set));
@@ -160,7 +166,7 @@ fn halves(facts: &Facts, mask: Mask, count: usize) -> u32 {
     best
 }
 
-/// The value of a mask of any number of sets.
+/// Returns the value of a mask of any number of sets.
 fn most(facts: &Facts, values: &mut [u32], mask: Mask, count: usize) -> u32 {
     let rest = match mask & facts.required {
         0 => count % facts.size,

@@ -1,33 +1,35 @@
-//! The search beyond 16 things: a division that no exchange of two things improves.
+//! Search beyond 16 items: finds a division that no exchange of two items improves.
 
 use std::cmp::Reverse;
 
 use crate::Matrix;
 
-/// How many exchanges are made at most.
+/// Highest number of exchanges. Bounds the time; a division that is not finished by then is used as
+/// it is.
 const EXCHANGES: usize = 4096;
 
-/// A division in the making.
+/// Division of the items into sets, while it is built and improved.
 struct Division<'a> {
     matrix: &'a Matrix,
-    /// By thing: its set.
+    /// Set of each item.
     of: Vec<usize>,
-    /// By thing and set: the sum of its scores with the set's members.
+    /// Sum of the scores of an item with the members of a set, by item and set.
     company: Vec<Vec<u64>>,
-    /// By thing: whether it must stay in the first set.
+    /// True for an item that must stay in the first set, by item.
     fixed: Vec<bool>,
 }
 
-/// The best set of a good division; `2 ≤ size < len`, fewer required, which are in order.
+/// Returns the best set of a good division. Expects `2 ≤ size < len`, and fewer than `size`
+/// required items in index order.
 pub(super) fn best(matrix: &Matrix, required: &[usize], size: usize) -> Vec<usize> {
     let sets = divide(matrix, required, size).into_iter();
     let fit = sets.filter(|set| set.len() == size && required.iter().all(|one| set.contains(one)));
-    // Of equal ones the first in index order.
+    // Of sets with equal scores the first in index order, so that the answer is stable.
     fit.min_by_key(|set| (Reverse(matrix.sum(set)), set.clone()))
         .unwrap_or_default()
 }
 
-/// A good division.
+/// Divides the items by growth, then by exchanges.
 pub(super) fn divide(matrix: &Matrix, required: &[usize], size: usize) -> Vec<Vec<usize>> {
     let mut division = Division::grow(matrix, required, size);
     division.improve();
@@ -38,8 +40,8 @@ pub(super) fn divide(matrix: &Matrix, required: &[usize], size: usize) -> Vec<Ve
 // === impl Division ===
 
 impl<'a> Division<'a> {
-    /// Fills one set after the other, each from the lowest thing left (the first from what is
-    /// required), each time with the one that adds most.
+    /// Fills one set after the other. Each set starts from the lowest free item (the first set from
+    /// the required items) and takes the item that adds most.
     fn grow(matrix: &'a Matrix, required: &[usize], size: usize) -> Self {
         let len = matrix.len();
         let sets = len.div_ceil(size);
@@ -72,7 +74,7 @@ impl<'a> Division<'a> {
         }
     }
 
-    /// Exchanges the two things that gain most, until none do.
+    /// Exchanges the two items that gain most, until no exchange gains anything.
     fn improve(&mut self) {
         for _ in 0..EXCHANGES {
             let Some((a, b)) = self.exchange() else {
@@ -102,7 +104,8 @@ impl<'a> Division<'a> {
         best
     }
 
-    /// By how much the sum grows if two things change places.
+    /// Returns the growth of the sum if two items change sets; 0 if they may not, or if the sum
+    /// would not grow.
     fn gain(&self, a: usize, b: usize) -> u64 {
         let (here, there) = (self.of[a], self.of[b]);
         if here == there || self.fixed[a] || self.fixed[b] {

@@ -18,8 +18,8 @@ fn part(matrix: &Matrix, some: &[usize]) -> Matrix {
     Matrix::new(some.len(), |a, b| matrix.get(some[a], some[b]))
 }
 
-/// Every available set of a machine's first ten cards, every size from two on, without and with
-/// something required.
+/// Compares both searches for subsets of a machine's first ten cards, for every size from two on,
+/// without and with required items.
 fn agree(matrix: &Matrix) {
     let len = matrix.len().min(10);
     for mask in 1..1usize << len {
@@ -61,7 +61,7 @@ fn finds_the_best_of_the_second_board_too() {
     agree(&part(&of(&cards), &some));
 }
 
-/// The number of divisions that trying everything makes is the number the known search makes.
+/// The reference search visits as many divisions as NVIDIA's search does.
 #[rstest::rstest]
 #[case(8, 2, 105)]
 #[case(8, 3, 280)]
@@ -94,7 +94,8 @@ fn one_alone_is_the_one_whose_loss_costs_the_rest_least() {
     }
 }
 
-/// Measured, not proven: the search beyond sixteen, tried where the best is known.
+/// A measured bound, not a proven one: runs the search beyond 16 items on matrices whose best sum
+/// is known.
 #[test]
 fn the_search_beyond_sixteen_comes_close_to_the_best() {
     let mut state = 5u64;

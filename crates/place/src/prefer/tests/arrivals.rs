@@ -1,4 +1,4 @@
-//! Ten thousand containers come and go: what the policies make of a node over time.
+//! Ten thousand containers start and end: the state of a node over time under each policy.
 
 use super::*;
 use nvidia_rules::NVIDIA;
@@ -7,7 +7,7 @@ use crate::{Matrix, Way, brute};
 
 const EVENTS: usize = 10_000;
 
-/// The same numbers each time.
+/// Random numbers, the same in each run.
 struct Dice(u64);
 
 // === impl Dice ===
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// A node with what is free and who has what.
+/// A node with its free units and the units of each container.
 struct Node {
     offer: Offer,
     free: Vec<String>,
@@ -47,7 +47,7 @@ impl Node {
         self.free.sort();
     }
 
-    /// How many cards nobody uses.
+    /// Returns the number of cards without a unit in use.
     fn whole(&self, replicas: usize) -> usize {
         let mut cards: Vec<&str> = self
             .free
@@ -68,7 +68,7 @@ fn shared(policy: Policy) -> Offer {
     machines::offer(machine, 6, pool(policy, Distinct::Off))
 }
 
-/// Cards that an answer begins to use.
+/// Returns the number of unused cards that an answer begins to use.
 fn opened(free: &[String], chosen: &[String]) -> usize {
     let of = |ids: &[String], card: &str| ids.iter().filter(|id| id.starts_with(card)).count();
     let cards: BTreeSet<&str> = chosen
@@ -89,7 +89,7 @@ fn packed_opens_no_more_cards_than_first_fit_and_keeps_more_of_them_whole() {
     for _ in 0..EVENTS {
         let (size, goes) = (1 + dice.below(5), dice.below(100));
         if goes < 48 && !packed.held.is_empty() {
-            // The same container leaves both nodes.
+            // The same container ends on both nodes.
             let at = dice.below(packed.held.len());
             packed.give_back(at);
             first.give_back(at);
@@ -110,7 +110,8 @@ fn packed_opens_no_more_cards_than_first_fit_and_keeps_more_of_them_whole() {
     );
 }
 
-/// The set that a search over all divisions in the order of the cards finds first: the known search.
+/// Returns the set that a search over all divisions in the order of the cards finds first, as
+/// NVIDIA's plugin does.
 fn known(matrix: &Matrix, cards: &[usize], size: usize) -> Vec<usize> {
     let part = Matrix::new(cards.len(), |a, b| matrix.get(cards[a], cards[b]));
     let set = brute::best(&part, &[], size);

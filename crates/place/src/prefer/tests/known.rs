@@ -1,4 +1,4 @@
-//! Answers that are known: those of the search that users of NVIDIA's plugin are used to.
+//! Known answers: those of NVIDIA's plugin, from its own tests and those of go-gpuallocator 0.6.0.
 
 use rstest::rstest;
 
@@ -72,8 +72,8 @@ fn on_a_switch_every_pair_counts_and_the_way_through_the_machine_decides() {
     assert_eq!(take(1), ids(&[3]));
 }
 
-/// Rows of NVIDIA's plugin for shared cards: `replicas` on each of `cards` cards, of which those in
-/// `used` are taken; how many of the request are on each card, the most first.
+/// Test rows of NVIDIA's plugin for shared cards: `replicas` units on each of `cards` cards, of
+/// which `used` are in use. Expects the numbers of chosen units on each card, the highest first.
 #[rstest]
 #[case(Policy::Spread, 2, 4, &[], 2, &[1, 1])]
 #[case(Policy::Spread, 3, 2, &[], 3, &[1, 1, 1])]
@@ -112,8 +112,8 @@ fn shared_cards_are_filled_as_known(
     assert_eq!(counts, expected);
 }
 
-/// With three of four in use on one card and one on the other, one more goes where the policy says;
-/// equal numbers in use rank equal, whatever the totals.
+/// With three of four units in use on one card and one on the other, the policy decides the card of
+/// one more unit. Equal numbers in use rank equal, whatever the totals.
 #[rstest]
 #[case(Policy::Spread, &[3, 1], 1)]
 #[case(Policy::Packed, &[3, 1], 0)]

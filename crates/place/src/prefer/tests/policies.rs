@@ -1,4 +1,4 @@
-//! The other policies, each by what sets it apart.
+//! The policies other than `topology`, each by its distinctive answers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rstest::rstest;
 
 use super::*;
 
-/// Eight replicas on each card, of which so many are free; the ids and how many of them are chosen
-/// from each card.
+/// Chooses `size` units of cards with eight replicas each, of which `free` are available. Returns
+/// the number of chosen units on each card.
 fn chosen(policy: Policy, free: &[usize], size: usize, clock: &Clock) -> Vec<usize> {
     let mut machine = machines::hgx2();
     machine.truncate(free.len());
@@ -71,7 +71,7 @@ fn round_robin_goes_round() {
     assert_eq!(chosen(Policy::RoundRobin, &[8, 8, 8], 2, &clock), [1, 1, 0]);
 }
 
-/// Four cards of a DGX-1 with their temperatures and powers, and two of them by some weights.
+/// Chooses `size` of four DGX-1 cards with these temperatures and powers by these weights.
 fn weighed(weights: Weights, samples: [Option<(u32, u32)>; 4], size: usize) -> Vec<String> {
     let mut machine = machines::volta();
     machine.truncate(4);

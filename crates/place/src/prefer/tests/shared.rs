@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// Replicas on so many cards, of which so many are free on each.
+/// Offer of cards with eight replicas each, and the ids of the last `free` replicas of each card.
 fn cards(policy: Policy, distinct: Distinct, free: &[usize]) -> (Offer, Vec<String>) {
     let mut machine = machines::hgx2();
     machine.truncate(free.len());
@@ -17,7 +17,7 @@ fn cards(policy: Policy, distinct: Distinct, free: &[usize]) -> (Offer, Vec<Stri
     (offer, available)
 }
 
-/// How many of the answer are on each card.
+/// Returns the number of chosen units on each card.
 fn counts(chosen: &[UnitId], cards: usize) -> Vec<usize> {
     let on = |n: usize| {
         chosen
@@ -112,7 +112,7 @@ fn partitions(policy: Policy, distinct: Distinct) -> Offer {
                 parent: parent.as_str().into(),
                 profile: Some("1g.5gb".to_owned()),
             };
-            // The ids do not tell which card they are on.
+            // The ids must not reveal the card, as MIG UUIDs do not.
             let id = format!("MIG-{}", (card + 2 * part) * 7 % 8);
             devices.push(Device {
                 kind,

@@ -1,26 +1,26 @@
-//! What the exact search knows beforehand: the score of every mask, which things are alike, and
-//! for each thing the others from the best down.
+//! Tables of the exact search, made once: the score of every mask, items that are alike, and for
+//! each item the others by score.
 
 use super::Mask;
 use crate::{EXACT, Matrix};
 
-/// The problem, prepared.
+/// Tables for one matrix, set size and list of required items.
 pub(super) struct Facts {
-    /// Every thing.
+    /// Mask of all items.
     pub(super) all: Mask,
-    /// What must be in one full set.
+    /// Mask of the items that must be in one full set.
     pub(super) required: Mask,
-    /// How many are in a full set.
+    /// Number of items in a full set.
     pub(super) size: usize,
-    /// The highest score of a full set.
+    /// Highest score of a full set.
     pub(super) highest: u32,
-    /// The highest score of the smaller set.
+    /// Highest score of the smaller set.
     highest_small: u32,
-    /// By mask: the sum over its pairs.
+    /// Sum of the pair scores of each mask.
     scores: Vec<u32>,
-    /// By thing: those before it that could be exchanged for it without any difference.
+    /// Earlier items that are alike, by item. An item is tried only if the set already has these.
     alike: [Mask; EXACT],
-    /// By thing: the others with their scores, the best first.
+    /// Other items as masks with their scores, the highest first, by item.
     near: Vec<Vec<(Mask, u32)>>,
 }
 
@@ -44,23 +44,23 @@ impl Facts {
         facts
     }
 
-    /// The sum over all pairs of a set.
+    /// Returns the sum over all pairs of a set.
     pub(super) fn score(&self, set: Mask) -> u32 {
         self.scores[set]
     }
 
-    /// How many sets a division has.
+    /// Returns the number of sets in a division.
     pub(super) fn sets(&self) -> usize {
         self.near.len().div_ceil(self.size)
     }
 
-    /// Whether a set is full and has all that is required.
+    /// Returns true if a set is full and contains all required items.
     pub(super) fn fits(&self, set: Mask) -> bool {
         set.count_ones() as usize == self.size && set & self.required == self.required
     }
 
-    /// Whether a set can be part of a division with that left: what is required is not torn apart,
-    /// and there is a full set for it.
+    /// Returns true if a division may contain `set` and divide `left` further: the required items
+    /// are not split, and a full set remains for them.
     pub(super) fn may(&self, set: Mask, left: Mask) -> bool {
         match set & self.required {
             0 => left & self.required == 0 || left.count_ones() as usize >= self.size,
@@ -68,12 +68,12 @@ impl Facts {
         }
     }
 
-    /// How many full sets there are beside one, and what the smaller one can reach.
+    /// Returns the number of full sets beside one, and the highest score of the smaller set.
     pub(super) fn others(&self) -> (u32, u32) {
         (number(self.near.len() / self.size) - 1, self.highest_small)
     }
 
-    /// What a division of so many things cannot exceed.
+    /// Returns an upper bound for a division of `count` items.
     pub(super) fn limit(&self, count: usize) -> u32 {
         let small = match count % self.size {
             0 => 0,
@@ -82,11 +82,12 @@ impl Facts {
         self.highest * number(count / self.size) + small
     }
 
-    /// Every full set with all that is required, the best first, equal ones in index order.
+    /// Lists every full set with all required items, the highest score first, equal scores in index
+    /// order.
     pub(super) fn ranked(&self) -> impl Iterator<Item = (u32, Mask)> + use<> {
         let mut sets = Vec::new();
         self.supersets(self.all, &mut |set| {
-            // Of two sets, the one with the lowest thing that is not in both comes first.
+            // Of two sets, the one with the lowest item that is not in both comes first.
             let order = number(set).reverse_bits();
             sets.push(u64::from(self.score(set)) << 32 | u64::from(order));
         });
@@ -97,8 +98,8 @@ impl Facts {
         })
     }
 
-    /// An upper bound of every division of `mask` into full sets and the smaller one: nobody has
-    /// better company than the best `size - 1` others, and those in the smaller set have less.
+    /// Returns an upper bound for the divisions of `mask` into full sets and one smaller set. An
+    /// item scores at most with its best `size - 1` others, and with fewer in the smaller set.
     pub(super) fn bound(&self, mask: Mask) -> u32 {
         let rest = mask.count_ones() as usize % self.size;
         let (mut sum, mut losses) = (0, [u32::MAX; EXACT]);
@@ -124,26 +125,26 @@ impl Facts {
         sum / 2
     }
 
-    /// Every full set of `mask` with all that is required, in index order; of things that are
-    /// alike, the first.
+    /// Visits every full set of `mask` with all required items, in index order. Of items that are
+    /// alike it tries only the first.
     pub(super) fn supersets(&self, mask: Mask, visit: &mut impl FnMut(Mask)) {
         let must = self.required;
         let missing = self.size - must.count_ones() as usize;
         self.grow(mask, mask ^ must, must, missing, visit);
     }
 
-    /// Every subset of that size, in the same manner.
+    /// Visits every subset of `mask` with `size` items, in the same manner.
     pub(super) fn subsets(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
         self.grow(mask, mask, 0, size, visit);
     }
 
-    /// Every subset of that size with the lowest thing of `mask`, in the same manner.
+    /// Visits every subset of `mask` with `size` items and the lowest item, in the same manner.
     pub(super) fn with_lowest(&self, mask: Mask, size: usize, visit: &mut impl FnMut(Mask)) {
         let lowest = mask & mask.wrapping_neg();
         self.grow(mask, mask ^ lowest, lowest, size - 1, visit);
     }
 
-    /// Adds `missing` of `open` to `set`.
+    /// Adds `missing` items of `open` to `set` and visits each result.
     fn grow(
         &self,
         mask: Mask,
@@ -155,7 +156,7 @@ impl Facts {
         let free = |at: usize, set: Mask| self.alike[at] & mask & !set == 0;
         match missing {
             0 => visit(set),
-            // The last one without a call: this loop is where the time goes.
+            // The last item needs no recursive call. Most of the time is spent in this loop.
             1 => {
                 while open != 0 {
                     let at = open.trailing_zeros() as usize;
@@ -188,7 +189,7 @@ impl Facts {
     }
 }
 
-/// A number of things, or of sets of them, or a set.
+/// Converts a count or a mask, of which none has more than 16 bits.
 fn number(count: usize) -> u32 {
     u32::try_from(count).expect("masks have 16 bits")
 }
@@ -197,8 +198,9 @@ fn low(half: u64) -> u32 {
     u32::try_from(half).expect("it is half of 64 bits")
 }
 
-/// The sum over the pairs of every mask: with the two lowest things `a` and `b`, all pairs are those
-/// without `a`, those without `b`, less those without both, and the pair itself.
+/// Returns the sum over the pairs of every mask. With `a` and `b` the two lowest items of a mask,
+/// the sum is that without `a`, plus that without `b`, minus that without both, plus the score of
+/// `a` and `b`.
 fn scores(matrix: &Matrix) -> Vec<u32> {
     let mut scores = vec![0; 1 << matrix.len()];
     for mask in 1..scores.len() {
@@ -214,7 +216,8 @@ fn scores(matrix: &Matrix) -> Vec<u32> {
     scores
 }
 
-/// Two things are alike if they are both required or both not, and score the same with every third.
+/// Lists the items that are alike: both required or both not, and with equal scores for every third
+/// item.
 fn alike(matrix: &Matrix, required: Mask) -> [Mask; EXACT] {
     let len = matrix.len();
     let same = |a: usize, b: usize| {
