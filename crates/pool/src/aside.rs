@@ -1,90 +1,90 @@
-//! What is not offered and why, and what else a person should know of a plan.
+//! Devices that are not offered, with their reasons, and notes on the pools of a plan.
 
 use config::Pool;
 use model::{Device, DeviceId, ResourceName};
 use serde::Serialize;
 
-/// A device that is in no offer.
+/// Device that is in no offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Aside {
-    /// The device.
+    /// Id of the device.
     pub device: DeviceId,
-    /// The pool that would have it, where there is one.
+    /// Pool that selects the device; absent if no pool does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The reason, for programs.
+    /// Reason, for programs.
     pub kind: AsideKind,
-    /// The reason, for a person.
+    /// Reason and remedy, for a person.
     pub reason: String,
 }
 
-/// Why a device is in no offer.
+/// Kind of reason why a device is in no offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AsideKind {
-    /// The config keeps it out of every pool.
+    /// The config excludes the device from every pool, or does not include it.
     Excluded,
-    /// Its pool keeps it back.
+    /// The pool of the device has it in `reserved`.
     Reserved,
-    /// No pool takes it.
+    /// No pool selects the device, or all pools that do are full.
     NoPool,
-    /// Its pool makes no valid resource name for it.
+    /// The pool's template gives no valid resource name for the device.
     NoName,
-    /// The strategy for partitions has no place for it.
+    /// The strategy for partitions does not offer such a device.
     Strategy,
-    /// A partitioned card: its partitions stand for it.
+    /// A partitioned card that is offered as its partitions.
     Partitioned,
     /// A partitioned card without partitions.
     NoPartitions,
-    /// A partition whose card stands for it.
+    /// A partition whose card is offered whole.
     Whole,
-    /// It cannot be shared as its pool asks.
+    /// The device cannot be shared by the pool's method.
     Sharing,
-    /// It cannot be prepared as its pool asks.
+    /// The device cannot be prepared as the pool's `preStart` demands.
     PreStart,
-    /// A partition that is gone, and no device of its kind is served any more.
+    /// A partition that no longer exists, and no device of its kind is offered any more.
     Gone,
-    /// An earlier pool has the resource name, with other settings.
+    /// An earlier pool has the same resource name with other settings.
     Conflict,
-    /// Its id could be taken for another unit's.
+    /// The id of the device is empty or has `::` in it, the mark of replicas.
     BadId,
 }
 
-/// Something to know of a pool, apart from single devices.
+/// Note on a pool, or on one of its resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// The pool.
+    /// Name of the pool.
     pub pool: String,
-    /// The resource, where it is about one.
+    /// Resource name; absent for a note on the whole pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceName>,
-    /// What it is about, for programs.
+    /// Kind of note, for programs.
     pub kind: NoteKind,
-    /// The note, for a person.
+    /// Note, for a person.
     pub text: String,
 }
 
-/// What a note is about.
+/// Kind of a note on a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteKind {
-    /// How `auto` shares a resource, and why so.
+    /// Method that `auto` chose for a resource, with the reason.
     Sharing,
     /// A pool that takes no device of this node.
     Empty,
-    /// A resource whose units wait for something that its containers cannot do without.
+    /// A resource whose units wait for something that its containers need.
     Waiting,
 }
 
-/// What has been set aside so far.
+/// Devices found so far that are not offered.
 #[derive(Debug, Default)]
 pub(crate) struct Asides(Vec<Aside>);
 
 // === impl AsideKind ===
 
 impl AsideKind {
-    /// Whether somebody should look into it. The others are what the config asks for, or devices
-    /// that are offered in another form.
+    /// Returns true if an operator should act. The other reasons are wishes of the config, or
+    /// devices that are offered in another form.
     pub fn is_problem(self) -> bool {
         match self {
             Self::Excluded | Self::Reserved | Self::Partitioned | Self::Whole | Self::Gone => false,
@@ -103,7 +103,7 @@ impl AsideKind {
 // === impl NoteKind ===
 
 impl NoteKind {
-    /// Whether somebody should look into it.
+    /// Returns true if an operator should act.
     pub fn is_problem(self) -> bool {
         match self {
             Self::Sharing | Self::Empty => false,
@@ -115,7 +115,7 @@ impl NoteKind {
 // === impl Asides ===
 
 impl Asides {
-    /// Sets a device aside that no pool has taken.
+    /// Adds a device that no pool takes.
     pub(crate) fn put(&mut self, device: &Device, kind: AsideKind, reason: impl Into<String>) {
         self.0.push(Aside {
             device: device.id.clone(),
@@ -125,7 +125,7 @@ impl Asides {
         });
     }
 
-    /// Sets a device of a pool aside.
+    /// Adds a device of a pool.
     pub(crate) fn put_of(
         &mut self,
         pool: &Pool,
@@ -139,7 +139,7 @@ impl Asides {
         }
     }
 
-    /// All of them, sorted by device.
+    /// Returns all devices that are not offered, sorted by id.
     pub(crate) fn sorted(mut self) -> Vec<Aside> {
         self.0.sort_by(|a, b| a.device.cmp(&b.device));
         self.0

@@ -1,14 +1,14 @@
-//! Which pool takes a device: the first that has a selector for it and room.
+//! Assignment of devices to pools: a device belongs to the first pool that selects it and has room.
 
 use config::Pool;
 use model::{Device, Entry};
 
 use crate::{AsideKind, aside::Asides, select};
 
-/// A pool with the devices it takes.
+/// A pool with the devices that it takes.
 pub(crate) type Taken<'a> = (&'a Pool, Vec<&'a Entry>);
 
-/// Divides devices among the pools. What no pool takes is set aside.
+/// Divides devices among the pools. A device that no pool takes is not offered.
 pub(crate) fn assign<'a>(
     pools: &'a [Pool],
     mut entries: Vec<&'a Entry>,
@@ -26,14 +26,14 @@ pub(crate) fn assign<'a>(
     taken
 }
 
-/// What a pool takes of the devices, and what it leaves.
+/// Returns the devices that a pool takes, and the devices that it leaves.
 fn take<'a>(pool: &Pool, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
     let (mut members, mut left): (Vec<_>, Vec<_>) = entries
         .into_iter()
         .partition(|entry| wants(pool, &entry.device));
     let limit = pool.limit.and_then(|limit| usize::try_from(limit).ok());
     if let Some(limit) = limit.filter(|limit| *limit < members.len()) {
-        // A device without an index comes last.
+        // A limit takes the lowest indices first. A device without an index comes last.
         members.sort_by_key(|entry| (entry.device.index.is_none(), entry.device.index));
         left.extend(members.split_off(limit));
     }

@@ -1,5 +1,6 @@
-//! What a resource waits for. While something is missing that its containers cannot do without, its
-//! units are listed and Unhealthy, with the reason; they are well again when it is there.
+//! Requirements of a resource. While something is missing that the containers of a resource need,
+//! its units are listed as Unhealthy, with the reason. They are healthy again as soon as it is
+//! there.
 
 use config::{Config, Pool};
 use model::{Companions, ResourceName, Snapshot};
@@ -7,7 +8,8 @@ use rules::{Missing, Need, Rules};
 
 use crate::Unit;
 
-/// The first thing that the config requires of a vendor and the node does not have, for a person.
+/// Returns the first thing that the config requires of a vendor and that the node does not have,
+/// for a person.
 pub fn missing_requirement(
     config: &Config,
     rules: &dyn Rules,
@@ -19,7 +21,7 @@ pub fn missing_requirement(
     Some(required.reason)
 }
 
-/// The first thing that is missing for a resource of this pool on devices of a vendor.
+/// Returns the first thing that is missing for a resource of this pool, on devices of one vendor.
 pub(crate) fn missing(
     rules: &dyn Rules,
     resource: Option<&ResourceName>,
@@ -37,7 +39,7 @@ pub(crate) fn missing(
     })
 }
 
-/// Holds a unit back. One that is Unhealthy keeps its own reason.
+/// Marks a unit as unhealthy. A unit that is unhealthy already keeps its own reason.
 pub(crate) fn keep(missing: &Missing, mut unit: Unit) -> Unit {
     if unit.healthy {
         unit.healthy = false;

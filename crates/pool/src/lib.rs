@@ -1,6 +1,6 @@
-//! Config + snapshot → offers: which devices go under which resource name, whole, partitioned or
-//! shared, and the ids the kubelet sees. What is not offered is set aside with its reason. Pure
-//! functions.
+//! Config and snapshot → offers: the devices under each resource name, whole, partitioned or
+//! shared, and the ids that the kubelet sees. A device that is not offered is listed with the
+//! reason. Pure functions.
 
 mod aside;
 mod assign;

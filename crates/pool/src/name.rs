@@ -1,45 +1,50 @@
-//! The resource name of a device, filled in from its pool's template. Everything that can be wrong
-//! with a name is found here.
+//! Resource name of a device, made from the template of its pool. All errors in such a name are
+//! found here.
 
 use config::Template;
 use model::{Device, Index, InvalidResourceName, ResourceName};
 
-/// Marks that products carry in their names and that say nothing.
+/// Trade marks in product names, which are left out.
 const MARKS: [&str; 3] = ["(r)", "(tm)", "(c)"];
 
-/// Why a template makes no name for a device.
+/// Reason why a template gives no name for a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The template has a place that does not exist.
+    /// The template has an unknown placeholder.
     #[error(
         "`{template}` has the unknown place `{{{place}}}`; there are {{profile}}, {{model}}, \
          {{memory}}, {{vendor}} and {{index}}"
     )]
     Place {
-        /// The template.
+        /// Template of the pool.
         template: String,
-        /// The place.
+        /// Placeholder, without braces.
         place: String,
     },
-    /// The device does not have what the template asks for.
+    /// The device does not report a fact that the template needs.
     #[error("`{template}` needs its {fact}, which it does not have or does not tell")]
     Missing {
-        /// The template.
+        /// Template of the pool.
         template: String,
-        /// What is missing, for a person.
+        /// Name of the missing fact, for a person.
         fact: &'static str,
     },
-    /// The filled-in text is no resource name.
+    /// The filled-in text is not a valid resource name.
     #[error(transparent)]
     Invalid(#[from] InvalidResourceName),
 }
 
-/// The name that a template makes for a device.
+/// Returns the resource name that a template gives for a device.
+///
+/// # Errors
+/// The template has an unknown placeholder, the device lacks a fact, or the result is not a valid
+/// name.
 pub fn name(template: &Template, device: &Device) -> Result<ResourceName, Error> {
     let mut text = String::new();
     let mut rest = template.0.as_str();
     while let Some((before, after)) = rest.split_once('{') {
-        // A brace that stays open is a wrong letter like others, and is named below.
+        // An open brace is an invalid character like others. The parser below refuses it and says
+        // so.
         let Some((place, after)) = after.split_once('}') else {
             break;
         };
@@ -51,8 +56,11 @@ pub fn name(template: &Template, device: &Device) -> Result<ResourceName, Error>
     Ok(text.parse()?)
 }
 
-/// A product name as lower-case words with `-` between them: `NVIDIA A100-SXM4-40GB` is
-/// `nvidia-a100-sxm4-40gb`.
+/// Turns a product name into lower-case words with `-` between them.
+///
+/// ```
+/// assert_eq!(pool::slug("NVIDIA A100-SXM4-40GB"), "nvidia-a100-sxm4-40gb");
+/// ```
 pub fn slug(model: &str) -> String {
     let mut model = model.to_ascii_lowercase();
     for mark in MARKS {
@@ -84,17 +92,19 @@ fn fill(template: &Template, place: &str, device: &Device) -> Result<String, Err
     })
 }
 
-/// NVIDIA's way: `1g.10gb+me` becomes `1g.10gb.me`.
+/// Returns the profile as NVIDIA's plugin writes it in resource names: `1g.10gb+me` becomes
+/// `1g.10gb.me`.
 fn shape(device: &Device) -> Option<String> {
     device.profile().map(|profile| profile.replace('+', "."))
 }
 
-/// An index without the colon, which a resource name may not have: `3-0`.
+/// Writes an index without the colon, which is not valid in a resource name: `3-0`.
 fn dashed(index: Index) -> String {
     index.to_string().replace(':', "-")
 }
 
-/// Whole gigabytes, rounded up: drivers keep a part of the memory that a card is sold with.
+/// Returns whole gigabytes, rounded up: a driver reports less memory than the product's name says,
+/// because it keeps some for itself.
 fn gigabytes(bytes: u64) -> String {
     match bytes {
         0 => String::new(),

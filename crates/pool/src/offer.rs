@@ -1,4 +1,4 @@
-//! An offer: one resource with the units that can be asked of it.
+//! Offer: one resource with the units that the kubelet can ask for.
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
@@ -10,47 +10,52 @@ use serde::Serialize;
 /// Every resource of the node, sorted by name.
 pub type Offers = Arc<[Arc<Offer>]>;
 
-/// One resource and everything needed to answer for it.
+/// One resource, with everything that an answer to the kubelet needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The name the kubelet knows.
+    /// Resource name that the kubelet registers.
     pub resource: ResourceName,
-    /// What can be asked for, sorted by id.
+    /// Units that the kubelet lists, sorted by id.
     pub units: Vec<Unit>,
-    /// The snapshot that the offer was made from.
+    /// Snapshot that the offer was made from.
     pub snapshot: Arc<Snapshot>,
-    /// The pool it comes from.
+    /// Pool of the devices; of several pools the first.
     pub pool: Arc<Pool>,
-    /// The ways in which the container runtime is told of its devices. A draft has them as far as the config
-    /// tells; who writes the CDI specs settles `auto`.
+    /// Strategies by which the container runtime learns of the devices. In a draft they follow the
+    /// config only; the CDI stage decides `auto`.
     pub lists: Lists,
-    /// The vendors whose rules its devices follow.
+    /// Vendors whose rules apply to the devices.
     pub vendors: Vendors,
 }
 
-/// One thing the kubelet can count and ask for.
+/// One device id of a resource, as the kubelet counts and requests it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unit {
-    /// The id the kubelet knows.
+    /// Id that the kubelet sees.
     pub id: UnitId,
-    /// The device behind it.
+    /// Device that the unit stands for.
     pub device: DeviceId,
-    /// Whether it may be handed out.
+    /// True if the unit may be handed out. An unhealthy unit stays listed: the kubelet counts it in
+    /// the capacity, and not in the allocatable amount (`pkg/kubelet/cm/devicemanager/manager.go,
+    /// GetCapacity`).
     pub healthy: bool,
-    /// Why not, for a person; empty when it is healthy.
+    /// Reason why the unit may not be handed out, for a person; empty if the unit is healthy.
     pub reason: String,
-    /// The NUMA node, where known.
+    /// NUMA node; `None` where it is not known. The kubelet must never get −1: with such a node no
+    /// NUMA mask matches, and the topology manager rejects pods under `restricted` and
+    /// `single-numa-node`.
     pub numa: Option<u32>,
 }
 
-/// The id of a [`Unit`]: unique on the node, stable across restarts.
+/// Id of a [`Unit`]: unique on the node, and stable across restarts. At most 63 characters are
+/// safe, though no kubelet enforces that.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct UnitId(String);
 
 // === impl Offer ===
 
 impl Offer {
-    /// The unit of that id. Costs a binary search.
+    /// Returns the unit with this id. Costs a binary search.
     pub fn unit(&self, id: &str) -> Option<&Unit> {
         self.units
             .binary_search_by(|unit| unit.id.as_str().cmp(id))
@@ -58,12 +63,12 @@ impl Offer {
             .map(|at| &self.units[at])
     }
 
-    /// The device behind a unit of this offer, with its verdict.
+    /// Returns the device of a unit of this offer, with its verdict.
     pub fn entry(&self, unit: &Unit) -> Option<&Entry> {
         self.snapshot.find(unit.device.as_str())
     }
 
-    /// How many units may be handed out.
+    /// Returns the number of units that may be handed out.
     pub fn healthy(&self) -> usize {
         self.units.iter().filter(|unit| unit.healthy).count()
     }
@@ -72,12 +77,12 @@ impl Offer {
 // === impl UnitId ===
 
 impl UnitId {
-    /// Takes the text as it is.
+    /// Wraps a text without any check.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The text.
+    /// Returns the id as the kubelet sees it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,9 @@
-//! The way from the config and a snapshot to offers. Each device goes through the same gates in
-//! the same order, and the first that holds it back says why: its id, `include` and `exclude`, its
-//! vendor's strategy for partitions, the pools, `reserved`, the name, `preStart`, the sharing, other pools of the same
-//! name.
+//! Plan of a node: from the config and a snapshot to offers.
+//!
+//! Each device passes the same checks in the same order: its id, `include` and `exclude`, its
+//! vendor's strategy for partitions, the pools, `reserved`, the resource name, `preStart`, the
+//! sharing, other pools of the same name. The first check that fails gives the reason why the
+//! device is not offered.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,26 +22,27 @@ use crate::{
     hold, name, select, share,
 };
 
-/// What the node offers, and what it does not.
+/// Offers of a node, and the devices that are not offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Every resource, sorted by name.
     pub offers: Offers,
     /// Every device that is in no offer, sorted by id.
     pub aside: Vec<Aside>,
-    /// What else is to be known: of pools in their order, then of resources in theirs.
+    /// Notes for the operator: on pools in the order of the config, then on resources sorted by
+    /// name.
     pub notes: Vec<Note>,
 }
 
-/// Devices of one pool, or of several that agree, under one name.
+/// Devices under one resource name: of one pool, or of several pools with equal settings.
 #[derive(Debug)]
 struct Group<'a> {
-    /// The first of the pools.
+    /// First of the pools. Its settings are those of the resource.
     pool: &'a Pool,
     entries: Vec<&'a Entry>,
 }
 
-/// A plan in the making.
+/// Plan in the making.
 #[derive(Debug)]
 struct Draft<'a> {
     config: &'a Config,
@@ -49,10 +52,11 @@ struct Draft<'a> {
     notes: Vec<Note>,
 }
 
-/// Plans what a node offers: by the config's pools, its settings for each vendor, and `health.unknown`.
-/// Every device is in one offer or set aside, once.
+/// Plans the offers of a node by the config's pools, its settings for each vendor, and
+/// `health.unknown`. Every device is either in one offer or not offered with a reason.
 ///
-/// Depends on nothing else, not even on the order of the devices. Cost: devices × selectors.
+/// The plan depends on nothing else, and not on the order of the devices. Costs devices ×
+/// selectors.
 pub fn plan(config: &Config, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan {
     let mut draft = Draft {
         config,
@@ -78,7 +82,7 @@ pub fn plan(config: &Config, vendors: Vendors, snapshot: &Arc<Snapshot>) -> Plan
     }
 }
 
-/// The offers of a snapshot with the default pools.
+/// Returns the offers of a snapshot with the default pools.
 pub fn offers(vendors: Vendors, snapshot: &Arc<Snapshot>) -> Offers {
     plan(&Config::default(), vendors, snapshot).offers
 }
@@ -86,7 +90,7 @@ pub fn offers(vendors: Vendors, snapshot: &Arc<Snapshot>) -> Offers {
 // === impl Group ===
 
 impl<'a> Group<'a> {
-    /// The vendors of its devices.
+    /// Lists the vendors of the devices.
     fn vendors(&self) -> BTreeSet<&'a str> {
         let entries = self.entries.iter();
         entries.map(|entry| &*entry.device.vendor).collect()
@@ -96,7 +100,7 @@ impl<'a> Group<'a> {
 // === impl Draft ===
 
 impl<'a> Draft<'a> {
-    /// The devices that may be offered at all, sorted by id.
+    /// Returns the devices that may be offered at all, sorted by id.
     fn admit(&mut self) -> Vec<&'a Entry> {
         let mut entries: Vec<&Entry> = self.snapshot.devices.iter().collect();
         entries.sort_by(|a, b| a.device.id.cmp(&b.device.id));
@@ -110,8 +114,8 @@ impl<'a> Draft<'a> {
         entries
     }
 
-    /// Divides devices by the rules of their vendors: those that the pools may take, and cards whose
-    /// partitions stand for them, where there are any. The rest is set aside.
+    /// Divides devices by the rules of their vendors. Returns the devices that pools may take, and
+    /// the cards that are offered as their partitions. All others are not offered.
     fn divide(&mut self, entries: Vec<&'a Entry>) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
         let parents = self.parents();
         let mut by_vendor: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
@@ -125,7 +129,8 @@ impl<'a> Draft<'a> {
         for (vendor, entries) in by_vendor {
             let rules = self.vendors.of(vendor);
             let standings = rules.divide(&entries, &self.config.backends);
-            // A vendor that forgets one does not take it away.
+            // A device without an answer from its vendor is offered: an error in a vendor's rules
+            // must not take a device away.
             let standings = standings.into_iter().chain(repeat(Standing::Offered));
             for (entry, standing) in entries.into_iter().zip(standings) {
                 let (kind, reason) = match standing {
@@ -150,7 +155,7 @@ impl<'a> Draft<'a> {
         (offered, partitioned)
     }
 
-    /// The cards of all partitions that are there, those that are excluded too.
+    /// Returns the cards of all partitions that the driver lists, excluded partitions among them.
     fn parents(&self) -> BTreeSet<&'a DeviceId> {
         let there = self
             .snapshot
@@ -161,13 +166,16 @@ impl<'a> Draft<'a> {
         partitions.map(|entry| entry.device.card()).collect()
     }
 
-    /// The words of a device's vendor.
+    /// Returns the vendor's words for a device.
     fn words(&self, device: &Device) -> &'static Vendor {
         self.vendors.of(&device.vendor).vendor()
     }
 
     fn refusal(&self, device: &Device) -> Option<(AsideKind, String)> {
         let id = device.id.as_str();
+        // `::` separates the id from the number of a replica, here and in NVIDIA's plugin
+        // (`internal/rm/devices.go, AnnotatedID`). An id with `::` could be equal to another
+        // device's replica.
         if id.is_empty() || id.contains("::") {
             let reason = format!("its id `{id}` is empty or has `::` in it, which marks replicas");
             return Some((AsideKind::BadId, reason));
@@ -185,8 +193,8 @@ impl<'a> Draft<'a> {
         None
     }
 
-    /// Notes the pools that have nothing. For one that takes whatever there is of a kind, that is
-    /// no news: the default pools are there on every node.
+    /// Notes pools without devices. A pool that takes all devices of a kind gets no note: the
+    /// default pools exist on every node.
     fn notice(&mut self, taken: &[Taken<'_>]) {
         let none = taken.iter().filter(|(_, members)| members.is_empty());
         let none = none.filter(|(pool, _)| !select::is_of_kind(&pool.selectors));
@@ -200,8 +208,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts the devices of the pools under their names. A name belongs to the first pool that
-    /// has a device for it, and to later ones that agree with it.
+    /// Groups the devices of the pools by resource name. A name belongs to the first pool with a
+    /// device for it, and to later pools with the same settings.
     fn group(&mut self, taken: Vec<Taken<'a>>) -> BTreeMap<ResourceName, Group<'a>> {
         let mut groups: BTreeMap<ResourceName, Group<'a>> = BTreeMap::new();
         for (pool, entries) in taken {
@@ -223,7 +231,7 @@ impl<'a> Draft<'a> {
         groups
     }
 
-    /// The name of a device in its pool, or why it has none there.
+    /// Returns the resource name of a device in its pool, or the reason why it has none there.
     fn fit(&self, pool: &Pool, device: &Device) -> Result<ResourceName, (AsideKind, String)> {
         if let Some(reason) = select::first_reason(&pool.reserved, device) {
             return Err((AsideKind::Reserved, format!("reserved by {reason}")));
@@ -232,6 +240,7 @@ impl<'a> Draft<'a> {
             let reason = format!("{why}; change `resource` of pool `{}`", pool.name);
             (AsideKind::NoName, reason)
         })?;
+        // A card is reset as a whole: a reset for one partition would end the work on the others.
         if pool.pre_start.mode == PreStartMode::Reset && device.card() != &device.id {
             let reason = format!(
                 "a {} cannot be reset alone, and its pool `{}` has `preStart: reset`: give it a pool \
@@ -247,7 +256,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says what stands for each partitioned card.
+    /// Notes for each partitioned card how many of its partitions are offered.
     fn account(&mut self, cards: &[&Entry], groups: &BTreeMap<ResourceName, Group<'_>>) {
         let offered = groups.values().flat_map(|group| &group.entries);
         let there = offered.filter(|entry| !entry.is_gone());
@@ -288,14 +297,14 @@ impl<'a> Draft<'a> {
             resource,
             units,
             snapshot: Arc::clone(self.snapshot),
-            // Nothing is known here of specs, runtime and kubelet.
+            // The CDI stage decides `auto` later. Specs, runtime and kubelet are not known here.
             lists: resolve_lists(&pool.handover, Runtime::default()),
             pool: Arc::new(pool),
             vendors: self.vendors,
         })
     }
 
-    /// The things that the resource waits for on the devices of each vendor; they are noted, too.
+    /// Returns what is missing for the resource, by vendor, and notes it.
     fn missing(
         &mut self,
         resource: &ResourceName,
@@ -318,7 +327,7 @@ impl<'a> Draft<'a> {
         all
     }
 
-    /// The reason why MPS is not what `auto` comes to for a resource.
+    /// Returns the reason why `auto` does not choose MPS for a resource, if there is one.
     fn auto_obstacle(&self, resource: &ResourceName, group: &Group<'a>) -> Option<String> {
         let obstacle = share::auto_obstacle(&group.entries, &group.pool.sharing, self.vendors);
         let daemon = || {
@@ -336,7 +345,7 @@ impl<'a> Draft<'a> {
         obstacle.or_else(|| daemon().map(|missing| missing.reason))
     }
 
-    /// The sharing with a method that is not `auto`.
+    /// Returns the sharing of a resource, with `auto` replaced by a method.
     fn resolve(&mut self, resource: &ResourceName, group: &Group<'a>) -> Sharing {
         let sharing = group.pool.sharing.clone();
         match (sharing.method, sharing.replicas) {
@@ -360,7 +369,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The reason why a partitioned card without partitions is not offered.
+/// Returns the reason why a partitioned card without partitions is not offered.
 fn empty(words: &Vendor) -> String {
     let Vendor {
         partition,
@@ -370,8 +379,10 @@ fn empty(words: &Vendor) -> String {
     format!("it is in {mode} and has no {partition}s: create some, or switch {mode} off")
 }
 
-/// Checks that two pools treat the units of one resource alike.
+/// Checks that two pools have the same settings for the units of one resource.
 fn agree(first: &Pool, later: &Pool, resource: &ResourceName) -> Result<(), (AsideKind, String)> {
+    // The kubelet knows one endpoint for each resource name, with one set of options, so that two
+    // settings of `preStart` cannot both hold. Nor may an answer depend on the pool of a unit.
     let differ = [
         ("sharing", first.sharing != later.sharing),
         ("placement", first.placement != later.placement),

@@ -44,7 +44,7 @@ pub(crate) fn mig<'a>(n: u32, m: u32, profile: impl Into<Option<&'a str>>) -> En
     entry(device)
 }
 
-/// The device, Unhealthy for that reason.
+/// The device as Unhealthy, with this cause.
 pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
     let cause = Cause {
         kind,
@@ -60,7 +60,7 @@ pub(crate) fn sick(entry: Entry, kind: CauseKind, evidence: &str) -> Entry {
     Entry { verdict, ..entry }
 }
 
-/// A snapshot with the MPS daemons of these resources up.
+/// Snapshot of these devices, with a running MPS daemon for each of these resources.
 pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     devices.sort_by(|a, b| a.device.id.cmp(&b.device.id));
     let backend = Backend {
@@ -77,17 +77,17 @@ pub(crate) fn snapshot(mut devices: Vec<Entry>, mps: &[&str]) -> Arc<Snapshot> {
     })
 }
 
-/// The plan of a node with NVIDIA's cards.
+/// Plan of a node with NVIDIA's cards.
 pub(crate) fn plan(config: &Config, snapshot: &Arc<Snapshot>) -> Plan {
     crate::plan(config, VENDORS, snapshot)
 }
 
-/// The plan for devices without any MPS daemon.
+/// Plan for these devices without any MPS daemon.
 pub(crate) fn plan_of(config: &Config, devices: Vec<Entry>) -> Plan {
     plan(config, &snapshot(devices, &[]))
 }
 
-/// The default config but for these pools.
+/// Default config with these pools.
 pub(crate) fn pools(pools: Vec<Pool>) -> Config {
     with(Pools {
         pools,
@@ -95,7 +95,7 @@ pub(crate) fn pools(pools: Vec<Pool>) -> Config {
     })
 }
 
-/// The default config but for all that is said of pools.
+/// Default config with these settings for pools.
 pub(crate) fn with(pools: Pools) -> Config {
     Config {
         pools,
@@ -103,7 +103,7 @@ pub(crate) fn with(pools: Pools) -> Config {
     }
 }
 
-/// The default config of a MIG strategy.
+/// Default config with this MIG strategy.
 pub(crate) fn under(strategy: Mig) -> Config {
     let mut config = Config::default();
     config.backends.nvidia.mig = strategy;
@@ -111,7 +111,7 @@ pub(crate) fn under(strategy: Mig) -> Config {
     config
 }
 
-/// A pool for the devices with these indices.
+/// Pool for the devices with these indices.
 pub(crate) fn at(indices: &[&str], pool: Pool) -> Pool {
     let index = indices.iter().map(|index| (*index).to_owned()).collect();
     let selectors = vec![Selector {
@@ -121,7 +121,7 @@ pub(crate) fn at(indices: &[&str], pool: Pool) -> Pool {
     Pool { selectors, ..pool }
 }
 
-/// A pool whose devices are shared.
+/// Pool whose devices are shared.
 pub(crate) fn shared(method: Method, replicas: u32, pool: Pool) -> Pool {
     let sharing = Sharing {
         method,
@@ -131,8 +131,8 @@ pub(crate) fn shared(method: Method, replicas: u32, pool: Pool) -> Pool {
     Pool { sharing, ..pool }
 }
 
-/// A plan for the eye: `resource: id id` for each offer, `device - reason` for each device that
-/// is set aside, the text of each note.
+/// Plan as text: `resource: id id` for each offer, `device - reason` for each device that is not
+/// offered, then the notes.
 pub(crate) fn lines(plan: &Plan) -> String {
     let offers = plan.offers.iter().map(|offer| {
         let ids: Vec<&str> = offer.units.iter().map(|unit| unit.id.as_str()).collect();

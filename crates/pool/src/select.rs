@@ -1,12 +1,14 @@
-//! The devices that a selector means. Patterns are compared letter by letter, with upper and lower
-//! case told apart, but for the digits of PCI addresses and for attributes. What is not known of a
-//! device is matched by no selector that asks for it, but by `*`, and for attributes where a device is
-//! kept back: who excludes a kind of device must not get one because a call failed.
+//! Matching of devices by selectors. Patterns are case-sensitive, except for PCI addresses and
+//! attributes.
+//!
+//! An unknown fact of a device matches no selector that asks for it, with two exceptions. The
+//! pattern `*` of `model` and `profile` matches. In `exclude` and `reserved` an unknown attribute
+//! matches: a failed driver call must not offer a device that the config excludes.
 
 use config::{KindName, Selector};
 use model::{AttributeName, Device, Kind, PciAddress, Version, names};
 
-/// Tells if everything that the selector says holds for the device.
+/// Returns true if all conditions of the selector hold for the device.
 pub fn matches(selector: &Selector, device: &Device) -> bool {
     matches_known(selector, device)
         && selector
@@ -15,8 +17,8 @@ pub fn matches(selector: &Selector, device: &Device) -> bool {
             .all(|(name, patterns)| has_attribute(device, name, patterns).unwrap_or(false))
 }
 
-/// Tells if everything that the selector says holds for the device, or may hold: an attribute that
-/// is not known counts as one that matches.
+/// Returns true if all conditions of the selector hold for the device or may hold: an attribute
+/// that is not known counts as a match.
 fn may_match(selector: &Selector, device: &Device) -> bool {
     matches_known(selector, device)
         && selector
@@ -25,9 +27,9 @@ fn may_match(selector: &Selector, device: &Device) -> bool {
             .all(|(name, patterns)| has_attribute(device, name, patterns).unwrap_or(true))
 }
 
-/// Tells if everything that the selector says beside attributes holds for the device.
+/// Returns true if all conditions of the selector other than attributes hold for the device.
 fn matches_known(selector: &Selector, device: &Device) -> bool {
-    // Field by field, so that a new one cannot be forgotten here.
+    // The pattern names every field, so that a new field of `Selector` fails to compile here.
     let Selector {
         vendor,
         model,
@@ -59,24 +61,26 @@ fn matches_known(selector: &Selector, device: &Device) -> bool {
         && display.is_none_or(|display| device.flag(&names::DISPLAY) == Some(display))
 }
 
-/// True if the fact has the form of the pattern. A fact that could not be read matches `*` alone: a pool
-/// that takes every device takes that one, too.
+/// Returns true if the fact matches the pattern. A fact that could not be read matches `*` only: a
+/// pool for every device takes that device too.
 fn matches_fact(pattern: &str, fact: Option<&str>) -> bool {
     fact.map_or(pattern == "*", |fact| like(pattern, fact))
 }
 
-/// Tells if a pool with these selectors may take devices of a vendor, whichever devices it has.
+/// Returns true if a pool with these selectors may take devices of a vendor, whatever their other
+/// facts.
 pub fn may_take(selectors: &[Selector], vendor: &str) -> bool {
     let means = |selector: &Selector| any(&selector.vendor, |pattern| like(pattern, vendor));
     selectors.is_empty() || selectors.iter().any(means)
 }
 
-/// The first selector that means the device.
+/// Returns the first selector that matches the device.
 pub(crate) fn first<'s>(selectors: &'s [Selector], device: &Device) -> Option<&'s Selector> {
     selectors.iter().find(|selector| matches(selector, device))
 }
 
-/// The first selector that means the device, or may mean it, with a reason to keep it back.
+/// Returns a reason to keep the device back: the first selector that matches the device or may
+/// match it.
 pub(crate) fn first_reason(selectors: &[Selector], device: &Device) -> Option<String> {
     let selector = selectors.iter().find(|one| may_match(one, device))?;
     let mut names = selector.attributes.keys();
@@ -87,7 +91,7 @@ pub(crate) fn first_reason(selectors: &[Selector], device: &Device) -> Option<St
     })
 }
 
-/// Whether selectors ask for nothing but the vendor and the kind.
+/// Returns true if each selector names a kind and nothing else but a vendor.
 pub(crate) fn is_of_kind(selectors: &[Selector]) -> bool {
     let plain = |selector: &Selector| {
         let kind = Selector {
@@ -100,8 +104,8 @@ pub(crate) fn is_of_kind(selectors: &[Selector]) -> bool {
     !selectors.is_empty() && selectors.iter().all(plain)
 }
 
-/// Whether a text has the form of a pattern: `*` stands for any text, also none; the rest stands
-/// for itself, from the first letter to the last.
+/// Returns true if a text matches a pattern. `*` stands for any text, the empty one too; every
+/// other character stands for itself.
 pub(crate) fn like(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -110,6 +114,7 @@ pub(crate) fn like(pattern: &str, text: &str) -> bool {
     let Some(mut text) = text.strip_prefix(head).and_then(|t| t.strip_suffix(tail)) else {
         return false;
     };
+    // The first occurrence of each part is enough: a later one leaves less text for the others.
     for part in middle.split('*') {
         let Some(at) = text.find(part) else {
             return false;
@@ -119,7 +124,7 @@ pub(crate) fn like(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// A selector as a person would say it: `model NVIDIA T4, index 2 or 3`.
+/// Describes a selector for a person: `model NVIDIA T4, index 2 or 3`.
 pub(crate) fn words(selector: &Selector) -> String {
     let mut words = Vec::new();
     for (what, patterns) in [
@@ -154,12 +159,12 @@ pub(crate) fn words(selector: &Selector) -> String {
     }
 }
 
-/// Whether nothing is asked for, or one of the patterns holds.
+/// Returns true if the list is empty or one of its patterns matches.
 fn any(patterns: &[String], holds: impl Fn(&str) -> bool) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| holds(pattern))
 }
 
-/// Tells if an attribute has one of the patterns; `None` where it is not known.
+/// Returns true if an attribute matches one of the patterns; `None` if the attribute is not known.
 fn has_attribute(device: &Device, name: &AttributeName, patterns: &[String]) -> Option<bool> {
     let value = device.attributes.get(name)?;
     let text = value.to_string().to_ascii_lowercase();
@@ -173,14 +178,14 @@ fn has_attribute(device: &Device, name: &AttributeName, patterns: &[String]) -> 
     Some(patterns.iter().any(is))
 }
 
-/// The index of a card means its partitions too.
+/// The index of a card selects its partitions too.
 fn has_index(device: &Device, pattern: &str) -> bool {
     device.index.is_some_and(|index| {
         like(pattern, &index.to_string()) || like(pattern, &index.card.to_string())
     })
 }
 
-/// Domains are written with four digits (sysfs) or eight (NVML), in either case.
+/// Accepts domains of four digits (sysfs) and of eight (NVML), in either case.
 fn sits(pattern: &str, at: PciAddress) -> bool {
     if let Ok(wanted) = pattern.parse::<PciAddress>() {
         return wanted == at;

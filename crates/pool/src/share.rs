@@ -1,8 +1,9 @@
-//! How devices are shared: the units a device becomes, what MPS can do, and what `auto` comes to.
+//! Sharing of devices: the units of a device, and the method that `auto` chooses.
 //!
-//! `auto` is decided anew for each snapshot, from the snapshot alone: a resource moves to MPS when
-//! its daemon comes up and back to time-slicing when it goes. The ids stay the same, and what has
-//! been granted stays as it was granted.
+//! `auto` is decided anew for each snapshot, from the snapshot alone. A resource changes to MPS
+//! when its daemon starts, and back to time-slicing when the daemon ends. The ids stay the same.
+//! Running containers keep what they were granted: the kubelet stores the answer of `Allocate` and
+//! uses it again for every restart of the container.
 
 use config::{Method, Sharing, UnknownAs};
 use model::{Device, Entry, ResourceName, State};
@@ -10,10 +11,11 @@ use rules::Vendors;
 
 use crate::{Unit, UnitId};
 
-/// The most units a device can become. A list with many more is too long for the kubelet.
+/// Highest number of units of a device. The list of a resource must stay below 4 MiB, the receive
+/// limit of the kubelet's gRPC client (grpc-go's default); a longer one ends the stream.
 pub const REPLICA_LIMIT: u32 = Sharing::MOST;
 
-/// Why a device cannot be shared as it is asked for.
+/// Returns the reason why a device cannot be shared as its pool demands, if there is one.
 pub(crate) fn obstacle(device: &Device, sharing: &Sharing, vendors: Vendors) -> Option<String> {
     let replicas = sharing.replicas;
     if sharing.method != Method::None && replicas > REPLICA_LIMIT {
@@ -21,14 +23,14 @@ pub(crate) fn obstacle(device: &Device, sharing: &Sharing, vendors: Vendors) -> 
             "{replicas} replicas are asked for and a device can have at most {REPLICA_LIMIT}"
         ));
     }
-    // What `auto` comes to is decided for all devices of a resource together.
+    // `auto` is decided later, for all devices of a resource together.
     if sharing.method == Method::Auto {
         return None;
     }
     vendors.of(&device.vendor).share_obstacle(device, sharing)
 }
 
-/// The first device that does not let `auto` be MPS, and why.
+/// Returns the first device that prevents `auto` from choosing MPS, and the reason.
 pub(crate) fn auto_obstacle(
     entries: &[&Entry],
     sharing: &Sharing,
@@ -41,7 +43,8 @@ pub(crate) fn auto_obstacle(
     })
 }
 
-/// The method that `auto` comes to for a resource, and why, given what speaks against MPS.
+/// Returns the method that `auto` chooses for a resource, with a sentence for the operator.
+/// `obstacle` is the reason against MPS.
 pub(crate) fn choose(resource: &ResourceName, obstacle: Option<String>) -> (Method, String) {
     match obstacle {
         Some(why) => {
@@ -56,12 +59,13 @@ pub(crate) fn choose(resource: &ResourceName, obstacle: Option<String>) -> (Meth
     }
 }
 
-/// The units of a device. A device that is not shared, or has one unit, lends it its own id.
+/// Returns the units of a device. A device that is not shared, or has one unit, gives the unit its
+/// own id. Units of a shared device have ids of the form of NVIDIA's plugin, `<id>::<n>`.
 pub(crate) fn units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec<Unit> {
     let device = &entry.device;
     let healthy = match entry.verdict.state {
         State::Healthy => true,
-        // A monitor that is down takes no card away, unless somebody wants it so (rule 6).
+        // A monitor that fails takes no card out of service, unless the config demands it (rule 6).
         State::Unknown => unknown == UnknownAs::Healthy,
         State::Unhealthy | State::Maintenance => false,
     };
@@ -72,6 +76,7 @@ pub(crate) fn units(entry: &Entry, sharing: &Sharing, unknown: UnknownAs) -> Vec
         reason: entry.verdict.reason(),
         numa: device.numa,
     };
+    // One replica needs no number: the unit has the device's own id, as without sharing.
     match (sharing.method, sharing.replicas) {
         (Method::None, _) | (_, 0 | 1) => vec![unit(device.id.to_string())],
         (_, replicas) => (0..replicas)

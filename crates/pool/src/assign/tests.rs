@@ -31,7 +31,7 @@ fn a_limit_leaves_the_later_indices_to_the_next_pool() {
         Pool::all("shared", "a.com/gpu.shared"),
     );
     let pools = pools(vec![limited(3, shared), Pool::all("rest", "a.com/gpu")]);
-    // By number, not by letter: 2 and 9 come before 10 and 11.
+    // Indices compare as numbers: 2 and 9 come before 10 and 11.
     let devices = [10, 2, 11, 9].map(card).to_vec();
     insta::assert_snapshot!(lines(&plan_of(&pools, devices)), @r"
     a.com/gpu: GPU-11

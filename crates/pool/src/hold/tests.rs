@@ -13,21 +13,21 @@ use crate::{
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// Everything in one pool, with these rules.
+/// Config with one pool for everything and these settings for NVIDIA.
 fn with(nvidia: NvidiaBackend, pool: Pool) -> Config {
     let mut config = pools(vec![pool]);
     config.backends.nvidia = nvidia;
     config
 }
 
-/// Rules by which units wait for their MPS daemon.
+/// Settings with which units wait for their MPS daemon.
 fn mps() -> NvidiaBackend {
     let mut nvidia = NvidiaBackend::default();
     nvidia.probe.mps_path = Some("/mps".into());
     nvidia
 }
 
-/// Rules by which units wait for their IMEX channels, or do not.
+/// Settings with which units wait for their IMEX channels, if these are required.
 fn imex(required: bool) -> NvidiaBackend {
     NvidiaBackend {
         imex_required: required,
@@ -35,7 +35,7 @@ fn imex(required: bool) -> NvidiaBackend {
     }
 }
 
-/// A pool whose containers get these channels.
+/// Pool whose containers get these channels.
 fn channelled(imex: &[u32]) -> Pool {
     Pool {
         handover: Handover {
@@ -49,7 +49,7 @@ fn channelled(imex: &[u32]) -> Pool {
     }
 }
 
-/// A snapshot with these channels.
+/// Snapshot with these channels.
 fn seen(devices: Vec<Entry>, channels: &[u32]) -> Arc<Snapshot> {
     let mut seen = Arc::unwrap_or_clone(snapshot(devices, &[]));
     let companions = &mut seen.backends[0].extras.companions;

@@ -7,7 +7,7 @@ use rstest::rstest;
 use super::*;
 use crate::sample::{card, mig};
 
-/// Product names as drivers report them, and what they become.
+/// Product names as drivers report them, and the names made of them.
 const MODELS: &str = include_str!("models.txt");
 
 fn of(template: &str, device: &Device) -> Result<String, String> {

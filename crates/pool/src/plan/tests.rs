@@ -144,7 +144,7 @@ fn a_pool_keeps_back_what_it_reserves_and_no_other_pool_gets_it() {
     ");
 }
 
-/// A reset would take the neighbours with it.
+/// A reset of the card would end the work on its other partitions.
 #[test]
 fn a_mig_device_is_not_offered_where_cards_are_reset() {
     let mut all = Pool::all("all", "nvidia.com/gpu");
@@ -203,7 +203,7 @@ fn a_name_belongs_to_the_first_of_the_pools_that_differ() {
     GPU-1 of shared - Conflict: pool `one` and pool `shared` both offer nvidia.com/gpu and differ in sharing: give one another `resource`, or both the same settings
     GPU-2 of spread - Conflict: pool `one` and pool `spread` both offer nvidia.com/gpu and differ in placement and handover: give one another `resource`, or both the same settings
     ");
-    // Where the first has no device, the name is free for the next.
+    // The first pool has no device here, so that the name goes to the next one.
     let plan = plan_of(&pools, vec![card(1)]);
     assert_eq!(plan.offers[0].units.len(), 2);
     assert_eq!(plan.offers[0].pool.name, "shared");

@@ -7,7 +7,7 @@ use super::*;
 use crate::sample::{card, mig};
 
 #[rstest]
-// The rule: all of the text, from the first letter to the last.
+// A pattern matches the whole text.
 #[case("*", "NVIDIA A100-SXM4-40GB", true)]
 #[case("*", "", true)]
 #[case("", "", true)]
@@ -28,7 +28,7 @@ use crate::sample::{card, mig};
 #[case("a**c", "ac", true)]
 #[case("ab*ba", "aba", false)]
 #[case("*é*", "café!", true)]
-// MIG profiles: nothing but the star is special.
+// In MIG profiles only `*` has a special meaning.
 #[case("1g.5gb", "1g.5gb", true)]
 #[case("1g.5gb", "1g.5gb+me", false)]
 #[case("1g.5gb", "1gx5gb", false)]
@@ -44,7 +44,7 @@ fn patterns_mean_the_whole_text(#[case] pattern: &str, #[case] text: &str, #[cas
     assert_eq!(like(pattern, text), fits);
 }
 
-/// A selector that says one thing.
+/// Selector with one condition.
 fn one(what: &str, pattern: &str) -> Selector {
     let list = vec![pattern.to_owned()];
     let size = || pattern.parse::<Size>().ok();
@@ -246,7 +246,7 @@ fn a_selector_is_told_in_words() {
     insta::assert_snapshot!(words(&Selector::default()), @"every device");
 }
 
-/// The rule again, letter by letter.
+/// Reference for the match: one character at a time.
 fn slow(pattern: &[char], text: &[char]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -263,7 +263,7 @@ proptest! {
     }
 }
 
-/// A pool for every model must not lose a card because its name could not be read once.
+/// A pool for every model keeps a card whose name could not be read once.
 #[rstest]
 #[case("model", "*", true, true)]
 #[case("model", "NVIDIA*", false, false)]

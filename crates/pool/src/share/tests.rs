@@ -12,7 +12,7 @@ fn gpu() -> Pool {
     Pool::all("gpu", "nvidia.com/gpu")
 }
 
-/// One pool for everything, shared so, with the MPS daemon up.
+/// Plan for one pool with all devices, shared by this method, with a running MPS daemon.
 fn planned(method: Method, replicas: u32, devices: Vec<Entry>) -> Plan {
     let pools = pools(vec![shared(method, replicas, gpu())]);
     plan(&pools, &snapshot(devices, &["nvidia.com/gpu"]))
@@ -87,7 +87,7 @@ fn every_unit_is_found_by_its_id_however_many_there_are() {
     assert_eq!(offer.unit("GPU-1::12"), None);
 }
 
-/// The one device of a WSL node.
+/// The only device of a WSL node, `all`, stands for every card.
 #[test]
 fn a_device_that_stands_for_all_is_shared_like_a_card() {
     let mut all = card(0);
@@ -261,7 +261,7 @@ fn exclusive_and_shared_cards_live_on_one_node() {
     ");
 }
 
-/// What the kubelet is told of each state.
+/// Health of units in the kubelet's list, for each state of a device.
 #[rstest]
 #[case(State::Healthy, true, true)]
 #[case(State::Unknown, true, false)]

@@ -1,4 +1,4 @@
-//! What holds for any devices and any config.
+//! Properties of plans for any devices and any config.
 
 use config::{Distinct, Template};
 use model::{Kind, Version, names};
@@ -127,7 +127,7 @@ fn some_pools() -> impl Strategy<Value = Config> {
     })
 }
 
-/// The ids of each resource.
+/// Ids of each resource.
 fn ids(plan: &Plan) -> BTreeMap<String, Vec<String>> {
     let ids = |offer: &Arc<Offer>| offer.units.iter().map(|u| u.id.to_string()).collect();
     plan.offers
@@ -220,8 +220,9 @@ proptest! {
         }
     }
 
-    /// Under `single` a device can decide which shape is served, and in a pool with a limit it can
-    /// take another's place; elsewhere it adds to its own resource and touches no other.
+    /// Under `single` a new device can change the profile that is offered, and in a pool with a
+    /// limit it can take the place of another. Otherwise it adds to its own resource and changes no
+    /// other.
     #[test]
     fn a_new_device_changes_no_other_resource(
         devices in devices(),

@@ -6,14 +6,14 @@ use crate::{
     sample::{card, entry, lines, mig, mig_card, plan_of, sick, under},
 };
 
-/// The plan without its notes.
+/// Plan as text, without its notes.
 fn told(strategy: Mig, devices: Vec<model::Entry>) -> String {
     let mut plan = plan_of(&under(strategy), devices);
     plan.notes.clear();
     lines(&plan)
 }
 
-/// Card 0 whole; card 1 in MIG mode with two shapes; card 2 in MIG mode and empty.
+/// Card 0 whole; card 1 in MIG mode with two profiles; card 2 in MIG mode without MIG devices.
 fn blend() -> Vec<model::Entry> {
     vec![
         card(0),
@@ -152,7 +152,7 @@ fn under_single_the_shapes_of_yesterday_do_not_stand_in_the_way() {
     MIG-0-0 - Gone: it is gone, and no 1g.5gb is served any more
     MIG-0-1 - Gone: it is gone, and no 1g.5gb is served any more
     ");
-    // Where nothing else is left they stay listed, as Unhealthy.
+    // Without any other device the ones that are gone stay listed as Unhealthy.
     let plan = plan_of(&under(Mig::Single), vec![mig_card(0), gone(0), gone(1)]);
     assert_eq!(
         (plan.offers[0].units.len(), plan.offers[0].healthy()),
