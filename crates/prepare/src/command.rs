@@ -1,9 +1,10 @@
 //! Commands of users and vendors: deep checks, `preStart` and resets. Each has a process group of its
-//! own, an environment that is said here, a limit, and the end of its output kept. It is ended with all
-//! that it started, when its time is over, when nobody waits for it any more, and when the agent ends.
+//! own, the environment that is defined here, and a time limit; the end of its output is kept. A command
+//! is killed with all its descendants when its time is over, when its caller drops it, and when the
+//! agent ends.
 //!
-//! A process stands between the agent and the command ([`shim()`]), because nobody else could do that
-//! after the agent was killed. Nothing here blocks: a process that does not end is left to its shim.
+//! Between the agent and the command is another process, the [`shim()`]. It kills the command even if the
+//! agent was killed by SIGKILL. No call blocks: a process that does not end is left to its shim.
 
 mod output;
 mod shim;
@@ -33,7 +34,7 @@ use tokio::{
 use self::output::Tail;
 pub use self::{output::TAIL, shim::shim};
 
-/// Variables of the agent that a command has too.
+/// Names of the agent's variables that a command inherits.
 const INHERITED: [&str; 8] = [
     "HOME",
     "LANG",
@@ -45,13 +46,13 @@ const INHERITED: [&str; 8] = [
     "TZ",
 ];
 
-/// How long the end of a command may take, after it ended or was told to, before nobody waits for it.
+/// Time limit for the shim to end, after the command has ended or was told to.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// The longest line that a shim says.
+/// Length limit, in bytes, of the line that a shim writes.
 const LINE: u64 = 4096;
 
-/// Starts commands.
+/// Runner of commands, each below a shim.
 #[derive(Clone, Debug)]
 pub struct Runner {
     shim: Vec<OsString>,
@@ -59,80 +60,81 @@ pub struct Runner {
     children: Children,
 }
 
-/// A command and what it is told.
+/// A command with its variables.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
-    /// A program and its arguments; the program is looked for in `PATH`.
+    /// Program and arguments. The program is searched in `PATH`.
     pub command: &'a [String],
-    /// The variables that say what it is for.
+    /// Variables that describe the device and the resource.
     pub about: Vec<(&'static str, String)>,
 }
 
-/// A command that was started. Dropped, it is ended with all that it started.
+/// A started command. A drop kills it with all its descendants.
 #[derive(Debug)]
 pub struct Running {
     program: String,
     shim: Child,
-    /// The end of it is the order to end the command.
+    /// Socket to the shim. To close it is the order to kill the command.
     control: Option<net::UnixStream>,
     output: pipe::Receiver,
     tail: Tail,
     _reserved: Reserved,
 }
 
-/// The end of a command.
+/// Result of a command that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The program.
+    /// Name or path of the program.
     pub program: String,
-    /// The way it ended.
+    /// Cause of the end.
     pub fate: Fate,
-    /// The end of what it printed, without white space around it.
+    /// Last [`TAIL`] bytes of the output, without white space around them.
     pub output: String,
 }
 
-/// The way in which a command ended.
+/// Cause of a command's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// By itself, or by somebody else's signal.
+    /// The command exited, or a signal from outside killed it.
     Exited(ExitStatus),
-    /// Its time was over.
+    /// The command was killed at its time limit.
     Late,
-    /// Nobody wanted it any more.
+    /// The command was killed because its caller stopped it.
     Stopped,
 }
 
-/// A command that could not be run. That says nothing about its device.
+/// Error of a command that could not be run. It is no evidence against the device.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its list of words is empty.
+    /// The list of words is empty.
     #[error("no command is named")]
     Empty,
-    /// The process for it could not be made.
+    /// The process of the shim could not be made.
     #[error("`{program}` cannot be started")]
     Spawn {
-        /// The program.
+        /// Name or path of the program.
         program: String,
-        /// The system's word.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The program does not exist, or is none.
+    /// The shim could not start the program, for example because it does not exist.
     #[error("`{program}` cannot be started: {why}")]
     Start {
-        /// The program.
+        /// Name or path of the program.
         program: String,
-        /// The system's word.
+        /// Text of the system's error.
         why: String,
     },
-    /// Its shim was killed.
+    /// The shim ended without a report.
     #[error("`{program}` was lost: the process that attends to it ended")]
     Lost {
-        /// The program.
+        /// Name or path of the program.
         program: String,
     },
 }
 
-/// A process that nobody else may reap.
+// The agent is a child subreaper and reaps orphans. It must leave the shims to tokio, which waits for them.
+/// Entry of a shim in the list of children that the agent's reaper leaves alone.
 #[derive(Debug)]
 struct Reserved {
     children: Children,
@@ -142,8 +144,8 @@ struct Reserved {
 // === impl Runner ===
 
 impl Runner {
-    /// A runner whose commands run below `shim`, a program with arguments that calls [`shim()`] with what
-    /// follows `--`. Of `variables` commands have those that every program needs.
+    /// Makes a runner. `shim` is a program with arguments that calls [`shim()`] with the words after `--`.
+    /// Commands inherit only those of `variables` that are in a fixed list, such as `PATH`.
     pub fn new(
         shim: impl IntoIterator<Item = OsString>,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -161,8 +163,8 @@ impl Runner {
     /// Starts a command.
     ///
     /// # Errors
-    /// No command is named, or no process can be made. A program that cannot be started is told by
-    /// [`Running::finish`].
+    /// The command is empty, or the shim cannot be started. [`Running::finish`] reports a program that cannot
+    /// be started.
     pub fn start(&self, call: &Call<'_>) -> Result<Running, Error> {
         let program = call.command.first().ok_or(Error::Empty)?;
         let spawned = self.spawn(call, program);
@@ -196,13 +198,13 @@ impl Runner {
             .env_clear()
             .envs(self.inherited.iter().map(|(name, value)| (name, value)))
             .envs(call.about.iter().map(|(name, value)| (name, value)))
-            // Signals to the agent's group are for the agent.
+            // A signal to the agent's process group, such as Ctrl-C on a terminal, must not reach the shim.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(stdin)))
             .stdout(writing.try_clone()?)
             .stderr(writing)
             .spawn()?;
-        // Before anybody else gets to run.
+        // Without an await since the start, so that the agent's reaper has not run yet.
         let reserved = Reserved::new(&self.children, child.id());
         Ok(Running {
             program: program.to_owned(),
@@ -218,11 +220,11 @@ impl Runner {
 // === impl Running ===
 
 impl Running {
-    /// Waits until the command has ended; at `deadline`, or when `stop` is over, it is ended. Processes
-    /// that do not end are not waited for.
+    /// Waits until the command has ended. At `deadline`, or when `stop` completes, it is killed. The call
+    /// returns at most a second later, even if a process does not end.
     ///
     /// # Errors
-    /// The program cannot be started, or it is not known what became of it.
+    /// The program cannot be started, or the shim ended without a report.
     pub async fn finish(
         &mut self,
         deadline: Instant,
@@ -241,7 +243,8 @@ impl Running {
                 () = reading => Ok(Fate::Stopped),
             }
         };
-        // All that is left goes now, and with it the other end of the output.
+        // The shim kills all processes that are left, also after a normal end. That closes the other end
+        // of the output.
         self.control = None;
         let rest = async {
             self.tail.read(&mut self.output).await;
@@ -255,7 +258,7 @@ impl Running {
         })
     }
 
-    /// Waits until no process of it is left.
+    /// Waits until the last process of the command has ended. There is no time limit.
     pub async fn gone(&mut self) {
         let _ = self.shim.wait().await;
     }
@@ -264,10 +267,10 @@ impl Running {
 // === impl Ended ===
 
 impl Ended {
-    /// Success, or the reason why it did not end well in its time, in one line for a person.
+    /// Checks that the command exited with status 0 within its time.
     ///
     /// # Errors
-    /// The command failed.
+    /// The command failed; the text is one line for an operator, with the end of the output.
     pub fn success(&self) -> Result<(), String> {
         let Self {
             program, output, ..
@@ -288,7 +291,7 @@ impl Ended {
 // === impl Error ===
 
 impl Error {
-    /// The error with its cause, for a person.
+    /// Text of the error with its cause, for an operator.
     pub(crate) fn explain(&self) -> String {
         match self.source() {
             Some(source) => format!("{self}: {source}"),
@@ -319,8 +322,8 @@ impl Drop for Reserved {
     }
 }
 
-/// What a command is told of its device, and of the resource as which it is handed over. The programs of
-/// the vendor are told the device in their own way too.
+/// Makes the variables that describe a device and its resource. If the vendor's programs select devices by
+/// a variable of their own, such as `CUDA_VISIBLE_DEVICES`, it is set too.
 pub(crate) fn about(
     device: &Device,
     resource: Option<&ResourceName>,
@@ -339,7 +342,7 @@ pub(crate) fn about(
     about
 }
 
-/// The line that the shim says; what there is of it if the shim ends.
+/// Reads the line that the shim writes. If the shim ends, the line may be empty or cut off.
 async fn word(control: &mut Option<net::UnixStream>) -> String {
     let mut bytes = Vec::new();
     if let Some(control) = control {
@@ -351,7 +354,7 @@ async fn word(control: &mut Option<net::UnixStream>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Fate of the program, as its shim says it.
+/// Parses the line of a shim: `status RAW` or `error TEXT`.
 fn parse(line: &str, program: &str) -> Result<Fate, Error> {
     let program = program.to_owned();
     match line.trim_end().split_once(' ') {

@@ -1,9 +1,9 @@
-//! Deep checks: a command of the user's, run for one idle card after another, with its result posted to
-//! the inventory as a check-up.
+//! Deep checks: a command of the user runs for one idle card after the other. Its result goes to the
+//! inventory as a check-up.
 //!
-//! One command runs at a time. A card that is released gets its command ended, and the release is not
-//! closed before all of it is gone. No pod that starts on the card ends it. What cannot be run says
-//! nothing about the card.
+//! One command runs at a time. If its card is released, the command is ended, and the release is complete
+//! only after the last process of the command has ended. The start of a pod on the card does not end the
+//! command. A command that cannot be run is no evidence against the card.
 
 mod attend;
 mod outcome;
@@ -33,24 +33,24 @@ use crate::{
 /// Inputs and outputs of deep checks.
 #[derive(Debug)]
 pub struct DeepWires {
-    /// Devices and their samples.
+    /// Snapshots and samples of the inventory.
     pub readers: Readers,
-    /// Orders to look, and notes of the work on cards.
+    /// Orders to the probes' supervisors: requests for samples, and cards that are occupied.
     pub orders: OrdersByBackend,
-    /// Runs the command.
+    /// Runner of the command.
     pub runner: Runner,
-    /// Takes the check-ups.
+    /// Channel for the check-ups.
     pub updates: mpsc::Sender<Update>,
-    /// The rhythm.
+    /// Time of the last round.
     pub rounds: Rounds,
 }
 
-/// The time of the last round; before the first, that of the agent's start. It outlives a restart of the
-/// task, so that the rhythm does.
+/// Time of the last round, or of the agent's start before the first round. It outlives a restart of the
+/// task, so that a restart does not start a round early or late.
 #[derive(Clone, Debug)]
 pub struct Rounds(watch::Sender<Instant>);
 
-/// The settings of deep checks.
+/// Settings of deep checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DeepCheck {
     command: Vec<String>,
@@ -59,18 +59,18 @@ struct DeepCheck {
     vendors: Vendors,
 }
 
-/// The state of the task.
+/// State of the task.
 #[derive(Debug)]
 struct Checker {
     wires: DeepWires,
-    /// Commands, until nothing of them is left.
+    /// Tasks of commands. Each ends with the last process of its command.
     commands: JoinSet<()>,
-    /// The last command of each card.
+    /// Task of the last command of each card.
     last: BTreeMap<DeviceId, AbortHandle>,
 }
 
-/// Makes deep checks for ever, by the newest config. A command that runs is ended when the config has
-/// other settings for it, and the next round follows the last one by the new period.
+/// Makes deep checks by the newest config. It ends only when the channels are closed. A running command is
+/// ended if its settings in the config change. The next round then starts one new period after the last one.
 pub async fn run_deep_checks(wires: DeepWires, mut policy: watch::Receiver<Policy>) {
     let mut checker = Checker {
         wires,
@@ -107,7 +107,7 @@ impl Default for Rounds {
 // === impl DeepCheck ===
 
 impl DeepCheck {
-    /// The settings; `None` where there are no deep checks.
+    /// Reads the settings; `None` if deep checks are off.
     fn of(policy: &Policy) -> Option<Self> {
         let health = &policy.health;
         let period = health.periods.deep.filter(|period| !period.is_zero())?;
@@ -123,7 +123,7 @@ impl DeepCheck {
 // === impl Checker ===
 
 impl Checker {
-    /// Makes one round after another.
+    /// Makes one round after the other. Returns when a channel is closed.
     async fn make_rounds(&mut self, check: &DeepCheck) {
         loop {
             let last = *self.wires.rounds.0.borrow();
@@ -147,7 +147,7 @@ impl Checker {
         }
     }
 
-    /// Checks one card.
+    /// Checks one card, and writes the outcome to the log.
     async fn examine(&mut self, card: &Device, check: &DeepCheck) -> Outcome {
         let outcome = match self.attempt(card, check).await {
             Ok(ended) => outcome::of(ended, check.limit),
@@ -161,13 +161,18 @@ impl Checker {
         outcome
     }
 
-    /// Runs the command, if nothing stands against it; what does.
+    /// Runs the command on an idle card.
+    ///
+    /// # Errors
+    /// The card is in use, released or not seen, so that the command was not started.
     async fn attempt(
         &mut self,
         card: &Device,
         check: &DeepCheck,
     ) -> Result<attend::Result, String> {
         while self.commands.try_join_next().is_some() {}
+        // A process in a driver call (state D) survives SIGKILL until the call returns. A second command
+        // on its card would hang too.
         self.last.retain(|_, command| !command.is_finished());
         if self.last.contains_key(&card.id) {
             return Err("its last command was killed and has not ended".to_owned());
@@ -194,7 +199,7 @@ impl Checker {
         told.await.map_err(|_| "its command was lost".to_owned())
     }
 
-    /// Makes sure by a new look that nobody uses a card; who does.
+    /// Checks by a new sample that the card is idle. The error is the reason why it is not.
     async fn find_idle(&self, card: &Device) -> Result<(), String> {
         let DeepWires {
             readers, orders, ..
@@ -215,7 +220,7 @@ impl Checker {
     }
 }
 
-/// The cards that a round is for: whole ones that a probe sees.
+/// Cards of a round: whole cards that a probe sees.
 fn cards(snapshot: &Snapshot) -> Vec<Arc<Device>> {
     let entries = snapshot.devices.iter();
     let cards = entries.filter(|entry| matches!(entry.device.kind, Kind::Card { .. }));
@@ -225,7 +230,7 @@ fn cards(snapshot: &Snapshot) -> Vec<Arc<Device>> {
         .collect()
 }
 
-/// Returns true if a device is looked at and answers.
+/// True if a probe reads the device and the device answers.
 fn is_seen(entry: &Entry) -> bool {
     let mut causes = entry.verdict.causes.iter();
     causes.all(|cause| {

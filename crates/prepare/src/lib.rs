@@ -1,6 +1,6 @@
-//! Preparation of devices before a container starts on them: nobody else may be at work on them, or
-//! they are reset, or a command of the user's runs first. All commands of users and vendors are run
-//! here, in one place. Nothing here asks a driver; it waits for what the probe says.
+//! Preparation of devices before a container starts: the devices must be free, or are reset, or a
+//! command of the user runs first. All commands of users and vendors run in this crate. It calls no
+//! driver: it waits for the samples of the probe.
 
 pub mod command;
 mod deep;

@@ -1,4 +1,4 @@
-//! Looks at devices that are ordered and waited for, and what their samples say of who is on them.
+//! New samples of devices on request, and the processes on a device according to its sample.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,10 +7,11 @@ use model::{DeviceId, Samples, Telemetry};
 use probe::supervisor::OrdersByBackend;
 use tokio::time::{Instant, timeout_at};
 
-/// The longest time that a new look may take before it is decided without it.
+// The kubelet waits 30 s for `PreStartContainer`. A probe that hangs must leave time for the rest.
+/// Time limit for new samples. After it the decision is made without them.
 pub(super) const FRESH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Orders a look, and waits until it has come for every device; whether it came until then.
+/// Requests new samples, and waits for one of each device. Returns true if all came before `until`.
 pub(super) async fn fresh(
     readers: &Readers,
     orders: &OrdersByBackend,
@@ -27,14 +28,14 @@ pub(super) async fn fresh(
     matches!(look, Ok(Ok(_)))
 }
 
-/// The backends of the devices.
+/// Names of the devices' backends.
 fn backends(readers: &Readers, ids: &[DeviceId]) -> BTreeSet<String> {
     let snapshot = readers.snapshots.borrow();
     let entries = ids.iter().filter_map(|id| snapshot.find(id.as_str()));
     entries.map(|entry| entry.device.vendor.clone()).collect()
 }
 
-/// The processes that compute on a device.
+/// Describes the processes that compute on a device; `None` if there are none.
 pub(super) fn computes(telemetry: &Telemetry) -> Option<String> {
     let processes = telemetry.processes.iter().flatten();
     let named: Vec<String> = processes

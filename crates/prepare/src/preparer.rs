@@ -1,5 +1,5 @@
-//! What is done with exclusive devices before a container starts on them: nobody else may be at
-//! work on them, or they are reset. Nothing here asks a driver; it waits for what the probe says.
+//! Preparation of exclusive devices before a container starts, by the pool's `preStart`: check, wait,
+//! reset, or a command. No driver is called: decisions are made from the samples of the probe.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,9 +16,9 @@ use crate::{
     look::{self, computes, mebibytes},
 };
 
-/// Memory that a driver may have in use on a device where nobody works.
+/// Limit of the memory, in bytes, that a driver uses itself on a device without processes.
 const IDLE_BYTES: u64 = 512 << 20;
-/// The time between two looks while a start waits.
+/// Time between two requests for samples while a start waits.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Prepares devices before a container starts on them.
@@ -30,7 +30,7 @@ pub struct Preparer {
     pub(super) runner: Runner,
 }
 
-/// A device that is not free, and why.
+/// A device that is not free, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) device: DeviceId,
@@ -51,8 +51,8 @@ impl Taken {
 // === impl Preparer ===
 
 impl Preparer {
-    /// A preparer that reads what the inventory publishes, asks it for changes, gives orders to the
-    /// supervisor, and has its commands run by `runner`.
+    /// Makes a preparer. It reads the snapshots and samples of the inventory, sends requests to it,
+    /// gives orders to the supervisors of the probes, and runs commands by `runner`.
     pub fn new(
         readers: Readers,
         requests: Requests,
@@ -69,6 +69,8 @@ impl Preparer {
 
     async fn see_to(self, offer: Arc<Offer>, ids: Vec<DeviceId>) -> Result<(), String> {
         let rule = &offer.pool.pre_start;
+        // The kubelet gives up after 30 s (pkg/kubelet/cm/devicemanager/endpoint.go,
+        // `preStartContainer`), and calls again for the next start of the container.
         let deadline = Instant::now() + rule.limit;
         let devices: Vec<&Device> = ids
             .iter()
@@ -96,7 +98,7 @@ impl Preparer {
         }
     }
 
-    /// Runs the user's command for one device after another.
+    /// Runs the user's command for each device, one after the other.
     pub(super) async fn command(
         &self,
         offer: &Offer,
@@ -116,13 +118,13 @@ impl Preparer {
         Ok(())
     }
 
-    /// Runs a command; why that failed, for a person.
+    /// Runs a command. The error is for an operator.
     pub(super) async fn run(&self, call: &Call<'_>, deadline: Instant) -> Result<(), String> {
         let ended = self.runner.run(call, deadline).await;
         ended.map_err(|error| error.explain())?.success()
     }
 
-    /// Waits until nobody is on the devices; who still is at the deadline.
+    /// Waits until the devices are free. At the deadline the error is the first one that is not.
     async fn wait(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
         loop {
             let looked = self.look(ids, deadline).await;
@@ -134,8 +136,8 @@ impl Preparer {
         }
     }
 
-    /// Who is on the devices according to a look that begins now, or, if none comes until then,
-    /// according to the last one.
+    /// Checks by new samples that the devices are free. If none come before `until`, the last ones
+    /// decide.
     async fn look(&self, ids: &[DeviceId], until: Instant) -> Result<(), Taken> {
         if !self.fresh(ids, until).await {
             tracing::warn!(
@@ -146,12 +148,12 @@ impl Preparer {
         self.free(ids)
     }
 
-    /// Orders a look, and waits until it has come for every device; whether it came until then.
+    /// Requests new samples, and waits for one of each device. Returns true if all came before `until`.
     pub(super) async fn fresh(&self, ids: &[DeviceId], until: Instant) -> bool {
         look::fresh(&self.readers, &self.orders, ids, until).await
     }
 
-    /// Who is on the devices according to the last look.
+    /// Checks by the last samples that the devices are free. The error is the first one that is not.
     pub(super) fn free(&self, ids: &[DeviceId]) -> Result<(), Taken> {
         let samples = self.readers.samples.borrow();
         let taken = ids.iter().find_map(|id| {
@@ -162,9 +164,9 @@ impl Preparer {
         taken.map_or(Ok(()), Err)
     }
 
-    /// Keeps the kubelet from handing the device to the next pod at once. One that is out already
-    /// needs nothing more.
+    /// Makes the device Unhealthy by a finding of kind `Residue`, unless it is so already.
     async fn withhold(&self, device: &DeviceId, why: &str) {
+        // Otherwise the kubelet would give the same device to the next pod, and refuse that one too.
         if !self.is(device, |verdict| verdict.state >= State::Unhealthy) {
             let change = Change::Residue {
                 device: device.clone(),
@@ -174,6 +176,7 @@ impl Preparer {
         }
     }
 
+    /// Ends the `Residue` findings of the devices.
     async fn give(&self, ids: &[DeviceId]) {
         let withheld = |verdict: &Verdict| {
             let mut causes = verdict.causes.iter();
@@ -185,7 +188,7 @@ impl Preparer {
         }
     }
 
-    /// Whether that holds of what is held of a device.
+    /// True if `so` is true for the device's verdict.
     fn is(&self, device: &DeviceId, so: impl Fn(&Verdict) -> bool) -> bool {
         let snapshot = self.readers.snapshots.borrow();
         let entry = snapshot.find(device.as_str());
@@ -199,14 +202,15 @@ impl Prepare for Preparer {
     }
 }
 
-/// When a look that was ordered now should have come.
+/// Time until which new samples, requested now, are waited for.
 pub(super) fn soon(deadline: Instant) -> Instant {
     deadline.min(Instant::now() + look::FRESH_WITHIN)
 }
 
-/// Who is on a device. Before a container starts it has no processes, so whoever is there is not
-/// of it.
+/// Describes the use of a device; `None` if it is free.
 fn occupant(telemetry: &Telemetry) -> Option<String> {
+    // The container has not started, so every process on the device is a foreign one. A process that
+    // the driver does not list still shows by its memory.
     let unseen = || {
         let used = telemetry
             .memory_used_bytes

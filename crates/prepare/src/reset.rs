@@ -1,5 +1,6 @@
-//! Resets cards before they are handed over: they are given up, reset, taken back and looked at,
-//! and the kubelet hears of none of it.
+//! Reset of cards before a container starts: all driver handles are closed, the cards are reset, the
+//! probe opens them again, and new samples must find them healthy. The kubelet sees no change of
+//! their health meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use crate::{
 
 const IN_HAND: &str = "an operator has it; `ostler resume` takes it back";
 
-/// Cards that the agent gave up for a moment. Dropped, they are taken back, but for those that an
-/// operator has released meanwhile.
+/// Cards that the agent has released for a short time. A drop ends the release, except for cards that
+/// an operator has released meanwhile.
 #[derive(Debug)]
 struct Lent {
     orders: OrdersByBackend,
@@ -29,8 +30,8 @@ struct Lent {
 // === impl Preparer ===
 
 impl Preparer {
-    /// Resets the devices and waits until they are back, if nobody computes on them; what stands
-    /// in the way.
+    /// Resets the devices and waits until they are healthy again. A device in use is not reset: the
+    /// error is the reason.
     pub(super) async fn reset(
         &self,
         offer: &Offer,
@@ -46,6 +47,7 @@ impl Preparer {
                        in use";
             return Err(Taken::new(first, why));
         }
+        // A reset fails while any process has the card open, the agent's own probe too.
         let lent = self.lend(&cards, deadline)?;
         let limit = deadline.min(Instant::now() + release::CLOSED_WITHIN);
         let closed = release::closed(&self.readers, &lent.cards, limit).await;
@@ -57,7 +59,7 @@ impl Preparer {
             Taken::new(first, why)
         })?;
         let rule = &offer.pool.pre_start;
-        // What is left of the time is for the look afterwards.
+        // A quarter of the time is kept for the samples after the reset.
         let limit = deadline - rule.limit / 4;
         match rule.command.is_empty() {
             true => {
@@ -74,10 +76,11 @@ impl Preparer {
         self.free(&ids)
     }
 
-    /// Makes sure that nobody computes on the devices; whether that is by a new look. Memory of a
-    /// process that cannot be seen is what a reset is for: a command that resets refuses while
-    /// somebody has the card open.
+    /// Checks that no process computes on the devices. Returns true if new samples said so, false if only
+    /// old ones did.
     async fn idle(&self, devices: &[&Device], deadline: Instant) -> Result<bool, Taken> {
+        // Memory in use without a visible process does not prevent the reset: to free it is the purpose
+        // of the reset. If a process still has the card open, the reset command refuses.
         let ids: Vec<DeviceId> = devices.iter().map(|device| device.id.clone()).collect();
         let fresh = self.fresh(&ids, soon(deadline)).await;
         let samples = self.readers.samples.borrow();
@@ -89,7 +92,7 @@ impl Preparer {
         Ok(fresh)
     }
 
-    /// What is to be given up with each device.
+    /// Finds the card to release for each device. A device that an operator has released is an error.
     fn cards<'d>(&self, devices: &[&'d Device]) -> Result<Vec<(&'d Device, Which)>, Taken> {
         let card = |device: &&'d Device| {
             let card = device.card_ref().map(Which::Card).ok_or_else(|| {
@@ -104,7 +107,7 @@ impl Preparer {
         devices.iter().map(card).collect()
     }
 
-    /// Gives the cards up, all at once.
+    /// Releases the cards, all or none.
     fn lend(&self, cards: &[(&Device, Which)], deadline: Instant) -> Result<Lent, Taken> {
         let orders = self.orders.clone();
         let left = deadline.duration_since(Instant::now());
@@ -120,7 +123,7 @@ impl Preparer {
         Ok(lent)
     }
 
-    /// Runs each vendor's own command for all of its devices at once.
+    /// Runs the reset command of each vendor, once for all of its devices.
     async fn run_usual(
         &self,
         offer: &Offer,
@@ -140,7 +143,7 @@ impl Preparer {
                 )
             })
         });
-        // All of them before the first one runs.
+        // An unknown vendor is an error before the first reset, not after some.
         let commands: Vec<Vec<String>> = commands.collect::<Result<_, _>>()?;
         for command in commands {
             let call = Call {
@@ -153,8 +156,8 @@ impl Preparer {
         Ok(())
     }
 
-    /// Waits until a look has found every device well; why one is not. Only looks that began after
-    /// the devices were taken back count.
+    /// Waits until every device is healthy by new samples. Only samples that began after the end of the
+    /// release count. At the deadline the error is the first device that is not back.
     async fn back(&self, ids: &[DeviceId], deadline: Instant) -> Result<(), Taken> {
         let since = self.readers.samples.borrow().count();
         let mut snapshots = self.readers.snapshots.clone();
@@ -172,7 +175,7 @@ impl Preparer {
         }
     }
 
-    /// Why a device is not back.
+    /// Reason why a device is not back; `None` if it is.
     fn absence(&self, id: &DeviceId, since: u64) -> Option<Taken> {
         let taken = |why: &str| {
             Some(Taken {
@@ -185,7 +188,8 @@ impl Preparer {
         let Some(entry) = snapshot.find(id.as_str()) else {
             return taken("it is gone");
         };
-        // Pods keep a card that is cordoned; residue is what this is about.
+        // A cordon does not take a card away from the pod that has it already. `Residue` is the reason
+        // for this reset, and ends after it.
         let other = |kind| !matches!(kind, CauseKind::Cordoned | CauseKind::Residue);
         let mut causes = entry.verdict.causes.iter();
         if let Some(cause) = causes.find(|cause| other(cause.kind)) {

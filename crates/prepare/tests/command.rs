@@ -1,4 +1,4 @@
-//! Commands as processes: what they are told, how they end, and what becomes of what they start.
+//! Tests of commands as processes: their environment, their end, and the end of their descendants.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::{ffi::OsString, future::pending, path::Path, time::Duration};
@@ -8,10 +8,10 @@ use probe::supervisor::Children;
 use rstest::rstest;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Generous: nothing that is tested comes near it.
+/// Time limit of waits, far above the times that are tested.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Starts a process and writes its id down, in one step.
+/// Shell text that starts a process and writes its id to a file, which appears complete.
 const START: &str = "sleep 1000 & echo $! > MARK.new; mv MARK.new MARK";
 
 fn runner() -> Runner {
@@ -35,7 +35,7 @@ async fn run(text: &str) -> Ended {
     runner().run(&call, deadline).await.unwrap()
 }
 
-/// Waits until a file is there, and returns what is in it.
+/// Waits until a file exists, and returns its text.
 async fn note(file: &Path) -> String {
     let text = timeout(LONG, async {
         loop {
@@ -48,7 +48,7 @@ async fn note(file: &Path) -> String {
     text.await.expect("the command says so")
 }
 
-/// Returns true if there is such a process.
+/// True if a process with this id exists.
 fn is_there(pid: &str) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -102,7 +102,7 @@ async fn what_cannot_be_started_is_no_failure_of_the_command() {
     assert!(matches!(runner().start(&call), Err(Error::Empty)));
 }
 
-/// The ways in which a command gets rid of its parents.
+/// Shell texts of commands that leave their process group or session in different ways.
 const WAYS: [&str; 3] = [
     "echo begun; START; wait",
     "echo begun; (setsid sh -c 'START; wait' &); sleep 1000",
@@ -169,7 +169,7 @@ async fn one_that_nobody_waits_for_is_ended_with_all_that_it_started() {
     gone(&pid).await;
 }
 
-/// As a daemon does it: two forks, a session of its own, no parent.
+/// The process is made as a daemon makes itself: two forks, a session of its own, no parent.
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_ended() {
     let folder = tempfile::tempdir().unwrap();

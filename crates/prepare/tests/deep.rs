@@ -1,5 +1,5 @@
-//! Deep checks beside a real inventory: for which cards, when, and what they say. The whole way, with a
-//! probe and a command, is among the agent's tests.
+//! Tests of deep checks with a real inventory: their cards, times and results. Tests with a probe and a
+//! command are among those of the agent.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::{ffi::OsString, time::Duration};
@@ -23,7 +23,7 @@ use tokio::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An inventory that looks at cards all the time, and deep checks beside it.
+/// An inventory that gets samples of cards all the time, and the task of deep checks.
 struct Node {
     begun: Instant,
     orders: OrdersByBackend,
@@ -95,7 +95,7 @@ impl Node {
         node
     }
 
-    /// Has the devices looked at again and again.
+    /// Reports the devices once, and sends a sample of each every second.
     fn look_at(&mut self, devices: Vec<(Device, Telemetry)>) {
         let seen = self.seen.clone();
         self.looks.spawn(async move {
@@ -120,7 +120,7 @@ impl Node {
         });
     }
 
-    /// Starts the task, anew if it runs.
+    /// Starts the task of deep checks. A task that runs is ended first.
     fn check(&mut self) {
         self.checks = JoinSet::new();
         let wires = DeepWires {
@@ -134,7 +134,7 @@ impl Node {
         self.checks.spawn(run_deep_checks(wires, policy));
     }
 
-    /// The next check-up.
+    /// Waits for the next check-up.
     async fn next(&mut self) -> (String, Deep) {
         match self.told.recv().await.unwrap() {
             Update::Checkup { checkup, .. } => match checkup.reading.values {
@@ -145,7 +145,7 @@ impl Node {
         }
     }
 
-    /// The time since the start, in whole minutes.
+    /// Time since the start, in whole minutes.
     fn clock(&self) -> u64 {
         self.begun.elapsed().as_secs() / 60
     }
@@ -219,7 +219,7 @@ async fn the_rhythm_outlives_the_task_and_follows_the_config() {
         120,
         "a task that starts anew has no rhythm of its own"
     );
-    // Other weights leave it alone.
+    // A change of other settings does not end or delay the checks.
     let weights = "deep: 1h, deepCommand: [memtest], weights: {deep: out}";
     node.policy.send_replace(policy(weights));
     sleep_until(node.begun + Duration::from_secs(7500)).await;
@@ -255,13 +255,13 @@ async fn a_card_that_no_probe_looks_at_is_not_checked() {
         .wait_for(|samples| samples.count() > 0)
         .await
         .unwrap();
-    // The snapshot stays, and no sample comes any more.
+    // The snapshot stays, but no new sample comes.
     node.looks.abort_all();
     let (_, deep) = node.next().await;
     assert_eq!(deep.output, "not run: no probe looked at it in time");
 }
 
-/// A process that survives SIGKILL cannot be had, so a shim stands in for it that does not obey.
+/// A test cannot make a process that survives SIGKILL. A fake shim that ignores its order takes its place.
 #[tokio::test]
 async fn a_command_that_does_not_end_keeps_the_next_off_its_card_and_no_other() {
     let folder = tempfile::tempdir().unwrap();

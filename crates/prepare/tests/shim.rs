@@ -1,4 +1,4 @@
-//! The shim as a program of its own, for the tests: in the product it is a command of `ostler`.
+//! The shim as a program of its own, for the tests. In the product it is a command of `ostler`.
 
 use std::{ffi::OsString, io};
 

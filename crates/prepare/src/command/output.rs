@@ -1,21 +1,21 @@
-//! The end of what a command printed.
+//! End of a command's output.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The most bytes of a command's output that are kept: its end.
+/// Number of bytes that are kept of a command's output, from its end.
 pub const TAIL: usize = 2048;
 
-/// The most characters of it in a message of one line.
+/// Length limit, in characters, of the output in a message of one line.
 const LINE: usize = 500;
 
-/// The end of an output that is read.
+/// Last [`TAIL`] bytes of an output.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Vec<u8>);
 
 // === impl Tail ===
 
 impl Tail {
-    /// Reads until the output ends. What was read counts also if nobody waits for the end.
+    /// Reads until the output ends. Cancel safe: bytes that were read stay after a dropped call.
     pub(super) async fn read(&mut self, output: &mut (impl AsyncRead + Unpin)) {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = output.read(&mut buffer).await {
@@ -25,13 +25,13 @@ impl Tail {
         }
     }
 
-    /// The part that is kept, without white space around it.
+    /// Text of the bytes that are kept, without white space around it.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0).trim().to_owned()
     }
 }
 
-/// The end of a text as one line.
+/// Makes one line of the end of a text, with at most `LINE` characters.
 pub(super) fn line(text: &str) -> String {
     let text = text.replace(char::is_control, " ");
     let text = text.trim();

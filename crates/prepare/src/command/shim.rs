@@ -1,8 +1,9 @@
-//! The process between the agent and a command. All that the command starts is below the shim, however
-//! it goes about it, and is ended with the command, and when the agent ends.
+//! Shim: the process between the agent and a command. It is a child subreaper (prctl(2)), so that every
+//! process that the command starts stays below it, also after a double fork. It kills them all when the
+//! command or the agent ends.
 //!
-//! Its standard input is a socket. The end of it is the order to end everything; what became of the
-//! command is written to it, as one line.
+//! The standard input is a socket. The end of its input is the order to kill everything. The shim writes the
+//! result of the command to it, as one line.
 
 use std::{
     ffi::OsString,
@@ -26,14 +27,15 @@ use rustix::process::{
     set_child_subreaper, wait, waitid,
 };
 
-/// Time between two tries to end what is left.
+/// Time between two tries to kill the processes that are left.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Runs a command to its end, or to the end of the standard input, and ends all that it started. Returns
-/// when none of it is left: a process that sits in the kernel does not hear that it was killed.
+/// Runs a command to its end, or to the end of the standard input, and kills all its descendants. Returns when
+/// none is left. That can take long: a process in an uninterruptible system call survives SIGKILL until the
+/// call returns.
 ///
 /// # Errors
-/// The standard input is no socket. That the command cannot be started is told on it.
+/// The standard input is not a socket. A command that cannot be started is reported on the socket.
 pub fn shim(command: &[OsString]) -> io::Result<()> {
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let group = match start(command) {
@@ -43,13 +45,14 @@ pub fn shim(command: &[OsString]) -> io::Result<()> {
     let has_ended = Arc::new(AtomicBool::new(false));
     let (order, is_done) = (control.try_clone()?, Arc::clone(&has_ended));
     thread::Builder::new().spawn(move || end_when_told(order, group, &is_done))?;
-    // Its id is its own until it is reaped.
+    // WNOWAIT: the process stays a zombie, so that its id is not used again. A kill of its group can then
+    // not hit another one.
     let status = waitid(
         WaitId::Pid(group),
         WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
     );
     has_ended.store(true, Ordering::SeqCst);
-    // Nobody listens any more if it was told to end.
+    // The write fails if the agent has closed the socket. That was the order to end, so it is no error.
     let _ = match status {
         Ok(Some(status)) => writeln!(control, "status {}", raw(&status)),
         Ok(None) => Ok(()),
@@ -60,7 +63,7 @@ pub fn shim(command: &[OsString]) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the command in a process group of its own. What it leaves behind comes to this process.
+/// Starts the command in a process group of its own, and makes this process the parent of its orphans.
 fn start(command: &[OsString]) -> io::Result<Pid> {
     let no_command = || io::Error::new(io::ErrorKind::InvalidInput, "no command is named");
     let (program, args) = command.split_first().ok_or_else(no_command)?;
@@ -73,7 +76,8 @@ fn start(command: &[OsString]) -> io::Result<Pid> {
     Pid::from_raw(child.id().cast_signed()).ok_or_else(no_command)
 }
 
-/// Waits for the end of the input, and then kills everything until the command has ended.
+/// Waits for the end of the input, and then kills all descendants again and again until the command has
+/// ended: each pass may miss processes that were just started.
 fn end_when_told(mut order: UnixStream, group: Pid, has_ended: &AtomicBool) {
     while let Ok(1..) = order.read(&mut [0; 64]) {}
     while !has_ended.load(Ordering::SeqCst) {
@@ -83,7 +87,8 @@ fn end_when_told(mut order: UnixStream, group: Pid, has_ended: &AtomicBool) {
     }
 }
 
-/// Kills and reaps until nothing is left. The children of a process that is reaped are here already.
+/// Kills and reaps until no child is left. The kernel gives the children of an ended process to this one before
+/// it can be reaped, so none is missed.
 fn reap_all() {
     loop {
         tree::end_below_us();
@@ -98,7 +103,7 @@ fn reap_all() {
     }
 }
 
-/// A status as `wait` tells it.
+/// Encodes a status as wait(2) does.
 fn raw(status: &WaitIdStatus) -> i32 {
     match status.exit_status() {
         Some(code) => code << 8,

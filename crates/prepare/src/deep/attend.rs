@@ -1,15 +1,16 @@
-//! A command on a card, from its start until nothing of it is left.
+//! Task of a running command on a card, until its last process has ended.
 
 use probe::supervisor::Occupied;
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::command::{Ended, Error, Running};
 
-/// The end of a command, or why it could not be run.
+/// End of a command, or the reason why it could not be run.
 pub(super) type Result = std::result::Result<Ended, Error>;
 
-/// Tells what becomes of a command, and waits until it is gone: until then its card is occupied. It is
-/// ended when the card is released, or when nobody wants to be told.
+/// Waits for the end of a command and sends the result by `tell`. Returns after its last process has ended;
+/// until then the card counts as occupied. The command is ended if the card is released, or if the receiver
+/// of `tell` is dropped.
 pub(super) async fn attend(
     mut running: Running,
     mut work: Occupied,

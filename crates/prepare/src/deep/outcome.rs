@@ -1,4 +1,4 @@
-//! What a deep check says of a card, and what keeps one from being made.
+//! Outcome of a deep check, and the reasons not to make one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use model::{Deep as Outcome, Telemetry};
 use super::attend;
 use crate::{command::Fate, look};
 
-/// The outcome of a check whose command was started.
+/// Makes the outcome of a check whose command was started.
 pub(super) fn of(ended: attend::Result, limit: Duration) -> Outcome {
     let ended = match ended {
         Ok(ended) => ended,
@@ -31,7 +31,7 @@ pub(super) fn of(ended: attend::Result, limit: Duration) -> Outcome {
     }
 }
 
-/// The outcome of a check that was not made.
+/// Makes the outcome of a check that was not made.
 pub(super) fn not_run(reason: &str) -> Outcome {
     Outcome {
         passed: None,
@@ -39,9 +39,9 @@ pub(super) fn not_run(reason: &str) -> Outcome {
     }
 }
 
-/// The reason why a card is not idle. One that does not tell who is on it never is; one that does not
-/// tell how busy it is, as a card that is cut into partitions, may be.
+/// Reason why a card is not idle; `None` if it is. A card without a list of processes never counts as idle.
 pub(super) fn busy(telemetry: &Telemetry) -> Option<String> {
+    // A card in MIG mode reports no utilization, so a missing value does not mean that it is busy.
     if telemetry.processes.is_none() {
         return Some("it does not tell who is on it".to_owned());
     }
