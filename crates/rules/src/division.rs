@@ -1,23 +1,23 @@
-//! The part that each device plays before the pools see it.
+//! State of each device before it is assigned to a pool: offered, or not offered with a reason.
 
 use model::{Entry, Kind};
 
-/// The part that a device plays before the pools see it.
+/// Answer of a vendor's strategy for partitions about one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The pools may take it.
+    /// Pools may take the device.
     Offered,
-    /// Its partitions stand for it.
+    /// A partitioned card, offered as its partitions.
     Partitioned,
-    /// Its card stands for it; the reason, for a person.
+    /// A partition whose card is offered whole; the reason, for a person.
     Whole(String),
-    /// The vendor's strategy for partitions has no place for it; the reason, for a person.
+    /// The strategy for partitions does not offer such a device; the reason, for a person.
     Unfit(String),
-    /// It is gone, and no device of its kind is served any more; the reason, for a person.
+    /// The device no longer exists, and no device of its kind is offered; the reason, for a person.
     Gone(String),
 }
 
-/// Offers partitions beside whole cards: what fits a vendor without strategies.
+/// Offers partitions beside whole cards, as fits a vendor without strategies.
 pub(crate) fn mixed(entry: &Entry) -> Standing {
     if matches!(entry.device.kind, Kind::Card { partitioned: true }) {
         Standing::Partitioned

@@ -1,95 +1,97 @@
-//! The edits to a container: environment, mounts, device nodes, hooks and groups. One type for every way in
-//! which devices are handed over. Its JSON is that of `containerEdits` in a CDI spec, whose words it uses;
-//! what nothing here needs (network devices, Intel RDT) is left out.
+//! Edits to a container: environment, mounts, device nodes, hooks and groups. One type for every
+//! front end and for CDI specs. Names and JSON are those of `containerEdits` in a CDI spec. Network
+//! devices and Intel RDT are left out, because no vendor here needs them.
 
 use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-/// The parts that a container is given.
+/// Changes to one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerEdits {
-    /// Environment variables.
+    /// Environment variables by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", with = "env")]
     pub env: BTreeMap<String, String>,
     /// Device nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_nodes: Vec<DeviceNode>,
-    /// Programs of the host that are run for the container. The kubelet cannot hand them over; a CDI spec can.
+    /// Programs of the host that the runtime runs for the container. A CDI spec can name them; the
+    /// kubelet's `ContainerAllocateResponse` cannot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
-    /// Files and folders of the host, in the order in which they are to be mounted.
+    /// Files and folders of the host, in the order of mounting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
-    /// Groups that the container's process is in. The kubelet cannot hand them over; a CDI spec can.
+    /// Groups that the container's process joins (CDI 0.7.0). A CDI spec can name them; the
+    /// kubelet's `ContainerAllocateResponse` cannot.
     #[serde(rename = "additionalGids", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<u32>,
 }
 
-/// A device node in a container.
+/// Device node in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceNode {
-    /// The path in the container.
+    /// Path in the container.
     pub path: String,
-    /// The path on the host, where it is another one.
+    /// Path on the host; absent if it is the same (CDI 0.5.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<String>,
-    /// `c` for a character device.
+    /// Type: `c` for a character device. Absent: the runtime reads it from the node.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The major number.
+    /// Major number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
-    /// The minor number.
+    /// Minor number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<u32>,
-    /// The permission bits.
+    /// Permission bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_mode: Option<u32>,
-    /// Some of `r`, `w`, `m`.
+    /// Access for the cgroup: some of `r`, `w` and `m` (mknod).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
-    /// The owner.
+    /// User id of the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// The group.
+    /// Group id of the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gid: Option<u32>,
 }
 
-/// A mount in a container: to read and write, unless its options say otherwise.
+/// Mount in a container. Writable unless `options` has `ro`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mount {
-    /// The path on the host.
+    /// Path on the host.
     pub host_path: String,
-    /// The path in the container.
+    /// Path in the container.
     pub container_path: String,
-    /// The file system, where it is no bind mount.
+    /// File system type; absent for a bind mount.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The options.
+    /// Mount options, such as `ro` and `nosuid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
-/// A program of the host that the runtime runs for a container.
+/// Program of the host that the runtime runs for a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
-    /// The moment: `createContainer`.
+    /// OCI hook point, e.g. `createContainer`.
     pub hook_name: String,
-    /// The program on the host.
+    /// Path of the program on the host.
     pub path: String,
-    /// Its arguments, its own name first.
+    /// Arguments, the program's name first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its variables.
+    /// Environment of the program, as `NAME=value`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// Seconds it may take.
+    /// Time limit in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u32>,
 }
@@ -97,17 +99,17 @@ pub struct Hook {
 // === impl ContainerEdits ===
 
 impl ContainerEdits {
-    /// Returns true if nothing is done.
+    /// Returns true if the edits change nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Sets a variable.
+    /// Sets a variable, and replaces an earlier value.
     pub fn set(&mut self, variable: &str, value: impl Into<String>) {
         self.env.insert(variable.to_owned(), value.into());
     }
 
-    /// Adds a mount to read and write.
+    /// Adds a writable bind mount.
     pub fn mount(&mut self, host_path: impl Into<String>, container_path: String) {
         self.mounts.push(Mount {
             host_path: host_path.into(),
@@ -116,7 +118,7 @@ impl ContainerEdits {
         });
     }
 
-    /// Adds the edits of `other`. A variable that is set already stays.
+    /// Appends the edits of `other`. A variable that is set already keeps its value.
     pub fn add(&mut self, other: Self) {
         for (name, value) in other.env {
             self.env.entry(name).or_insert(value);
@@ -131,7 +133,8 @@ impl ContainerEdits {
 // === impl DeviceNode ===
 
 impl DeviceNode {
-    /// A node that the host has under `root`, to read and write, at its usual path.
+    /// Creates a node with the access `rw`, at its usual path in the container and under `root` on
+    /// the host.
     pub fn new(root: &Path, path: &str) -> Self {
         Self {
             permissions: Some("rw".to_owned()),
@@ -139,7 +142,7 @@ impl DeviceNode {
         }
     }
 
-    /// A node that the host has at `host_path`, and nothing more about it.
+    /// Creates a node with its two paths only.
     pub(crate) fn at(host_path: String, path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -148,7 +151,7 @@ impl DeviceNode {
         }
     }
 
-    /// The path on the host.
+    /// Returns the path on the host.
     pub fn outside(&self) -> &str {
         self.host_path.as_deref().unwrap_or(&self.path)
     }
@@ -157,19 +160,20 @@ impl DeviceNode {
 // === impl Mount ===
 
 impl Mount {
-    /// Returns true if a container may not write to it.
+    /// Returns true if a container cannot write to the mount.
     pub fn is_read_only(&self) -> bool {
         self.options.iter().any(|option| option == "ro")
     }
 }
 
-/// An absolute path as seen from outside of `root`.
+/// Returns an absolute path with `root` before it.
 pub fn under(root: &Path, path: &str) -> String {
+    // A root of `/` must not give `//dev`.
     let root = root.to_string_lossy();
     format!("{}{path}", root.trim_end_matches('/'))
 }
 
-/// Variables as CDI writes them: a sorted list of `NAME=value`.
+/// Variables in CDI's form: a sorted list of `NAME=value`.
 mod env {
     use std::collections::BTreeMap;
 
@@ -181,11 +185,13 @@ mod env {
     ) -> Result<S::Ok, S::Error> {
         let list = env.iter().map(|(name, value)| format!("{name}={value}"));
         let mut list: Vec<String> = list.collect();
+        // The names are sorted, but with the values behind them the order differs: `=` sorts after
+        // digits.
         list.sort_unstable();
         list.serialize(serializer)
     }
 
-    /// A name without a value has an empty one. Of two values of a name the last one counts.
+    /// Reads a name without `=` as an empty value. The last value of a repeated name counts.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<String, String>, D::Error> {

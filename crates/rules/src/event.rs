@@ -1,12 +1,12 @@
-//! The meaning of an event that a driver announced.
+//! Meaning of an event that a driver announced.
 
 use config::EventAction;
 
-/// The meaning of an event for its device.
+/// Meaning of an event for its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// The effect on the device, and what ends it.
+    /// Effect on the device, and the condition that ends the effect.
     pub action: EventAction,
-    /// The event, for a person: its code and what the vendor calls it.
+    /// Event for a person: the code, and the vendor's name of it.
     pub text: String,
 }

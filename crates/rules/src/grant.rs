@@ -1,5 +1,5 @@
-//! The answer for devices of one request: the edits to the container, and beside them what a device plugin
-//! tells the kubelet and a person.
+//! Answer to a request for devices: the edits to the container, with annotations and CDI names for
+//! the kubelet and notes for the operator.
 
 use std::collections::BTreeMap;
 
@@ -8,49 +8,50 @@ use model::{Device, Extras, ResourceName};
 
 use crate::{ContainerEdits, Lists};
 
-/// Devices of one vendor that a container is to be given.
+/// Devices of one vendor for one container.
 #[derive(Clone, Copy, Debug)]
 pub struct EditRequest<'a> {
-    /// The resource that was asked for.
+    /// Name of the requested resource.
     pub resource: &'a ResourceName,
-    /// The devices, in the order of the request, each once.
+    /// Devices in the order of the request, each once.
     pub devices: &'a [&'a Device],
-    /// The sharing of the devices; its method is not `auto`.
+    /// Sharing of the devices. Its method is never `auto`.
     pub sharing: &'a Sharing,
-    /// The parts that the pool hands over.
+    /// Parts that the pool hands over.
     pub handover: &'a Handover,
-    /// The ways in which the container runtime is told.
+    /// Strategies by which the container runtime learns of the devices.
     pub lists: &'a Lists,
-    /// The things that the vendor's probe found beside the devices.
+    /// Findings of the vendor's probe beside the devices.
     pub extras: &'a Extras,
 }
 
-/// The edits to a container, and what goes with them to the kubelet.
+/// Edits to a container, with what else the kubelet gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// The edits. As an answer their device nodes are sorted by path, each once.
+    /// Edits. In a final answer their device nodes are sorted by path, each once.
     pub edits: ContainerEdits,
     /// Annotations for the container runtime.
     pub annotations: BTreeMap<String, String>,
-    /// Fully qualified names of CDI devices, for the CRI.
+    /// Qualified names of CDI devices, which the kubelet passes on in the CRI field `CDIDevices`.
     pub cdi_devices: Vec<String>,
-    /// Sentences on what the container is not given, or in another way than asked for.
+    /// Notes on parts that the container does not get, or gets in another way than the config
+    /// demands.
     pub notes: Vec<Note>,
 }
 
-/// A sentence on how devices are handed over.
+/// Note for the operator on the handover of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The sentence.
+    /// Sentence without a full stop.
     pub text: String,
-    /// True if containers miss something that the config asks for.
+    /// True if containers miss something that the config demands.
     pub problem: bool,
 }
 
 // === impl EditRequest ===
 
 impl EditRequest<'_> {
-    /// The device nodes of the devices, as host paths.
+    /// Lists the paths of the devices' nodes on the host.
     pub fn nodes(&self) -> impl Iterator<Item = String> {
         let nodes = self.devices.iter().flat_map(|device| &device.nodes);
         nodes.map(|node| node.path.clone())
@@ -60,8 +61,8 @@ impl EditRequest<'_> {
 // === impl Grant ===
 
 impl Grant {
-    /// Adds what is given for another vendor's devices. A variable that is set already stays, and a note says
-    /// so.
+    /// Adds the grant for another vendor's devices. A variable that is set already keeps its value,
+    /// and a note tells so.
     pub fn add(&mut self, other: Self) {
         let Self {
             edits,
@@ -70,6 +71,8 @@ impl Grant {
             notes,
         } = other;
         let taken = |(name, _): &(&String, &String)| self.edits.env.contains_key(*name);
+        // The kubelet merges the answers for several resources in the same way: the first value
+        // stays, and a conflict is only logged.
         for (name, value) in edits.env.iter().filter(taken) {
             let text = format!("{name} is set by two vendors; `{value}` is left out");
             self.notes.push(Note::missing(text));
@@ -93,7 +96,7 @@ impl From<ContainerEdits> for Grant {
 // === impl Note ===
 
 impl Note {
-    /// Something to know.
+    /// Creates a note without need to act.
     pub fn info(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -101,7 +104,7 @@ impl Note {
         }
     }
 
-    /// Something that containers miss.
+    /// Creates a note on something that containers miss.
     pub fn missing(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

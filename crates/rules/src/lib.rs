@@ -1,6 +1,6 @@
-//! The rules of a vendor's devices: the trait that each vendor implements in its own folder, and the
-//! types that it speaks in. The boxes below take [`Vendors`] as an argument and name no vendor. Pure
-//! functions.
+//! Rules of a vendor's devices: the trait that each vendor implements in its own folder, and the
+//! types of its arguments and answers. Other crates take [`Vendors`] as an argument and name no
+//! vendor. Pure functions.
 
 mod division;
 mod edits;

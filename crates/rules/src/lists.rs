@@ -1,55 +1,57 @@
-//! How the container runtime is told which devices: what the config asks for, with `auto` decided.
+//! Strategies by which the container runtime learns of the devices: those of the config, with
+//! `auto` decided.
 
 use std::fmt;
 
 use config::{Handover, ListStrategy};
 use serde::Serialize;
 
-/// What is known of the way from a CDI name to a container. The default is nothing.
+/// Facts about the way of a CDI name to a container. The default is that nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Runtime {
-    /// Whether there is a CDI spec with every device that is offered.
+    /// True if a CDI spec on the disk has every device that is offered.
     pub cdi_spec: bool,
-    /// Whether the runtime is known to take CDI names through the CRI.
+    /// True if the container runtime is known to take CDI names from the CRI: containerd since 2.0,
+    /// 1.7 with `enable_cdi`, and CRI-O.
     pub cdi_devices: bool,
-    /// Whether the kubelet is known to pass them on.
+    /// True if the kubelet is known to pass CDI names on (feature gate `DevicePluginCDIDevices`).
     pub kubelet: bool,
 }
 
-/// The strategies that are in force, and why.
+/// Strategies in force, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lists {
-    /// Sorted, each once, never [`ListStrategy::Auto`].
+    /// Strategies, sorted, each once, never [`ListStrategy::Auto`].
     pub strategies: Vec<ListStrategy>,
-    /// Why these.
+    /// Reason for these strategies.
     pub reason: Reason,
 }
 
-/// Why strategies are in force; it prints as a sentence for a person.
+/// Reason for the strategies in force. Prints as a sentence for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The config names them.
     Configured,
-    /// `auto`, and there is no CDI spec with all of the names.
+    /// `auto`: no CDI spec with all names is on the disk.
     NoSpec,
-    /// `auto`, and nothing is known of the runtime's CDI.
+    /// `auto`: the container runtime is not known to take CDI names.
     NoCdi,
-    /// `auto`, and the kubelet may drop the names.
+    /// `auto`: the kubelet is not known to pass CDI names on.
     NoKubelet,
-    /// `auto`, and CDI works.
+    /// `auto`: CDI works.
     Cdi,
 }
 
 // === impl Lists ===
 
 impl Lists {
-    /// Whether one of the strategies is in force.
+    /// Returns true if the strategy is in force.
     pub fn has(&self, strategy: ListStrategy) -> bool {
         self.strategies.contains(&strategy)
     }
 
-    /// Whether CDI is all there is, so that the CDI devices carry the device nodes.
+    /// Returns true if all strategies use CDI, so that the CDI devices contain the device nodes.
     pub fn only_cdi(&self) -> bool {
         let cdi =
             |s: &ListStrategy| matches!(s, ListStrategy::CdiAnnotations | ListStrategy::CdiCri);
@@ -83,8 +85,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The strategies of `handover`, with `auto` replaced by the best that is known to reach containers.
+/// Returns the strategies of `handover`, with `auto` replaced by the best one that is known to
+/// work.
 pub fn resolve_lists(handover: &Handover, runtime: Runtime) -> Lists {
+    // An unknown CDI name fails the start of a container, and a dropped one leaves it without
+    // devices. Variables and device nodes work everywhere, so that `auto` takes CDI only with
+    // evidence.
     let auto = handover.lists.contains(&ListStrategy::Auto);
     let (choice, reason) = match runtime {
         _ if !auto => (None, Reason::Configured),

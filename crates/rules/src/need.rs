@@ -1,26 +1,26 @@
-//! Things that a resource cannot do without on its node.
+//! Requirements of a resource on its node.
 
 use config::{Backends, Pool};
 use model::{Companions, ResourceName};
 
-/// A resource that is to be handed out on this node.
+/// Resource that this node is to offer.
 #[derive(Clone, Copy, Debug)]
 pub struct Need<'a> {
-    /// The resource; absent where the question is only what the config requires of every resource of the pool.
+    /// Name of the resource; absent for the requirements that hold for every resource of the pool.
     pub resource: Option<&'a ResourceName>,
-    /// Its pool. The method `auto` asks only for what the vendor's best method needs; any
-    /// other is decided.
+    /// Pool of the resource. With the method `auto` the vendor checks only what its best method
+    /// needs; any other method is final.
     pub pool: &'a Pool,
-    /// The things that the vendor's driver has beside the devices.
+    /// Findings of the vendor's probe: device nodes, channels and daemons, by class.
     pub companions: &'a Companions,
-    /// The settings of each vendor.
+    /// Settings of each vendor.
     pub settings: &'a Backends,
 }
 
-/// Something that is missing. Units of the resource are listed and Unhealthy until it is there.
+/// Missing requirement. Units of the resource are listed as Unhealthy until it is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The thing and its remedy, for a person.
+    /// The missing thing and the remedy, for a person.
     pub reason: String,
     /// True if the config requires it, so that `failOnInitError` ends the agent without it.
     pub is_required: bool,

@@ -1,4 +1,4 @@
-//! Device nodes, with what their file system says of them.
+//! Device nodes, with their numbers, permissions and owners.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,26 +9,27 @@ use model::NodeStat;
 
 use crate::{ContainerEdits, DeviceNode, edits::under};
 
-/// The bits by which everybody may read and write.
+/// Permission bits with which everybody may read and write.
 const WORLD: u32 = 0o006;
 
-/// The facts by which device nodes become edits.
+/// Facts from which edits for device nodes are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a> {
-    /// The folder on the host under which they are.
+    /// Folder on the host with the device nodes.
     pub root: &'a Path,
-    /// Those that are not under it, but where their paths say.
+    /// Nodes that are at their plain paths on the host, and not under `root`.
     pub at_home: &'a BTreeSet<String>,
-    /// What is known of them.
+    /// Status of each node, where the probe could read it.
     pub stats: &'a BTreeMap<String, NodeStat>,
-    /// Puts containers into the groups of nodes that not everybody may use.
+    /// True to put containers into the groups of nodes that not everybody may use. CDI needs
+    /// version 0.7.0 for it.
     pub groups: bool,
 }
 
 // === impl Nodes ===
 
 impl Nodes<'_> {
-    /// The edits that give a container these nodes.
+    /// Returns the edits that give a container these nodes.
     pub fn edits(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> ContainerEdits {
         let mut edits = ContainerEdits::default();
         for path in paths {
@@ -45,14 +46,19 @@ impl Nodes<'_> {
             true => path.to_owned(),
             false => under(self.root, path),
         };
+        // Without numbers and mode the runtime takes those of the node.
         let plain = DeviceNode::at(host_path, path);
         let Some(stat) = stat else {
             return plain;
         };
-        // Without a type a runtime looks at the node itself, and says so where it is gone.
+        // The type is left out on purpose: then the CDI library looks at the node when a container
+        // starts, and fails with its path if it is gone (`pkg/cdi/container-edits_unix.go,
+        // fillMissingInfo`).
         DeviceNode {
             major: Some(stat.major),
             minor: Some(stat.minor),
+            // Without the bits of the file type. Access and group are as in specs of NVIDIA's
+            // nvcdi.
             file_mode: Some(stat.mode & 0o7777),
             permissions: Some("rwm".to_owned()),
             gid: (stat.gid != 0).then_some(stat.gid),

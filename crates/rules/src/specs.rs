@@ -1,4 +1,4 @@
-//! CDI specs that a vendor is asked for, and those that it made.
+//! CDI specs: the request to a vendor, and the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,56 +8,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::ContainerEdits;
 
-/// Specs that a vendor is asked for.
+/// Request for a vendor's specs.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecRequest<'a> {
-    /// The devices, and what the probes found beside them.
+    /// Devices, and what the probes found beside them.
     pub snapshot: &'a Snapshot,
-    /// The settings of each vendor.
+    /// Settings of each vendor.
     pub settings: &'a Backends,
-    /// The devices and classes that specs are to have.
+    /// Devices and classes that the specs are to have.
     pub scope: SpecScope<'a>,
-    /// The specs that were made last: a device whose nodes vanished keeps its edits, so that its name stays
-    /// a name.
+    /// Specs of the last answer. A device whose nodes vanished keeps its edits, so that its name
+    /// can still be resolved when a container restarts.
     pub previous: &'a [KindEdits],
 }
 
-/// The devices and classes that specs are to have.
+/// Devices and classes that specs are to have.
 #[derive(Clone, Copy, Debug)]
 pub enum SpecScope<'a> {
-    /// The needs of pools and containers.
+    /// Those that pools and containers need.
     Asked {
-        /// The handovers of all pools.
+        /// Handovers of all pools.
         now: &'a [Handover],
-        /// Those that counted until a moment ago: a container may just have been given names of them.
+        /// Handovers that applied until a moment ago. A container may just have been granted names
+        /// of them.
         lately: &'a [Handover],
-        /// The qualified names that containers were started with.
+        /// Qualified names that containers were started with. The kubelet uses a grant again for
+        /// each restart of a container, so that these names must stay.
         held: &'a BTreeSet<String>,
     },
-    /// All that there is, with the roots of this handover.
+    /// Everything there is, with the roots of this handover.
     Everything(&'a Handover),
-    /// One device for containers that look after the node, with the roots of this handover.
+    /// One device for containers that manage the node, with the roots of this handover.
     Management(&'a Handover),
 }
 
-/// Specs that a vendor made.
+/// Specs of a vendor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Specs {
-    /// At most one spec for each kind.
+    /// Specs, at most one for each kind.
     pub specs: Vec<KindEdits>,
-    /// Sentences on what containers will miss, and on what was not understood.
+    /// Notes on parts that containers will miss, and on files that could not be parsed.
     pub notes: Vec<String>,
 }
 
-/// Contents of one CDI spec: the devices of a kind, and the edits of each. Order and version are made of them
-/// by who writes the spec.
+/// Content of one CDI spec: the devices of a kind with their edits. The crate `cdi` adds order and
+/// version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindEdits {
-    /// `vendor/class`.
+    /// Kind, as `vendor/class`.
     pub kind: String,
-    /// The devices, in any order.
+    /// Devices, in any order.
     pub devices: Vec<NamedEdits>,
-    /// The edits that a container is given with any of the devices.
+    /// Edits for a container with any of the devices.
     pub container_edits: ContainerEdits,
 }
 
@@ -65,24 +67,24 @@ pub struct KindEdits {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedEdits {
-    /// Its name, unique in the kind.
+    /// Name, unique in the kind.
     pub name: String,
-    /// Notes for programs.
+    /// Annotations, for other programs (CDI 0.6.0).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The edits that a container is given with it.
+    /// Edits for a container with the device.
     pub container_edits: ContainerEdits,
 }
 
 // === impl KindEdits ===
 
 impl KindEdits {
-    /// The device of that name.
+    /// Returns the device with this name.
     pub fn device(&self, name: &str) -> Option<&NamedEdits> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The qualified names of the devices.
+    /// Lists the qualified names of the devices, `vendor/class=name`.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let devices = self.devices.iter();
         devices.map(|device| format!("{}={}", self.kind, device.name))

@@ -1,34 +1,34 @@
-//! The worth of what can join two cards, as data: another vendor's numbers are another [`Table`], and the
-//! search does not change.
+//! Scores of the connections between two cards, as data. Another vendor has another [`Table`], and
+//! the search stays the same.
 
-/// The worth of each thing that can join two cards; they are added up.
+/// Scores of the connections between two cards. The score of a pair is the sum of those that apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The same board.
+    /// Both on one board.
     pub board: u32,
-    /// One PCIe switch.
+    /// One PCIe switch between them.
     pub switch: u32,
-    /// Several PCIe switches.
+    /// Several PCIe switches between them.
     pub switches: u32,
-    /// One PCIe host bridge.
+    /// One PCIe host bridge between them.
     pub host_bridge: u32,
-    /// One NUMA node; also where only that is known.
+    /// The same NUMA node, if that is all that is known.
     pub node: u32,
-    /// Nothing closer than the machine; also where only different NUMA nodes are known.
+    /// Different NUMA nodes, or nothing closer than the machine.
     pub system: u32,
     /// Each direct lane, up to `most_lanes`.
     pub lane: u32,
-    /// The number of lanes that count; cards on one fabric have so many.
+    /// Highest number of lanes that count. Cards on one switch count as having so many.
     pub most_lanes: u32,
-    /// The same NUMA node, beside all that.
+    /// Added for the same NUMA node.
     pub same_numa: u32,
 }
 
 // === impl Table ===
 
 impl Table {
-    /// Numbers for devices whose vendor has none: any direct link is worth more than any way through the
-    /// machine.
+    /// Scores for devices of an unknown vendor: any direct link scores more than any way through
+    /// the machine.
     pub const PLAIN: Self = Self {
         board: 6,
         switch: 5,

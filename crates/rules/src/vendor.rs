@@ -1,4 +1,5 @@
-//! The trait that a vendor implements. Each method has a default that fits a plain device node.
+//! Trait that each vendor implements. Each method but `vendor` has a default that fits a plain
+//! device node.
 
 use config::{Backends, Method, Sharing};
 use model::{Device, Entry, EventCode};
@@ -8,47 +9,65 @@ use crate::{
     Standing, Table, division,
 };
 
-/// A vendor's name, its own words for things that every vendor has, and the worth of its links: data
+/// Name of a vendor, its words for things that every vendor has, and the scores of its links. Data
 /// without code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// The name that devices carry, in lower case.
+    /// Name in every device of the vendor, in lower case.
     pub name: &'static str,
-    /// A partition of a card, for people.
+    /// Word for a partition of a card.
     pub partition: &'static str,
-    /// The mode of a card in which only its partitions can be used, for people.
+    /// Word for the mode in which only the partitions of a card can be used.
     pub partition_mode: &'static str,
-    /// A direct link between two cards, for people.
+    /// Word for a direct link between two cards.
     pub link: &'static str,
-    /// The switch that joins all cards on it, for people.
+    /// Word for the switch that connects all cards.
     pub switch: &'static str,
-    /// The letters before the number of links in a matrix of cards.
+    /// Letters before the number of links in the matrix of `ostler topology`.
     pub link_mark: &'static str,
-    /// The worth of each thing that can join two cards.
+    /// Scores of the connections between two cards.
     pub worth: Table,
-    /// The CDI kinds that its specs have, `vendor/class`, in the order of the names that a container is
-    /// given; none where its devices are handed over without CDI.
+    /// CDI kinds of the vendor's specs, as `vendor/class`, in the order of the names that a
+    /// container gets. Empty if the devices are handed over without CDI.
     pub cdi_kinds: &'static [&'static str],
-    /// The variable by which the vendor's programs are told the one device to use, by its id.
+    /// Environment variable that selects one device, by id, for the vendor's programs.
     pub device_variable: Option<&'static str>,
 }
 
-/// The rules of one vendor's devices.
+/// Rules of one vendor's devices.
 ///
-/// Implemented once in each vendor's folder. A method without an implementation there does what fits a
-/// device node without peculiarities.
+/// Each vendor implements the trait once, in its own folder. The default of each method fits a
+/// plain device node. All methods are pure: they must not do I/O or ask a driver.
+///
+/// ```
+/// use rules::{PLAIN, Rules, Vendor, Vendors};
+///
+/// struct Crypto;
+///
+/// const CRYPTO: Vendor = Vendor { name: "crypto", ..PLAIN };
+///
+/// impl Rules for Crypto {
+///     fn vendor(&self) -> &'static Vendor {
+///         &CRYPTO
+///     }
+/// }
+///
+/// const VENDORS: Vendors = Vendors::new(&[&Crypto]);
+/// assert_eq!(VENDORS.of("crypto").vendor().partition, "partition");
+/// ```
 pub trait Rules: Sync {
-    /// The vendor's name and words.
+    /// Returns the vendor's name and words.
     fn vendor(&self) -> &'static Vendor;
 
-    /// The part that each device plays before the pools see it, in the order of `entries`, which are all
-    /// devices of this vendor that may be offered.
+    /// Decides for each device if pools may take it. The answers are in the order of `entries`,
+    /// which are all devices of the vendor that may be offered. A missing answer counts as
+    /// [`Standing::Offered`].
     fn divide(&self, entries: &[&Entry], _settings: &Backends) -> Vec<Standing> {
         entries.iter().map(|entry| division::mixed(entry)).collect()
     }
 
-    /// The reason why a device cannot be shared by a method, and its remedy. For `auto`: why the best method
-    /// of the vendor is not chosen.
+    /// Returns the reason why a device cannot be shared by a method, with the remedy; `None` if it
+    /// can. For `auto`: the reason why `auto` does not choose MPS.
     fn share_obstacle(&self, _device: &Device, sharing: &Sharing) -> Option<String> {
         let why = match sharing.method {
             Method::None | Method::TimeSlicing => return None,
@@ -58,13 +77,13 @@ pub trait Rules: Sync {
         Some(why.to_owned())
     }
 
-    /// The first thing that is missing on the node before a resource can be handed out.
+    /// Returns the first thing that is missing on the node before a resource can be handed out.
     fn missing(&self, _need: &Need<'_>) -> Option<Missing> {
         None
     }
 
-    /// The edits for a container that is given devices of this vendor, and what goes with them to the kubelet: by
-    /// default their device nodes.
+    /// Returns the edits for a container with devices of this vendor, with annotations and CDI
+    /// names for the kubelet. The default hands over the device nodes.
     fn edits(&self, request: &EditRequest<'_>) -> Grant {
         let node = |path: String| DeviceNode::new("/".as_ref(), &path);
         Grant::from(ContainerEdits {
@@ -73,32 +92,32 @@ pub trait Rules: Sync {
         })
     }
 
-    /// The CDI specs of this vendor's kinds, at most one for each.
+    /// Returns the CDI specs of this vendor's kinds, at most one for each.
     ///
     /// # Errors
-    /// The reason why specs cannot be made yet. Files on the disk stay as they are until they can.
+    /// The reason why no specs can be made yet. The files on the disk then stay as they are.
     fn specs(&self, _request: &SpecRequest<'_>) -> Result<Specs, String> {
         Ok(Specs::default())
     }
 
-    /// The meaning of an event for its device; `None` for a code that is not the vendor's. Each vendor has
-    /// classes of codes of its own.
+    /// Returns the meaning of an event for its device; `None` for a code of another vendor. Each
+    /// vendor has its own classes of codes.
     fn event(&self, _code: &EventCode, _settings: &Backends) -> Option<Meaning> {
         None
     }
 
-    /// The command that resets devices, all at once: a program and its arguments. `None` where the vendor
-    /// has no tool for it, so that a pool with `preStart: reset` must name one.
+    /// Returns the command that resets these devices, all at once: a program and its arguments.
+    /// `None` if the vendor has no such program; a pool with `preStart: reset` must then name one.
     fn reset_command(&self, _devices: &[&Device]) -> Option<Vec<String>> {
         None
     }
 }
 
-/// The rules of devices whose vendor the product does not know.
+/// Rules of devices whose vendor the product does not know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;
 
-/// The words for devices whose vendor the product does not know.
+/// Words for devices whose vendor the product does not know.
 pub const PLAIN: Vendor = Vendor {
     name: "",
     partition: "partition",

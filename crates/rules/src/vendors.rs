@@ -1,30 +1,31 @@
-//! The vendors that a program knows.
+//! List of the vendors that a program knows.
 
 use std::fmt;
 
 use crate::{Rules, vendor::Plain};
 
-/// The vendors that a program knows, each once. The binary has one list, with a line for each vendor.
+/// Vendors that a program knows, each once. The binary has one such list, with a line for each
+/// vendor.
 #[derive(Clone, Copy, Default)]
 pub struct Vendors(&'static [&'static dyn Rules]);
 
 // === impl Vendors ===
 
 impl Vendors {
-    /// Takes the rules of each vendor.
+    /// Creates a list from the rules of each vendor.
     pub const fn new(rules: &'static [&'static dyn Rules]) -> Self {
         Self(rules)
     }
 
-    /// The rules for devices of a vendor: for one that is not known, those of a plain device node.
-    /// Costs a walk over a list of a few names.
+    /// Returns the rules for devices of a vendor; for an unknown one those of a plain device node.
+    /// Searches a list of a few names.
     pub fn of(self, vendor: &str) -> &'static dyn Rules {
         let mut rules = self.0.iter();
         let known = rules.find(|rules| rules.vendor().name == vendor);
         known.map_or(&Plain, |rules| *rules)
     }
 
-    /// The rules of each vendor that is known.
+    /// Lists the rules of each known vendor.
     pub fn iter(self) -> impl Iterator<Item = &'static dyn Rules> {
         self.0.iter().copied()
     }

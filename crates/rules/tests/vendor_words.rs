@@ -1,12 +1,12 @@
-//! Nothing but a vendor's own rooms speaks its language. What remains elsewhere is listed here, file by
-//! file with its reason: a line more fails, and so does a line less, so that the list stays true.
+//! Only a vendor's own folders use its words. Every other line with such a word is counted here, by
+//! file and with the reason. A line more or less fails the test, so that the list stays true.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-/// The words of NVIDIA. `fabric` is one: its probe names two conditions so.
+/// Words of NVIDIA. `fabric` is one of them: its probe has two conditions with this name.
 const WORDS: [&str; 19] = [
     "compute_capability",
     "compute_instance",
@@ -29,7 +29,7 @@ const WORDS: [&str; 19] = [
     "xid",
 ];
 
-/// The rooms of a vendor, and of the simulator, which stands for one vendor's hardware.
+/// Folders of a vendor, and of the simulator, which imitates one vendor's hardware.
 const ROOMS: [&str; 12] = [
     "config/src/backends/acme",
     "config/src/backends/nvidia",
@@ -55,7 +55,7 @@ const PROTOCOL: &str =
 const SECTION: &str = "the line, or the few, that each vendor has here";
 const METHOD: &str = "`mps` is the config's word for a way of sharing";
 
-/// The lines that remain, by file.
+/// Remaining lines, by file.
 const REMAIN: [(&str, usize, &str); 25] = [
     ("config/src/backends.rs", 13, SECTION),
     ("config/src/error.rs", 2, DROP_IN),
@@ -131,7 +131,7 @@ fn words_are_whole_words_in_any_spelling() {
     assert!(!product_lines(text).any(speaks));
 }
 
-/// The source files of the product, without those of tests.
+/// Returns the source files of the product, without tests.
 fn sources(crates: &Path) -> Vec<PathBuf> {
     let mut folders = vec![crates.to_owned()];
     let mut files = Vec::new();
@@ -154,7 +154,7 @@ fn sources(crates: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The lines before the tests of a file, without comments.
+/// Returns the lines before the tests of a file, without comments.
 fn product_lines(text: &str) -> impl Iterator<Item = &str> {
     let product = text.split("\n#[cfg(test)]\nmod tests {").next();
     let lines = product.unwrap_or_default().lines();
@@ -177,7 +177,7 @@ fn speaks(line: &str) -> bool {
     })
 }
 
-/// The words of a line in lower case; `MigStrategy` and `mig_strategy` have two.
+/// Splits a line into words in lower case. `MigStrategy` and `mig_strategy` both have two.
 fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
