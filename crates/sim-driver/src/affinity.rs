@@ -1,4 +1,4 @@
-//! Which processors and which memory of the machine are near a card.
+//! CPU and memory affinity of cards.
 
 use std::ffi::{c_uint, c_ulong};
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 nvml! {
-    // The node that a card's own memory forms; only coherent platforms have such.
+    // Node of the card's own memory; only coherent platforms have one.
     device nvmlDeviceGetNumaNodeId: (node: Out<c_uint>) |unit|
         node.set(unit.gpu.memory_numa.ok_or(NOT_SUPPORTED)?);
     device nvmlDeviceGetMemoryAffinity: (words: c_uint, set: Out<c_ulong>, scope: c_uint) |unit| {
@@ -24,17 +24,17 @@ nvml! {
         check(scope)?;
         fill(words, &set, cpus(unit))
     };
-    // The simulated machine has other processors than the real one, so that a thread that is to
-    // go near a card stays where it is.
+    // The simulated machine has other CPUs than the real one. These calls change nothing, so that a
+    // thread that binds itself to a card's CPUs stays where it is.
     device nvmlDeviceSetCpuAffinity, nvmlDeviceClearCpuAffinity: () |_unit| Ok(());
 }
 
-/// Fails unless it is a NUMA node or a socket; ours are the same.
+/// Fails unless the scope is a NUMA node or a socket. On the simulated machine both are the same.
 fn check(scope: c_uint) -> Answer {
     (scope <= 1).then_some(()).ok_or(INVALID_ARGUMENT)
 }
 
-/// The CPUs near a card.
+/// CPUs of the card's NUMA node.
 pub(super) fn cpus(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
     let list = unit.state.cpus(unit.gpu.numa);
     let ranges: Vec<_> = list.split(',').filter_map(range).collect();
@@ -47,11 +47,12 @@ fn range(text: &str) -> Option<std::ops::RangeInclusive<c_uint>> {
         first.trim().parse().ok()?,
         last.trim().parse::<c_uint>().ok()?,
     );
-    // A hand-written state may name any number; there are no machines with more CPUs than this.
+    // A hand-written state may have any number. No machine has more CPUs than this.
     (last < 1 << 20).then_some(first..=last)
 }
 
-/// Sets the bits of a mask as wide as the caller has room for.
+/// Sets the bits of a mask of `words` words, which is the caller's room. Bits beyond it are
+/// dropped.
 fn fill(words: c_uint, set: &Out<c_ulong>, bits: impl Iterator<Item = c_uint>) -> Answer {
     if words == 0 {
         return Err(INVALID_ARGUMENT);

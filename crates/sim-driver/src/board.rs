@@ -1,4 +1,4 @@
-//! What is burnt into a board or printed on it.
+//! Facts of a board: firmware versions, part number, cores, bus.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -14,13 +14,13 @@ use super::{
     wire::{Handle, Out, Text, mark_of},
 };
 
-/// What boards say that were given no version.
+/// VBIOS version of boards that have none in the state.
 const VBIOS: &str = "92.00.45.00.03";
-/// The room that NVML's contract asks for where it passes no length.
+/// Room that NVML's contract requires where the function takes no length.
 const FIRMWARE_LENGTH: c_uint = 64;
-/// The first architecture with a system processor: Turing.
+/// First architecture with a GPU system processor (GSP): Turing.
 const SYSTEM_PROCESSOR: u32 = 6;
-/// The first architecture with an id of its own in each die: Hopper.
+/// First architecture with an id in each die: Hopper.
 const DIE_IDS: u32 = 9;
 
 nvml! {
@@ -54,7 +54,7 @@ nvml! {
     };
     device nvmlDeviceGetModuleId: (id: Out<c_uint>) |unit| {
         unit.whole()?;
-        // Only boards that are plugged onto a carrier with NVLink have a number there.
+        // Only boards on a carrier with NVLink (SXM) have a module number.
         (unit.model.nvlink_version > 0).then_some(()).ok_or(NOT_SUPPORTED)?;
         id.set(unit.gpu.minor.saturating_add(1))
     };
@@ -90,7 +90,7 @@ nvml! {
     device nvmlDeviceGetAddressingMode: (mode: Out<nvmlDeviceAddressingMode_v1_t>) |unit| {
         mode.check(1)?;
         unit.whole()?;
-        // None; 2 is what platforms have where processor and card share their addresses.
+        // 0 is none; 2 is for platforms where processor and card share one address space.
         let value = if unit.gpu.memory_numa.is_some() { 2 } else { 0 };
         mode.set(nvmlDeviceAddressingMode_v1_t { version: mark_of::<nvmlDeviceAddressingMode_v1_t>(1), value })
     };
@@ -108,7 +108,7 @@ nvml! {
     };
 }
 
-/// The number of a board; each has one card.
+/// Id of a board, from its PCI bus. Every board has one card.
 fn board_id(unit: &Unit<'_>) -> c_uint {
     let text = unit.gpu.pci.to_string();
     let bus = text.split(':').nth(1).unwrap_or_default();
@@ -126,7 +126,7 @@ fn system_processor(unit: &Unit<'_>) -> Answer {
     able.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
-/// CUDA cores, from the multiprocessors and what each has in its generation.
+/// CUDA cores: multiprocessors times the cores per multiprocessor of the compute capability.
 fn cores_of(unit: &Unit<'_>) -> c_uint {
     let each = match unit.model.compute_capability {
         (..=6, _) | (8, 6..) | (9.., _) => 128,

@@ -1,5 +1,5 @@
-//! What every call goes through: it is recorded, delayed or failed as the faults say, and given
-//! the device its handle stands for.
+//! Common path of all calls: a call is recorded, delayed or failed according to the node's faults,
+//! and given the device of its handle.
 
 use std::{
     io::{ErrorKind, Write as _},
@@ -20,21 +20,21 @@ use super::{
     wire::Handle,
 };
 
-/// The device that a call is for.
+/// Device of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit<'a> {
     pub(super) state: &'a State,
     pub(super) index: usize,
     pub(super) gpu: &'a Gpu,
     pub(super) model: &'a Model,
-    /// The MIG device with its index and shape, if it is one.
+    /// MIG device with its index and profile; `None` for a card.
     pub(super) mig: Option<(usize, &'a Mig, &'a MigProfile)>,
 }
 
 // === impl Unit ===
 
 impl<'a> Unit<'a> {
-    /// The device at a place of the state.
+    /// Looks up the device at a position of the state.
     pub(super) fn at(state: &'a State, (index, mig): Place) -> Answer<Self> {
         let gpu = state.gpus.get(index).ok_or(GPU_IS_LOST)?;
         let model = state.models.get(&gpu.model).ok_or(UNKNOWN)?;
@@ -52,17 +52,17 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// Fails for a MIG device: what is asked for belongs to the whole card.
+    /// Fails for a MIG device: the requested fact belongs to the whole card.
     pub(super) fn whole(&self) -> Answer {
         self.mig.is_none().then_some(()).ok_or(NOT_SUPPORTED)
     }
 }
 
-/// Finds the device of a call. What follows is compiled once, and not for each of the 398 functions:
-/// the library is a quarter smaller for it.
+/// Lookup of a call's device. A trait object, so that the code below is compiled once and not for
+/// each of the 398 functions: this makes the library a quarter smaller.
 pub(super) type Find<'a> = &'a dyn Fn(&State) -> Answer<Place>;
 
-/// The code of a change that was not made.
+/// NVML code of a change that was rejected.
 struct Refusal(u32);
 
 // === impl Refusal ===
@@ -80,17 +80,17 @@ impl From<store::Error> for Refusal {
     }
 }
 
-/// A call for the whole driver.
+/// Runs a call for the whole driver.
 pub(super) fn system(name: &str, body: impl FnOnce(&State) -> Answer) -> u32 {
     answer(|| body(&begin(name, &|_| Err(UNKNOWN))?.0))
 }
 
-/// A call for one device by its handle.
+/// Runs a call for one device by its handle.
 pub(super) fn device(name: &str, handle: Handle, body: impl FnOnce(&Unit<'_>) -> Answer) -> u32 {
     answer(|| on(name, &|state| resolve(state, handle), body))
 }
 
-/// A call for one device, however it is found. A lost card answers nothing else.
+/// Runs a call for one device with any lookup. For a lost card every call returns `GPU_IS_LOST`.
 pub(super) fn on(name: &str, find: Find<'_>, body: impl FnOnce(&Unit<'_>) -> Answer) -> Answer {
     let (state, place) = begin(name, find)?;
     let unit = Unit::at(&state, place?)?;
@@ -100,7 +100,8 @@ pub(super) fn on(name: &str, find: Find<'_>, body: impl FnOnce(&Unit<'_>) -> Ans
     body(&unit)
 }
 
-/// The code for what a function did; no panic crosses the C ABI.
+/// Return code for a function's result. A panic becomes `UNKNOWN`: unwinding must not cross the C
+/// ABI.
 pub(super) fn answer(body: impl FnOnce() -> Answer) -> u32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => SUCCESS,
@@ -109,7 +110,7 @@ pub(super) fn answer(body: impl FnOnce() -> Answer) -> u32 {
     }
 }
 
-/// The place of a device by its handle.
+/// Position of a device by its handle.
 pub(super) fn resolve(state: &State, handle: Handle) -> Answer<Place> {
     let key = session::with(|session| session.key(handle).cloned())?;
     let Key::Device(uuid) = key else {
@@ -122,7 +123,8 @@ pub(super) fn resolve(state: &State, handle: Handle) -> Answer<Place> {
     })
 }
 
-/// Records a call and does what the faults say; gives the state then, and where the device is.
+/// Records a call and applies the faults. Returns the state after that, and the position of the
+/// device.
 pub(super) fn begin(name: &str, find: Find<'_>) -> Answer<(Arc<State>, Answer<Place>)> {
     let state = session::with(|session| session.state())?;
     let place = find(&state);
@@ -141,7 +143,7 @@ pub(super) fn begin_early(name: &str) -> Answer {
     obey(name, state, Err(UNKNOWN), &reload, &nowhere).map(|_| ())
 }
 
-/// Changes a card in the node's folder, so that every process sees it.
+/// Changes a card in the node's folder, so that all processes see the change.
 pub(super) fn change<T>(
     unit: &Unit<'_>,
     edit: impl FnOnce(&mut Gpu, &Model) -> Answer<T>,
@@ -156,7 +158,7 @@ pub(super) fn change<T>(
     changed.map_err(|Refusal(code)| code)
 }
 
-/// Hangs until no fault says so any more; fails if one says so.
+/// Applies the faults to a call: hangs as long as a fault says so, or fails.
 fn obey(
     name: &str,
     mut state: Arc<State>,
@@ -180,12 +182,13 @@ fn obey(
                 }
             },
         }
+        // Read again: the fault may have been cleared, and the device may be at another position.
         state = session::with(reload)?;
         place = find(&state);
     }
 }
 
-/// The first fault that is for this call and device.
+/// First fault for this call and device.
 fn fault<'a>(name: &str, state: &'a State, place: &Answer<Place>) -> Option<&'a Fault> {
     let unit = place.and_then(|place| Unit::at(state, place)).ok();
     state.faults.iter().find(|fault| {
@@ -199,12 +202,12 @@ fn fault<'a>(name: &str, state: &'a State, place: &Answer<Place>) -> Option<&'a 
     })
 }
 
-/// Whether a fault's name stands for a call: itself, all its versions, or everything.
+/// True if the name in a fault matches a call: the same name, the name without version, or `*`.
 fn names(fault: &str, call: &str) -> bool {
     fault == "*" || fault == call || fault == base(call)
 }
 
-/// A function's name without its version: `…_v2`, or a `V` at the end.
+/// Name of a function without its version: `_v2`, or a `V` at the end.
 fn base(call: &str) -> &str {
     if let Some((base, version)) = call.rsplit_once("_v")
         && !version.is_empty()
@@ -215,7 +218,7 @@ fn base(call: &str) -> &str {
     call.strip_suffix('V').unwrap_or(call)
 }
 
-/// Adds a line to the log of calls, if there is one.
+/// Appends a line to the log of calls, if the log exists.
 fn record(name: &str, state: &State, place: &Answer<Place>) {
     let log = session::folder().join(store::CALLS);
     let Ok(mut log) = fs_err::OpenOptions::new().append(true).open(log) else {
@@ -226,7 +229,7 @@ fn record(name: &str, state: &State, place: &Answer<Place>) {
         Some((_, mig, _)) => &mig.uuid,
         None => &unit.gpu.uuid,
     });
-    // A call must not fail because it cannot be counted.
+    // A call must not fail because it cannot be recorded.
     let _ = log.write_all(format!("{name} {target}\n").as_bytes());
 }
 

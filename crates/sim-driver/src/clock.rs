@@ -1,4 +1,4 @@
-//! Clocks: what runs how fast, how fast it may, and why not faster.
+//! Clocks: current and highest clocks, performance states, and the reasons for lower clocks.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -15,14 +15,14 @@ use super::{
     wire::{Maybe, Out, chars, mark_of},
 };
 
-/// The reasons for lower clocks that the driver knows.
+/// Clock event reasons that the driver supports.
 const REASONS: c_ulonglong = 0x1ff;
-/// NVML's word for "no such performance state".
+/// NVML's `NVML_PSTATE_UNKNOWN`.
 const NO_STATE: c_uint = 32;
-/// The lowest graphics clock, and the step between two.
+/// Lowest graphics clock, and the step between two clocks, in MHz.
 const LOWEST: u32 = 210;
 const STEP: u32 = 15;
-/// The only performance states that data centre cards have: full speed and rest.
+/// The only performance states of data centre cards: P0 (full speed) and P8 (idle).
 const STATES: [c_uint; 2] = [0, 8];
 
 nvml! {
@@ -75,7 +75,7 @@ nvml! {
         if room < STATES.len() {
             return Err(super::code::INSUFFICIENT_SIZE);
         }
-        // The rest of the room says that there are no more; a card has sixteen at most.
+        // The rest of the array is filled with "unknown"; NVML has sixteen states at most.
         let rest = std::iter::repeat_n(NO_STATE, room.min(16) - STATES.len());
         states.set_all(&STATES.into_iter().chain(rest).collect::<Vec<_>>())
     };
@@ -132,7 +132,7 @@ fn max_clock(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
     }
 }
 
-/// The clock that applications are to have.
+/// Application clock of a kind: as set, or the highest.
 fn application(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
     let default = max_clock(unit, kind)?;
     let Some((memory, graphics)) = unit.gpu.settings.application_clocks else {
@@ -145,7 +145,7 @@ fn application(unit: &Unit<'_>, kind: c_uint) -> Answer<c_uint> {
     }
 }
 
-/// The clocks of the memory, highest first: the highest, and the one at rest if it is another.
+/// Memory clocks, highest first: the highest, and the idle one if it differs.
 fn memory_clocks(unit: &Unit<'_>) -> Vec<c_uint> {
     let mut clocks = vec![
         unit.model.clocks.memory,
@@ -155,9 +155,9 @@ fn memory_clocks(unit: &Unit<'_>) -> Vec<c_uint> {
     clocks
 }
 
-/// The graphics clocks, highest first.
+/// Graphics clocks, highest first.
 fn graphics_clocks(unit: &Unit<'_>) -> impl Iterator<Item = c_uint> + use<> {
-    // A hand-written state may name any number; there are no cards with more steps than this.
+    // A hand-written state may have any number. No card has more steps than this.
     let top = unit.model.clocks.sm.min(10_000);
     (0..).map_while(move |step: u32| {
         let clock = top.checked_sub(step.saturating_mul(STEP))?;

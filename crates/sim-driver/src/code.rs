@@ -1,8 +1,8 @@
-//! NVML's return codes, by short names.
+//! NVML's return codes under short names.
 
 use nvml_wrapper_sys::bindings as sys;
 
-/// What a function gives: nothing but its out parameters, or a code.
+/// Result of an NVML function. Values go through out parameters, so success has no value.
 pub(super) type Answer<T = ()> = Result<T, sys::nvmlReturn_t>;
 
 pub(super) const SUCCESS: u32 = sys::nvmlReturn_enum_NVML_SUCCESS;

@@ -1,5 +1,5 @@
-//! Compute instances: which shapes a GPU instance offers, which it has, making and destroying
-//! them. A compute instance in a GPU instance is what programs see as a MIG device.
+//! Compute instances: the profiles of a GPU instance, its instances, creation and destruction.
+//! Programs see a compute instance in a GPU instance as a MIG device.
 
 use std::ffi::c_uint;
 
@@ -23,11 +23,11 @@ use super::{
     wire::{Handle, Maybe, Out},
 };
 
-/// The slices of NVML's compute instance profiles, by number. The last is a second kind of one
-/// slice, which no card here has.
+/// Slices of NVML's compute instance profiles, by profile number. The last profile is a second one
+/// with one slice, which no simulated card has.
 const PROFILES: [u32; 7] = [1, 2, 3, 4, 7, 8, 6];
 
-/// What callers of the first version have room for.
+/// Structure of the first version, which has fewer fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ShortInfo {
@@ -58,7 +58,7 @@ nvml! {
     part nvmlGpuInstanceGetComputeInstances: (profile: c_uint, list: Out<Handle>, count: Out<c_uint>) |part| {
         let slices = slices(part.shape, profile, 0)?;
         let same = inside(part.unit.gpu, part.id).filter(|mig| mig.slices == slices);
-        // The caller has promised room for as many as fit.
+        // By contract the caller has room for as many as fit in the GPU instance.
         let fit = same.take((part.shape.slices / slices.max(1)) as usize);
         let handles: Vec<_> = fit.map(|mig| key(part, mig.ci)).collect();
         list.set_all(&handles)?;
@@ -95,7 +95,7 @@ nvml! {
     };
 }
 
-/// A call for a compute instance by its handle.
+/// Runs a call for a compute instance by its handle.
 pub(super) fn on(
     name: &str,
     instance: Handle,
@@ -113,8 +113,8 @@ pub(super) fn on(
     })
 }
 
-/// Makes a compute instance, which is a new MIG device. The slices of a GPU instance are alike,
-/// so that a wanted place needs to be a possible one and no more.
+/// Creates a compute instance, which is a new MIG device. The slices of a GPU instance are alike,
+/// so a wanted placement only has to be a possible one.
 fn create(
     part: &Part<'_>,
     profile: c_uint,
@@ -141,7 +141,7 @@ fn create(
     out.set(key(part, ci))
 }
 
-/// Takes a compute instance away; its GPU instance stays.
+/// Destroys a compute instance; its GPU instance stays.
 fn destroy(gpu: &mut Gpu, part: &Part<'_>, mig: &Mig) -> Answer {
     let ids = Some((mig.gi, mig.ci));
     if gpu.processes.iter().any(|process| process.instance == ids) {
@@ -158,26 +158,26 @@ fn destroy(gpu: &mut Gpu, part: &Part<'_>, mig: &Mig) -> Answer {
     Ok(())
 }
 
-/// The compute instances in a GPU instance.
+/// Compute instances of a GPU instance.
 fn inside(gpu: &Gpu, gi: u32) -> impl Iterator<Item = &Mig> {
     gpu.migs.iter().filter(move |mig| mig.gi == gi)
 }
 
-/// The slices of a GPU instance that no compute instance has.
+/// Number of free compute slices of a GPU instance.
 fn room(gpu: &Gpu, part: &Part<'_>) -> u32 {
     let used = inside(gpu, part.id).map(|mig| mig.slices);
     let used = used.fold(0, u32::saturating_add);
     part.shape.slices.saturating_sub(used)
 }
 
-/// Where a compute instance of so many slices may begin.
+/// Possible first slices of a compute instance with `slices` slices.
 fn starts(shape: &MigProfile, slices: u32) -> impl Iterator<Item = u32> + use<> {
     let all = shape.slices;
     let starts = (0..all).step_by(slices.max(1) as usize);
     starts.filter(move |start| start.saturating_add(slices) <= all)
 }
 
-/// Where a compute instance begins: after those before it.
+/// First slice of a compute instance: after those with lower ids.
 fn start(part: &Part<'_>, mig: &Mig) -> u32 {
     let before = inside(part.unit.gpu, part.id).filter(|other| other.ci < mig.ci);
     before
@@ -197,7 +197,7 @@ fn key(part: &Part<'_>, ci: u32) -> Handle {
     session::with(|session| session.handle(key))
 }
 
-/// The slices of a compute instance profile that fits a GPU instance.
+/// Slices of a compute instance profile, if the GPU instance supports it.
 fn slices(shape: &MigProfile, profile: c_uint, engine: c_uint) -> Answer<u32> {
     if profile >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT || engine != 0 {
         return Err(INVALID_ARGUMENT);

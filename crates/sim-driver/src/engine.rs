@@ -1,4 +1,4 @@
-//! Engines: how busy they are, now and lately.
+//! Engines and their utilisation.
 
 use std::{
     ffi::{c_uint, c_ulonglong},
@@ -19,9 +19,9 @@ use super::{
     wire::{Maybe, Out},
 };
 
-/// How long the driver looks to tell how busy an engine is, in microseconds.
+/// Sampling period of the driver's utilisation rates, in microseconds.
 const PERIOD: c_uint = 167_000;
-/// The first architectures with a JPEG engine (Turing's big sister) and optical flow: Ampere.
+/// First architecture with a JPEG engine and an optical flow engine on data centre cards: Ampere.
 const NEW_ENGINES: u32 = 7;
 
 nvml! {
@@ -76,7 +76,8 @@ nvml! {
         }
         info.set(nvmlGpuDynamicPstatesInfo_t { flags: 1, utilization })
     };
-    // Cards have no profiling metrics; the struct's version is not marked with its size.
+    // Simulated cards have no GPM metrics. The version of this structure is a plain number without
+    // its size.
     device nvmlGpmQueryDeviceSupport: (support: Out<nvmlGpmSupport_t>) |unit| {
         unit.whole()?;
         (support.get()?.version == 1).then_some(()).ok_or(VERSION_MISMATCH)?;
@@ -93,13 +94,13 @@ nvml! {
         let now = now();
         (now > since).then_some(()).ok_or(NOT_FOUND)?;
         value_type.set(UNSIGNED)?;
-        // The driver keeps what it measured; we measure when we are asked.
+        // The driver keeps a buffer of samples; the simulation samples at the call.
         let sample = nvmlSample_t { timeStamp: now, sampleValue: nvmlValue_t { uiVal: small(value) } };
         samples.count_or_list(&count, &[sample])
     };
 }
 
-/// With MIG mode on there is no figure for the card, nor for a MIG device.
+/// Fails with MIG mode on: NVML then has utilisation neither for the card nor for a MIG device.
 pub(super) fn undivided(unit: &Unit<'_>) -> Answer {
     let whole = !unit.gpu.mig_enabled && unit.mig.is_none();
     whole.then_some(()).ok_or(NOT_SUPPORTED)
@@ -128,7 +129,7 @@ fn sampled(unit: &Unit<'_>, kind: c_uint) -> Answer<u64> {
     }
 }
 
-/// Microseconds since 1970, as the driver stamps its samples.
+/// Microseconds since 1970, as in the driver's samples.
 pub(super) fn now() -> c_ulonglong {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

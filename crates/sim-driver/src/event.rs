@@ -1,4 +1,4 @@
-//! Event sets: waiting for what the driver has to tell.
+//! Event sets: waiting for events of the driver.
 
 use std::{
     collections::BTreeMap,
@@ -18,28 +18,29 @@ use super::{
     wire::{Handle, Out},
 };
 
-/// Single and double bit errors, performance state, XID and clocks: what data centre cards tell.
+/// Event types of data centre cards: single and double bit ECC errors, performance state, XID,
+/// clocks.
 const SUPPORTED: u64 = 1 | 2 | 4 | 8 | 16;
-/// NVML's word for "the whole card".
+/// NVML's instance id for "the whole card".
 const WHOLE: c_uint = u32::MAX;
-/// How much of the events is read at once.
+/// Bytes of the event file that are read at once.
 const CHUNK: u64 = 64 << 10;
 
-/// What a process waits for.
+/// An event set.
 #[derive(Debug, Default)]
 pub(super) struct Set {
     cursor: u64,
     wanted: BTreeMap<String, Wanted>,
 }
 
-/// What a set wants to know of one card.
+/// Events of one card that a set is registered for.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     kinds: u64,
     since: u64,
 }
 
-/// What callers of the first version have room for.
+/// Structure of the first version, which has fewer fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ShortEvent {
@@ -96,9 +97,10 @@ nvml! {
     };
 }
 
-/// Waits for the next event that a set wants.
+/// Waits for the next event that the set is registered for.
 fn wait(set: Handle, millis: c_uint) -> Answer<Event> {
     let set = find(set)?;
+    // The watch is made before the first look, so that no event is missed in between.
     let watch = Watch::new(session::folder());
     let deadline = Deadline::after(Some(u64::from(millis)));
     loop {
@@ -125,7 +127,7 @@ fn card(event: &Event) -> Handle {
     session::with(|session| session.handle(Key::Device(event.gpu.clone())))
 }
 
-/// How much has been written to the events up to now.
+/// Current length of the event file.
 fn written() -> u64 {
     fs_err::metadata(session::folder().join(store::EVENTS)).map_or(0, |meta| meta.len())
 }
@@ -133,7 +135,7 @@ fn written() -> u64 {
 // === impl Set ===
 
 impl Set {
-    /// The next event that the set wants, if it is written already.
+    /// Reads the next event that the set is registered for; `None` if it is not written yet.
     fn next(&mut self) -> io::Result<Option<Event>> {
         let path = session::folder().join(store::EVENTS);
         let mut file = match fs_err::File::open(path) {
@@ -141,7 +143,7 @@ impl Set {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(e),
         };
-        // A file that was cut starts anew.
+        // A file that became shorter was truncated: start again.
         if file.metadata()?.len() < self.cursor {
             self.cursor = 0;
         }
@@ -162,7 +164,8 @@ impl Set {
         }
     }
 
-    /// Goes through whole lines up to the first that is wanted. What is no event is passed over.
+    /// Scans whole lines for the first event that the set is registered for. Lines that are not
+    /// events are skipped.
     fn scan(&mut self, bytes: &[u8]) -> Option<Event> {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !line.ends_with(b"\n") {

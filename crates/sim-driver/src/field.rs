@@ -1,4 +1,4 @@
-//! Field values: many figures in one call, each with an answer of its own.
+//! Field values: many values in one call, each with a return code of its own.
 
 use std::ffi::{c_int, c_uint};
 
@@ -17,13 +17,13 @@ use super::{
     wire::Out,
 };
 
-/// NVML fails for more fields in one call.
+/// Limit of fields in one call; NVML fails above it.
 const MAX_FIELDS: usize = 8192;
-/// NVML's word for all links.
+/// NVML's scope id for all links.
 const ALL_LINKS: c_uint = u32::MAX;
-/// The recovery action "drain the card, then reset it".
+/// Recovery action "drain and reset".
 const DRAIN_AND_RESET: u64 = 4;
-/// What a link of each of NVML's versions moves in a second, in MB.
+/// Bandwidth of a link in MB/s, by NVML's NVLink version.
 const SPEEDS: [u64; 8] = [0, 19_531, 25_781, 25_781, 25_000, 25_000, 26_562, 53_125];
 
 nvml! {
@@ -38,7 +38,7 @@ nvml! {
         unit.whole()?;
         for index in 0..checked(count)? {
             let mut asked = values.get_at(index)?;
-            // Only counters of links can be cleared, and they are zero.
+            // Only link counters can be cleared. They are always zero here.
             let counter = matches!(asked.fieldId, 32..=59 | 96..=119 | 148..=163 | 205..=215);
             asked.nvmlReturn = if counter { SUCCESS } else { NOT_SUPPORTED };
             values.set_at(index, asked)?;
@@ -70,7 +70,7 @@ fn fill(unit: &Unit<'_>, mut field: nvmlFieldValue_t) -> nvmlFieldValue_t {
     field
 }
 
-/// The type in which the driver gives a field: counters are wide, all else is not.
+/// Value type of a field: counters are 64 bits wide, all others 32.
 fn kind(field: c_uint) -> c_uint {
     match field {
         3..=30 | 32..=83 | 96..=131 | 138..=141 | 148..=163 | 191 | 197 | 198 | 201..=222 => {
@@ -91,7 +91,7 @@ fn value(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Answer<u64> {
     Err(NOT_SUPPORTED)
 }
 
-/// Errors of the memory. All of them are of the device memory, and the other places have none.
+/// ECC errors. All of them are in device memory; the other locations have none.
 fn errors(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
     let sensors = &unit.gpu.sensors;
     let value = match field {
@@ -115,7 +115,7 @@ fn errors(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
     Some(corrects(unit).map(|()| value))
 }
 
-/// What was done about errors, and what is still to be done.
+/// Row remapping, page retirement, and the pending recovery action.
 fn rows(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
     let sensors = &unit.gpu.sensors;
     let pending = sensors.remap_pending != 0 || sensors.retired_pending != 0;
@@ -141,7 +141,7 @@ fn rows(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
     }))
 }
 
-/// NVLinks; for some fields the scope names the link.
+/// NVLinks. For some fields the scope is the link.
 fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
     let links = &unit.gpu.links;
     let speed = usize::try_from(unit.model.nvlink_version).ok();
@@ -163,7 +163,7 @@ fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
         id::NVML_FI_DEV_NVLINK_GET_SPEED => one(scope, speed.unwrap_or(0)),
         id::NVML_FI_DEV_NVLINK_GET_STATE => one(scope, 1),
         id::NVML_FI_DEV_NVLINK_GET_VERSION => one(scope, u64::from(unit.model.nvlink_version)),
-        // Counters of errors and of traffic, for one link or all.
+        // Counters of errors and traffic, for one link or all.
         32..=73 | 96..=131 | 138..=141 | 148..=163 | 201..=215 if links.is_empty() => {
             Err(NOT_SUPPORTED)
         }
@@ -175,7 +175,7 @@ fn links(unit: &Unit<'_>, field: c_uint, scope: c_uint) -> Option<Answer<u64>> {
     })
 }
 
-/// Power, warmth and what they have held back.
+/// Power, temperature, and the time that they have limited clocks.
 fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
     let (sensors, limits) = (&unit.gpu.sensors, unit.model.thresholds);
     let below = |limit: u32| Ok(u64::from(limits.shutdown.saturating_sub(limit)));
@@ -201,7 +201,7 @@ fn limits(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>>
     })
 }
 
-/// PCIe, and what a card can do.
+/// PCIe counters and capabilities of the card.
 fn bus(unit: &Unit<'_>, field: c_uint, _scope: c_uint) -> Option<Answer<u64>> {
     Some(match field {
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => Ok(unit.gpu.sensors.pcie_replays),

@@ -1,4 +1,4 @@
-//! Finding a device, and what it is.
+//! Device handles and identity.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -15,7 +15,7 @@ use super::{
     wire::{Arg as _, Given, Handle, Out, Text, chars, mark_of},
 };
 
-/// The part of a PCI info that callers of the older versions have room for.
+/// Leading part of a PCI info, which is the structure of older versions.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ShortPci {
@@ -27,7 +27,7 @@ pub(crate) struct ShortPci {
     subsystem_id: c_uint,
 }
 
-/// A UUID struct with a text in it.
+/// UUID structure with a text.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct UuidText {
@@ -35,7 +35,7 @@ struct UuidText {
     text: [c_char; 41],
 }
 
-/// A UUID struct with bytes in it.
+/// UUID structure with bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct UuidBytes {
@@ -103,7 +103,7 @@ nvml! {
     };
 }
 
-/// Gives the handle of a device, and holds its card's file open.
+/// Looks up a device, opens its card's device node as the real driver does, and returns the handle.
 fn open(name: &str, out: &Out<Handle>, find: impl Fn(&State) -> Answer<Place>) -> Answer {
     let find = |state: &State| {
         out.present()?;
@@ -112,7 +112,7 @@ fn open(name: &str, out: &Out<Handle>, find: impl Fn(&State) -> Answer<Place>) -
     call::on(name, &find, |unit| out.set(handle(unit)))
 }
 
-/// The UUID in a struct: as a text, or as the bytes of a card's.
+/// UUID in a structure: as text, or as the bytes of a card's UUID.
 fn uuid_of(uuid: &Out<nvmlUUID_v1_t>) -> Answer<String> {
     uuid.check(1)?;
     match uuid.get()?.type_ {
@@ -133,14 +133,14 @@ fn uuid_of(uuid: &Out<nvmlUUID_v1_t>) -> Answer<String> {
     }
 }
 
-/// The text of a C array, up to its end or its NUL.
+/// Text of a C array, up to the first NUL or the end.
 fn text(array: &[c_char]) -> String {
     let bytes = array.iter().map(|c| c.to_ne_bytes()[0]);
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The handle of a device.
+/// Handle of a device.
 pub(super) fn handle(unit: &Unit<'_>) -> Handle {
     session::with(|session| {
         let card = session.card(unit.gpu);
@@ -155,7 +155,7 @@ fn at(state: &State, is: impl FnMut(&sim_node::state::Gpu) -> bool) -> Answer<Pl
     Ok((position, None))
 }
 
-/// What NVML says about a card's PCI function.
+/// PCI info of a card.
 fn pci(address: BusId, model: &Model) -> nvmlPciInfo_t {
     let hex = |text: &str| c_uint::from_str_radix(text, 16).unwrap_or(0);
     let (vendor, device) = model.subsystem.split_once(':').unwrap_or(("0", "0"));
@@ -165,7 +165,7 @@ fn pci(address: BusId, model: &Model) -> nvmlPciInfo_t {
     info
 }
 
-/// What NVML says about a PCI function of which it knows the address only.
+/// PCI info of a function of which only the address is known.
 pub(super) fn bare(address: BusId) -> nvmlPciInfo_t {
     nvmlPciInfo_t {
         busIdLegacy: chars(&address.to_string().to_uppercase()),
@@ -178,7 +178,7 @@ pub(super) fn bare(address: BusId) -> nvmlPciInfo_t {
     }
 }
 
-/// The part of a PCI info that the older versions have.
+/// PCI info in the structure of older versions.
 pub(super) fn short(info: &nvmlPciInfo_t) -> ShortPci {
     ShortPci {
         bus_id: info.busIdLegacy,
@@ -191,7 +191,7 @@ pub(super) fn short(info: &nvmlPciInfo_t) -> ShortPci {
 }
 
 fn extended(info: &nvmlPciInfo_t, class: &str) -> nvmlPciInfoExt_v1_t {
-    // Base class, class and interface, of eight bits each.
+    // Base class, subclass and programming interface, eight bits each.
     let class = c_uint::from_str_radix(class, 16).unwrap_or(0x03_02_00);
     nvmlPciInfoExt_v1_t {
         version: mark_of::<nvmlPciInfoExt_v1_t>(1),

@@ -1,4 +1,4 @@
-//! GPU instances: which shapes a card offers, which instances it has, making and destroying them.
+//! GPU instances: the profiles of a card, its instances, creation and destruction.
 
 use std::ffi::c_uint;
 
@@ -22,7 +22,7 @@ use super::{
     wire::{Handle, Maybe, Out},
 };
 
-/// A GPU instance and the card it is on.
+/// A GPU instance and its card.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     /// The whole card.
@@ -66,7 +66,7 @@ nvml! {
         let mut ids: Vec<_> = all(unit.gpu).filter(|(_, profile, _)| *profile == shape.name).map(|(id, ..)| id).collect();
         ids.sort_unstable();
         ids.dedup();
-        // The caller has promised room for as many as fit on the card.
+        // By contract the caller has room for as many as fit on the card.
         let fit = ids.iter().take(shape.count as usize);
         let handles: Vec<_> = fit.map(|id| key(unit, *id)).collect();
         instances.set_all(&handles)?;
@@ -104,7 +104,7 @@ nvml! {
 // === impl Part ===
 
 impl<'a> Part<'a> {
-    /// The instance that a handle stands for, on the card that is given.
+    /// Looks up the instance of a handle on a given card.
     fn of(unit: &Unit<'a>, instance: Handle) -> Answer<Self> {
         let key = session::with(|session| session.key(instance).cloned())?;
         let Key::GpuInstance(_, id) = key else {
@@ -113,7 +113,7 @@ impl<'a> Part<'a> {
         Self::new(unit, id)
     }
 
-    /// The instance of this id.
+    /// Looks up the instance with this id.
     pub(super) fn new(unit: &Unit<'a>, id: u32) -> Answer<Self> {
         let found = all(unit.gpu).find(|(known, ..)| *known == id);
         let (_, profile, start) = found.ok_or(INVALID_ARGUMENT)?;
@@ -126,13 +126,13 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A call for a GPU instance by its handle.
+/// Runs a call for a GPU instance by its handle.
 pub(super) fn on(name: &str, instance: Handle, body: impl FnOnce(&Part<'_>) -> Answer) -> u32 {
     let find = |state: &State| find(state, instance);
     call::answer(|| call::on(name, &find, |unit| body(&Part::of(unit, instance)?)))
 }
 
-/// Where an instance is: its card, and the first MIG device in it if there is one.
+/// Position of an instance: its card, and the first MIG device in the instance if there is one.
 pub(super) fn find(state: &State, instance: Handle) -> Answer<Place> {
     let key = session::with(|session| session.key(instance).cloned())?;
     let (uuid, gi, ci) = match &key {
@@ -149,7 +149,8 @@ pub(super) fn find(state: &State, instance: Handle) -> Answer<Place> {
     Ok((card, mig))
 }
 
-/// All GPU instances of a card: id, profile and first slice; some of them twice.
+/// GPU instances of a card: id, profile and first slice. An instance with several MIG devices is
+/// listed several times.
 fn all(gpu: &Gpu) -> impl Iterator<Item = (u32, &str, u32)> {
     let alone = gpu
         .instances
@@ -162,7 +163,7 @@ fn all(gpu: &Gpu) -> impl Iterator<Item = (u32, &str, u32)> {
     )
 }
 
-/// Makes a GPU instance of a profile, at a wanted place or where the driver puts it.
+/// Creates a GPU instance, at the wanted placement or where the driver would place it.
 fn create(
     unit: &Unit<'_>,
     id: c_uint,
@@ -192,10 +193,10 @@ fn key(unit: &Unit<'_>, id: u32) -> Handle {
     session::with(|session| session.handle(key))
 }
 
-/// The shape behind one of NVML's GPU instance profiles.
+/// MIG profile of an NVML GPU instance profile number.
 fn offered<'a>(unit: &Unit<'a>, profile: c_uint) -> Answer<&'a MigProfile> {
     capable(unit)?;
-    // Newer drivers know one more profile than the header's count says.
+    // Newer drivers have one more profile than the header's count.
     if profile > NVML_GPU_INSTANCE_PROFILE_COUNT {
         return Err(INVALID_ARGUMENT);
     }
@@ -209,12 +210,12 @@ fn by_id<'a>(unit: &Unit<'a>, id: c_uint) -> Answer<&'a MigProfile> {
     shape.ok_or(NOT_SUPPORTED)
 }
 
-/// A number of things in the width that NVML gives it.
+/// Count in the width of NVML's parameters.
 pub(super) fn number(count: usize) -> Answer<c_uint> {
     c_uint::try_from(count).map_err(|_| INVALID_ARGUMENT)
 }
 
-/// A handle in the form in which structs hold it.
+/// Handle in the form in which structures hold it.
 pub(super) fn pointer<T>(handle: Handle) -> *mut T {
     std::ptr::without_provenance_mut(handle.0)
 }

@@ -1,13 +1,13 @@
-//! NVML's C ABI over a node's folder: what a program finds that loads `libnvidia-ml.so.1`.
+//! NVML's C ABI over a node's folder: the library that a program gets as `libnvidia-ml.so.1`.
 //!
-//! Names, layouts and codes are NVML 13's, and every function of it is exported: those that are
-//! not simulated are in `stub` and say so. All unsafe code is in `wire` and `session`; the
-//! functions themselves are safe Rust behind the `nvml!` macro, which does for each call the
-//! same in the same order: it counts, delays or fails it as the node's faults say, finds what the
-//! handle stands for, refuses NULL where something is needed, and lets no panic out.
+//! Names, structures and codes are those of NVML 13. All of its functions are exported; those that
+//! are not simulated are in `stub` and return `NOT_SUPPORTED`. All unsafe code is in `wire` and
+//! `session`. The functions are safe Rust behind the `nvml!` macro, which takes the same steps for
+//! each call: record it, delay or fail it according to the node's faults, look up the device of the
+//! handle, reject NULL where a pointer is required, and catch panics.
 //!
-//! What a program sets or makes (modes, limits, MIG instances) is written to the node's folder,
-//! so that all processes see it.
+//! Changes by programs (modes, limits, MIG instances) are written to the node's folder, so that all
+//! processes see them.
 
 mod affinity;
 mod board;
@@ -35,10 +35,10 @@ mod topology;
 mod watch;
 mod wire;
 
-/// Exports functions under their C names. `device` functions take a handle first and are given
-/// the device; so are `part` functions, with a GPU instance, and `compute` functions, with a
-/// compute instance. `system` functions are given the state; `plain` ones nothing but their name,
-/// and look at their arguments themselves.
+/// Exports functions under their C names. `device` functions take a handle first; the body gets the
+/// device. The same holds for `part` functions with a GPU instance and `compute` functions with a
+/// compute instance. `system` functions get the state. `plain` functions get only their name, and
+/// check their arguments themselves.
 macro_rules! nvml {
     ($($kind:ident $($name:ident),+: $args:tt |$it:ident| $body:expr;)*) => {
         $($(nvml!(@ $kind $name $args $it $body);)+)*

@@ -1,4 +1,4 @@
-//! NVLinks and the fabric behind them.
+//! NVLinks and the NVLink fabric.
 
 use std::ffi::c_uint;
 
@@ -18,9 +18,9 @@ use super::{
     wire::{Out, mark_of},
 };
 
-/// The first architecture whose fabric has an identity of its own: Hopper.
+/// First architecture whose fabric has an identity: Hopper.
 const NAMED_FABRIC: u32 = 9;
-/// The first architecture whose links have no counters that a program can set up: Ampere.
+/// First architecture whose links have no configurable counters: Ampere.
 const NO_COUNTERS: u32 = 7;
 
 nvml! {
@@ -33,7 +33,7 @@ nvml! {
     device nvmlDeviceGetNvLinkCapability: (link: c_uint, capability: c_uint, able: Out<c_uint>) |unit| {
         let link = find(unit, link)?;
         match capability {
-            // Peers and their atomics, and that the link is one.
+            // Peer-to-peer access, atomics, and validity of the link.
             0 | 2 | 5 => able.set(c_uint::from(link.active)),
             1 | 3 | 4 => able.set(0),
             _ => Err(INVALID_ARGUMENT),
@@ -50,7 +50,7 @@ nvml! {
         if counter > 4 {
             return Err(INVALID_ARGUMENT);
         }
-        // All errors are replays of the first link.
+        // All errors count as replays of the first link.
         value.set(if (link, counter) == (0, 0) { unit.gpu.sensors.nvlink_errors } else { 0 })
     };
     device nvmlDeviceResetNvLinkErrorCounters: (link: c_uint) |unit| find(unit, link).map(|_| ());
@@ -61,7 +61,7 @@ nvml! {
     };
     device nvmlDeviceGetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, control: Out<nvmlNvLinkUtilizationControl_t>) |unit| {
         counted(unit, link, counter)?;
-        // Bytes, of all packets.
+        // Unit: bytes; filter: all packets.
         control.set(nvmlNvLinkUtilizationControl_t { units: 2, pktfilter: 0xff })
     };
     device nvmlDeviceSetNvLinkUtilizationControl: (link: c_uint, counter: c_uint, _control: Out<nvmlNvLinkUtilizationControl_t>, _reset: c_uint) |unit|
@@ -78,7 +78,7 @@ nvml! {
         }
         unit.whole()?;
         (unit.model.nvlink_version > 0).then_some(()).ok_or(NOT_SUPPORTED)?;
-        // Both versions tell first whether the links are encrypted; the firmware has no version.
+        // Both versions begin with the encryption state; the firmware list stays empty.
         info.set(nvmlNvLinkInfo_v1_t { version: info.get()?.version, isNvleEnabled: 0 })?;
         if is_newer { newer.set_end(0_u32) } else { Ok(()) }
     };
@@ -120,7 +120,8 @@ nvml! {
     };
 }
 
-/// A link of a card. A card without NVLink supports none; one with it has no others.
+/// Link of a card. `NOT_SUPPORTED` for a card without NVLink, `INVALID_ARGUMENT` for a number that
+/// the card does not have.
 pub(super) fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
     unit.whole()?;
     if link >= NVML_NVLINK_MAX_LINKS {
@@ -133,7 +134,7 @@ pub(super) fn find<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
     unit.gpu.links.get(position).ok_or(INVALID_ARGUMENT)
 }
 
-/// Fails unless a link has this counter. Newer cards have none: there are fields for it.
+/// Fails unless a link has this counter. Newer cards have fields in place of counters.
 fn counted(unit: &Unit<'_>, link: c_uint, counter: c_uint) -> Answer {
     find(unit, link)?;
     match counter {
@@ -143,26 +144,26 @@ fn counted(unit: &Unit<'_>, link: c_uint, counter: c_uint) -> Answer {
     }
 }
 
-/// A link that is up: one that is down has no other end.
+/// Link that is up; a link that is down has no other end.
 fn up<'a>(unit: &Unit<'a>, link: c_uint) -> Answer<&'a NvLink> {
     let link = find(unit, link)?;
     link.active.then_some(link).ok_or(NOT_SUPPORTED)
 }
 
-/// The fabric's identity and the clique of a card; older switches have none.
+/// Fabric identity and clique of a card; fails for older fabrics, which have none.
 fn fabric(unit: &Unit<'_>) -> Answer<([u8; 16], c_uint)> {
     unit.whole()?;
     let switched = unit.gpu.links.iter().any(|link| link.switch);
     if unit.model.architecture < NAMED_FABRIC || !switched {
         return Err(NOT_SUPPORTED);
     }
-    // One machine is a cluster of its own, and such clusters have no identity.
+    // A single machine forms a cluster of its own, whose UUID is zero.
     let named = unit.state.machine.fabric.as_ref();
     let named = named.and_then(|fabric| Some((fabric.cluster_bytes()?, fabric.clique)));
     Ok(named.unwrap_or(([0; 16], 0)))
 }
 
-/// How far the card has come in joining the fabric.
+/// State of the card's registration with the fabric.
 fn state(unit: &Unit<'_>) -> u8 {
     match unit.gpu.sensors.fabric_state {
         begun @ (1 | 2) => u8::try_from(begun).unwrap_or(0),
@@ -170,7 +171,7 @@ fn state(unit: &Unit<'_>) -> u8 {
     }
 }
 
-/// How it ended.
+/// Result of the card's registration with the fabric.
 fn status(unit: &Unit<'_>) -> c_uint {
     small(unit.gpu.sensors.fabric_status)
 }

@@ -1,4 +1,4 @@
-//! Memory: how much there is, its errors, and what was done about them.
+//! Memory: sizes, ECC errors, row remapping and page retirement.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -15,15 +15,15 @@ use super::{
     wire::{Maybe, Out, mark_of},
 };
 
-/// The first architecture that replaces rows instead of retiring pages: Ampere.
+/// First architecture that remaps rows in place of retiring pages: Ampere.
 const REPLACES_ROWS: u32 = 7;
-/// NVML's place of device memory.
+/// NVML's memory location for device memory.
 const DEVICE_MEMORY: u32 = 2;
-/// NVML's place of the memories on the chip.
+/// NVML's memory location for on-chip memory.
 const SRAM: u32 = 7;
-/// The banks of memory that have spare rows.
+/// Number of memory banks with spare rows.
 const BANKS: c_uint = 640;
-/// A card with more retired pages is to be replaced; it has no room to note them.
+/// Most pages that a card can retire; NVIDIA replaces a card with more.
 const MAX_PAGES: u64 = 64;
 
 nvml! {
@@ -56,7 +56,7 @@ nvml! {
         });
     device nvmlDeviceGetMemoryErrorCounter: (kind: c_uint, counter: c_uint, place: c_uint, count: Out<c_ulonglong>) |unit| {
         if let Some((_, mig, _)) = unit.mig {
-            // A MIG device tells of the memories on its part of the chip, and of nothing else.
+            // A MIG device has counters only for uncorrected errors in its part of the SRAM.
             let told = (kind, counter, place) == (1, 0, SRAM) && unit.model.ecc;
             return told.then_some(()).ok_or(NOT_SUPPORTED).and_then(|()| count.set(mig.ecc_uncorrected));
         }
@@ -95,7 +95,7 @@ nvml! {
     device nvmlDeviceGetRowRemapperHistogram: (values: Out<nvmlRowRemapperHistogramValues_t>) |unit| {
         replaces(unit)?;
         let sensors = &unit.gpu.sensors;
-        // Each replaced row is in a bank of its own, as long as there are banks.
+        // Each remapped row is counted for a bank of its own, as long as there are banks.
         let replaced = sensors.remapped_corrected.saturating_add(sensors.remapped_uncorrected);
         let (high, none) = (small(replaced).min(BANKS), c_uint::from(sensors.remap_failed != 0));
         values.set(nvmlRowRemapperHistogramValues_t { max: BANKS - high.max(none), high: high.saturating_sub(none), partial: 0, low: 0, none })
@@ -104,7 +104,7 @@ nvml! {
         status.check(1)?;
         corrects(unit)?;
         replaces(unit)?;
-        // All errors are of the device memory.
+        // All errors are in device memory, so the SRAM counters are zero.
         status.set(nvmlEccSramErrorStatus_v1_t {
             version: mark_of::<nvmlEccSramErrorStatus_v1_t>(1),
             aggregateUncParity: 0,
@@ -148,17 +148,17 @@ fn memory(unit: &Unit<'_>) -> nvmlMemory_v2_t {
     }
 }
 
-/// Bytes, of what the state keeps in MiB.
+/// Bytes from MiB, in which the state counts.
 pub(super) fn bytes(mib: u64) -> u64 {
     mib.saturating_mul(1 << 20)
 }
 
-/// A counter in the width that NVML gives it.
+/// Counter in the 32 bits of NVML's parameters; saturates.
 pub(super) fn small(value: u64) -> c_uint {
     c_uint::try_from(value).unwrap_or(c_uint::MAX)
 }
 
-/// The count of one kind of memory errors: since the last reset, or ever.
+/// Number of ECC errors of one kind: since the last reset, or over the lifetime.
 fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
     corrects(unit)?;
     let sensors = &unit.gpu.sensors;
@@ -171,7 +171,7 @@ fn errors(unit: &Unit<'_>, kind: c_uint, counter: c_uint) -> Answer<u64> {
     }
 }
 
-/// The addresses of the retired pages; all of them had uncorrected errors.
+/// Addresses of the retired pages; all of them had uncorrected errors.
 fn pages(unit: &Unit<'_>, cause: c_uint) -> Answer<Vec<c_ulonglong>> {
     retires(unit)?;
     let count = match cause {

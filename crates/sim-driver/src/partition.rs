@@ -1,4 +1,4 @@
-//! MIG devices and the cards they are parts of.
+//! MIG devices and their cards.
 
 use std::ffi::c_uint;
 
@@ -13,7 +13,7 @@ use super::{
     wire::{Handle, Out},
 };
 
-/// MIG devices on one card at most.
+/// Most MIG devices on one card.
 const MAX_DEVICES: c_uint = 7;
 
 nvml! {
@@ -77,7 +77,7 @@ nvml! {
     };
 }
 
-/// The share of a GPU instance's multiprocessors that so many slices have.
+/// Share of `slices` compute slices in a GPU instance's multiprocessors.
 pub(super) fn multiprocessors(shape: &MigProfile, slices: u32) -> c_uint {
     let all = u64::from(shape.multiprocessors) * u64::from(slices);
     c_uint::try_from(all / u64::from(shape.slices.max(1))).unwrap_or(c_uint::MAX)
@@ -89,7 +89,7 @@ pub(super) fn enabled(unit: &Unit<'_>) -> Answer {
     unit.gpu.mig_enabled.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
-/// Fails for a card that has no MIG, and for what is a part already.
+/// Fails for a card without MIG support, and for a MIG device.
 pub(super) fn capable(unit: &Unit<'_>) -> Answer {
     unit.whole()?;
     (!unit.model.mig.is_empty())

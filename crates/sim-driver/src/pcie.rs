@@ -1,4 +1,4 @@
-//! The PCIe link of a card.
+//! PCIe link of a card.
 
 use std::ffi::c_uint;
 
@@ -29,7 +29,7 @@ nvml! {
     };
     device nvmlDeviceGetPcieLinkMaxSpeed: (value: Out<c_uint>) |unit| {
         linked(unit)?;
-        // NVML numbers the speeds as the generations that brought them.
+        // NVML's numbers for PCIe speeds are those of the generations.
         value.set(unit.model.pcie_generation.min(6))
     };
     device nvmlDeviceGetPcieSpeed: (value: Out<c_uint>) |unit| {
@@ -57,7 +57,7 @@ nvml! {
     };
 }
 
-/// Fails where there is no PCIe link to tell of.
+/// Fails if the card has no PCIe link.
 fn linked(unit: &Unit<'_>) -> Answer {
     unit.whole()?;
     let bus = unit.state.machine.platform.has_bus();

@@ -1,4 +1,4 @@
-//! Power and warmth: what is used, what is allowed, how hot it is, and what blows.
+//! Power, temperature and fans: values and limits.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
@@ -16,9 +16,9 @@ use super::{
     wire::{Out, mark_of},
 };
 
-/// NVML's word for all sensors of a card.
+/// NVML's sensor number for all sensors of a card.
 const ALL_SENSORS: c_uint = 15;
-/// The speed of a fan at full power.
+/// Fan speed at full power, in revolutions per minute.
 const FULL_SPEED: u64 = 3000;
 
 nvml! {
@@ -53,7 +53,7 @@ nvml! {
         let value = value.get()?;
         match value.powerScope {
             0 => set_limit(unit, value.powerValueMw),
-            // The module and the memory have no limits of their own.
+            // Module and memory have no power limits of their own.
             1 | 2 => Err(NOT_SUPPORTED),
             _ => Err(INVALID_ARGUMENT),
         }
@@ -132,7 +132,7 @@ nvml! {
         info.check(1)?;
         let index = info.get()?.index;
         fan(unit, index)?;
-        // A fan that can be set to any speed, for the whole card.
+        // A fan with variable speed that cools the whole card.
         info.set(nvmlCoolerInfo_v1_t { version: mark_of::<nvmlCoolerInfo_v1_t>(1), index, signalType: 2, target: 7 })
     };
 }
@@ -145,7 +145,7 @@ const NOTHING: Sensor = Sensor {
     target: 0,
 };
 
-/// The sensor of the core.
+/// Sensor of the GPU core.
 fn core(unit: &Unit<'_>) -> Sensor {
     Sensor {
         controller: 1,
@@ -156,7 +156,7 @@ fn core(unit: &Unit<'_>) -> Sensor {
     }
 }
 
-/// The speed of one fan in per cent.
+/// Speed of one fan in per cent.
 fn fan(unit: &Unit<'_>, index: c_uint) -> Answer<c_uint> {
     unit.whole()?;
     match unit.model.board.fans {
@@ -166,7 +166,7 @@ fn fan(unit: &Unit<'_>, index: c_uint) -> Answer<c_uint> {
     }
 }
 
-/// The power limit in milliwatts.
+/// Power limit in milliwatts.
 pub(super) fn limit(unit: &Unit<'_>) -> c_uint {
     let default = milliwatts(unit.model.power.max);
     unit.gpu.settings.power_limit.unwrap_or(default)

@@ -1,4 +1,4 @@
-//! Processes that use a card, and the accounts that are kept of them.
+//! Processes on a card, and accounting.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -19,9 +19,9 @@ use super::{
     wire::{Maybe, Out, Text},
 };
 
-/// NVML's word for "not in an instance".
+/// NVML's instance id for "not in an instance".
 const NOWHERE: c_uint = u32::MAX;
-/// How many processes the driver keeps accounts of.
+/// Number of processes in the driver's accounting buffer.
 const ACCOUNTS: c_uint = 4000;
 
 nvml! {
@@ -80,7 +80,7 @@ nvml! {
             gpuUtilization: small(unit.gpu.sensors.utilization),
             memoryUtilization: small(unit.gpu.sensors.memory_utilization),
             maxMemoryUsage: bytes(process.memory_mib),
-            // It runs still; how long it did is told at its end.
+            // Running time and start time are zero as long as the process runs.
             time: 0,
             startTime: 0,
             isRunning: 1,
@@ -96,14 +96,14 @@ nvml! {
         let path = fs_err::read_link(format!("/proc/{pid}/exe")).ok();
         let real = path.as_deref().and_then(|path| path.to_str());
         let text = real.or(known.then_some("python3")).ok_or(NOT_FOUND)?;
-        // A name that is too long is cut, and is no error.
+        // A name that is too long is truncated without an error.
         let room = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(1);
         let end = (0..=text.len().min(room)).rev().find(|end| text.is_char_boundary(*end));
         name.set(length, text.get(..end.unwrap_or(0)).unwrap_or_default())
     };
 }
 
-/// The processes on a device that do this work. A MIG device has those in its instances.
+/// Processes on a device that do this kind of work. A MIG device has those of its instances only.
 fn doing<'a>(unit: &Unit<'a>, work: Work) -> impl Iterator<Item = &'a Process> + use<'a> {
     let ids = unit.mig.map(|(_, mig, _)| (mig.gi, mig.ci));
     let all = unit.gpu.processes.iter();
@@ -146,6 +146,7 @@ fn details(unit: &Unit<'_>, list: &Out<nvmlProcessDetailList_v1_t>) -> Answer {
     let all: Vec<_> = long(unit, work).into_iter().map(detail).collect();
     let room = asked.numProcArrayEntries;
     let place = Maybe::inside(asked.procArray);
+    // The number is written even if the room is too small, so that the caller can ask again.
     asked.numProcArrayEntries = super::instance::number(all.len())?;
     list.set(asked)?;
     place.fill(room, &all)
@@ -172,7 +173,7 @@ fn utilization(unit: &Unit<'_>, info: &Out<nvmlProcessesUtilizationInfo_v1_t>) -
     place.fill(room, &all)
 }
 
-/// The processes that are on a card, each with its share of what the card does.
+/// Processes on a card, each with an equal share of the card's utilisation.
 fn busy(unit: &Unit<'_>, since: c_ulonglong) -> Answer<Vec<(c_uint, c_uint)>> {
     undivided(unit)?;
     let all = &unit.gpu.processes;

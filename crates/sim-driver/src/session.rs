@@ -1,5 +1,5 @@
-//! What a process keeps between calls: whether NVML is initialised, the handles it gave out, the
-//! device files it holds open, and the state it read last.
+//! State of a process between calls: the initialisation count, the handles it got, the device files
+//! it holds open, and the node's state as read last.
 
 use std::{
     collections::BTreeMap,
@@ -20,27 +20,27 @@ use super::{
     wire::Handle,
 };
 
-/// Names the node's folder where the library was not loaded from it.
+/// Environment variable for the node's folder, if the library is not loaded from it.
 const VARIABLE: &str = "OSTLER_SIM_NODE";
 
-/// Handles look like addresses, so that a caller does not take them for small numbers.
+/// Handles look like addresses, so that a caller cannot mistake them for small numbers.
 const FIRST_HANDLE: usize = 0x0517_1e70_0000;
 const HANDLE_STEP: usize = 0x100;
 
-/// What a handle stands for. It stays valid as a value for ever; what it names may go away.
+/// Target of a handle. A handle stays valid as a value for ever; its target may disappear.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// A card or MIG device, by UUID.
+    /// A card or MIG device: its UUID.
     Device(String),
     /// A GPU instance: the card's UUID and the instance id.
     GpuInstance(String, u32),
     /// A compute instance: the card's UUID and both instance ids.
     ComputeInstance(String, u32, u32),
-    /// An event set, by its number.
+    /// An event set: its number.
     Set(u64),
 }
 
-/// The state that was read last; the file is held so that its stamp stays its own.
+/// Node's state as read last. The file stays open so that no later version gets the same stamp.
 #[derive(Debug)]
 struct Cache {
     stamp: store::Stamp,
@@ -48,7 +48,7 @@ struct Cache {
     _file: fs_err::File,
 }
 
-/// The process's one session.
+/// Session of the process.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     inits: u32,
@@ -56,17 +56,17 @@ pub(super) struct Session {
     places: BTreeMap<Key, usize>,
     held: BTreeMap<String, fs_err::File>,
     cache: Option<Cache>,
-    /// The event sets, by number.
+    /// Event sets, by number.
     pub(super) sets: BTreeMap<u64, Arc<Mutex<Set>>>,
-    /// The number of the next event set.
+    /// Number of the next event set.
     pub(super) next_set: u64,
 }
 
-// The C ABI has no place for a context, so there is one session per process, as in the real one.
+// The C ABI has no context parameter. There is one session per process, as in the real library.
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Runs with the session locked; for short work only.
+/// Runs `work` with the session locked. Keep it short: all calls of the process wait.
 pub(super) fn with<T>(work: impl FnOnce(&mut Session) -> T) -> T {
     let mut guard: MutexGuard<'_, Option<Session>> =
         SESSION.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ pub(super) fn with<T>(work: impl FnOnce(&mut Session) -> T) -> T {
 // === impl Session ===
 
 impl Session {
-    /// Counts one more user of the library.
+    /// Counts one more initialisation.
     pub(super) fn init(&mut self) -> Answer {
         self.load().map_err(|_| DRIVER_NOT_LOADED)?;
         self.inits = self.inits.saturating_add(1);
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts one user less; with the last one all device files are closed.
+    /// Counts one initialisation less. The last one closes all device files.
     pub(super) fn shutdown(&mut self) -> Answer {
         self.inits = self.inits.checked_sub(1).ok_or(UNINITIALIZED)?;
         if self.inits == 0 {
@@ -94,7 +94,7 @@ impl Session {
         Ok(())
     }
 
-    /// The state as it is now; NVML must be initialised.
+    /// Current state; fails unless NVML is initialised.
     pub(super) fn state(&mut self) -> Answer<Arc<State>> {
         if self.inits == 0 {
             return Err(UNINITIALIZED);
@@ -121,7 +121,7 @@ impl Session {
         Ok(state)
     }
 
-    /// The handle of a thing, the same each time.
+    /// Handle of a target, the same each time.
     pub(super) fn handle(&mut self, key: Key) -> Handle {
         let keys = &mut self.keys;
         let place = self.places.entry(key.clone());
@@ -132,7 +132,7 @@ impl Session {
         Handle(FIRST_HANDLE + position * HANDLE_STEP)
     }
 
-    /// What a handle stands for.
+    /// Target of a handle.
     pub(super) fn key(&self, handle: Handle) -> Answer<&Key> {
         let offset = handle.0.checked_sub(FIRST_HANDLE).ok_or(INVALID_ARGUMENT)?;
         if offset % HANDLE_STEP != 0 {
@@ -141,7 +141,7 @@ impl Session {
         self.keys.get(offset / HANDLE_STEP).ok_or(INVALID_ARGUMENT)
     }
 
-    /// The handle of a card; the card's device file is open from now on, as with the real driver.
+    /// Handle of a card. Opens the card's device file, which stays open as with the real driver.
     pub(super) fn card(&mut self, gpu: &Gpu) -> Handle {
         self.hold(format!("nvidia{}", gpu.minor));
         self.handle(Key::Device(gpu.uuid.clone()))
@@ -158,7 +158,7 @@ impl Session {
     }
 }
 
-/// The node's folder: the one named in the environment, or the one this library lies in.
+/// Folder of the node: from the environment, or the folder of this library.
 pub(super) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let own = own_name();
@@ -172,15 +172,15 @@ pub(super) fn folder() -> &'static Path {
     })
 }
 
-/// Keeps this library loaded for as long as its process. Threads that called it run code of it
-/// when they end, which may be after the caller has closed it.
+/// Keeps this library loaded until the process ends. Threads that called it run its thread-local
+/// destructors when they end, which may be after the caller's `dlclose`.
 fn stay(name: &CStr) {
     let how = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
     // SAFETY: the name is a C string; nothing is loaded, so no foreign code runs.
     unsafe { libc::dlopen(name.as_ptr(), how) };
 }
 
-/// The folder of a library's path; symlinks to the file are not followed.
+/// Folder of a library's path. Symlinks of the file itself are not followed.
 fn folder_of(name: &CStr) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
     let folder = match path.parent() {
@@ -190,7 +190,7 @@ fn folder_of(name: &CStr) -> PathBuf {
     fs_err::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The path that this library was loaded by.
+/// Path that this library was loaded from.
 fn own_name() -> Option<&'static CStr> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),

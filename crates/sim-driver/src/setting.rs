@@ -1,4 +1,4 @@
-//! Modes that an administrator sets. What is set is kept in the node's folder and shared by all
+//! Modes that an administrator sets. They are stored in the node's folder and shared by all
 //! processes.
 
 use std::ffi::c_uint;
@@ -27,7 +27,7 @@ nvml! {
         unit.whole()?;
         match mode {
             0 | 2 | 3 => call::change(unit, |gpu, _| { gpu.settings.compute_mode = mode; Ok(()) }),
-            // One thread at a time went away with CUDA 4.
+            // `EXCLUSIVE_THREAD` was removed with CUDA 4.
             1 => Err(NOT_SUPPORTED),
             _ => Err(INVALID_ARGUMENT),
         }
@@ -71,13 +71,13 @@ nvml! {
     };
 }
 
-/// Whether a card's memory corrects errors.
+/// Fails unless the card's memory has error correction.
 pub(super) fn corrects(unit: &Unit<'_>) -> Answer {
     unit.whole()?;
     unit.model.ecc.then_some(()).ok_or(NOT_SUPPORTED)
 }
 
-/// On or off in NVML's words.
+/// Reads NVML's numbers for off and on.
 pub(super) fn switch(mode: c_uint) -> Answer<bool> {
     match mode {
         0 => Ok(false),

@@ -1,4 +1,4 @@
-//! MIG shapes in NVML's structs, in each of their versions.
+//! MIG profiles in NVML's structures, in all versions.
 
 use std::ffi::c_uint;
 
@@ -15,7 +15,7 @@ use super::{
     wire::{Out, chars, mark_of},
 };
 
-/// What a card says about a GPU instance of this shape.
+/// Profile of a GPU instance in the first structure.
 pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
     nvmlGpuInstanceProfileInfo_t {
         id: shape.id,
@@ -32,7 +32,7 @@ pub(super) fn summary(shape: &MigProfile) -> nvmlGpuInstanceProfileInfo_t {
     }
 }
 
-/// Answers in the version that the caller has marked its struct with.
+/// Writes the structure in the version that the caller has marked it with.
 pub(super) fn versioned<'a>(
     info: &Out<nvmlGpuInstanceProfileInfo_v2_t>,
     shape: impl FnOnce() -> Answer<&'a MigProfile>,
@@ -79,7 +79,7 @@ pub(super) fn versioned<'a>(
     })
 }
 
-/// What a GPU instance says about a compute instance of so many slices.
+/// Profile of a compute instance with `slices` slices in a GPU instance.
 pub(super) fn compute_summary(
     shape: &MigProfile,
     profile: c_uint,
@@ -98,7 +98,7 @@ pub(super) fn compute_summary(
     }
 }
 
-/// As [`versioned`], for a compute instance.
+/// [`versioned`] for a compute instance.
 pub(super) fn compute_versioned<'a>(
     info: &Out<nvmlComputeInstanceProfileInfo_v2_t>,
     find: impl FnOnce() -> Answer<(&'a MigProfile, c_uint, u32)>,

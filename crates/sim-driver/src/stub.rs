@@ -1,9 +1,9 @@
-//! Functions that the simulated driver does not support: they look at their arguments as all
-//! others do, obey the faults, and give `NOT_SUPPORTED`. With them no program misses a symbol.
+//! Functions that the simulated driver does not support. They check their arguments and apply
+//! faults as all others do, and return `NOT_SUPPORTED`, so that no program misses a symbol.
 //!
-//! The lists say what each function is given after the handle that it may be for: a pointer that
-//! must point somewhere (`Ptr`), one that may be NULL (`List`), a struct of so many bytes in this
-//! version (`Marked`), a handle that the driver never gives out (`Nothing`), or a number.
+//! The lists have each function's parameters after the handle: a pointer that must not be NULL
+//! (`Ptr`), one that may be NULL (`List`), a structure of this size and version (`Marked`), a
+//! handle that the driver never returns (`Nothing`), or a number.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -16,7 +16,7 @@ use super::{
 type Ptr = Out<u8>;
 type List = Maybe<u8>;
 
-/// A handle of a kind of which there are no things: S-class units and GPM samples.
+/// Handle of a kind that has no objects: S-class units and GPM samples.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Nothing(Handle);
@@ -50,7 +50,7 @@ macro_rules! unsupported {
     };
 }
 
-// For a card.
+// Functions of a card.
 unsupported! {
     device nvmlDeviceGetActiveVgpus(Ptr, List);
     device nvmlDeviceGetAutoBoostedClocksEnabled(Ptr, Ptr);
@@ -136,7 +136,7 @@ unsupported! {
     device nvmlVgpuTypeGetMaxInstances(c_uint, Ptr);
 }
 
-// For a GPU instance.
+// Functions of a GPU instance.
 unsupported! {
     part nvmlGpuInstanceGetActiveVgpus(Marked<16, 1>);
     part nvmlGpuInstanceGetCreatableVgpus(Marked<16, 1>);
@@ -148,7 +148,7 @@ unsupported! {
     part nvmlGpuInstanceSetVgpuSchedulerState(Marked<24, 1>);
 }
 
-// For vGPUs, which there are none of.
+// Functions of vGPUs; the simulated driver has none.
 unsupported! {
     system nvmlGetVgpuCompatibility(Ptr, Ptr, Ptr);
     system nvmlGetVgpuDriverCapabilities(c_uint, Ptr);
@@ -197,7 +197,7 @@ unsupported! {
     system nvmlVgpuTypeGetResolution(c_uint, c_uint, Ptr, Ptr);
 }
 
-// For S-class units, which there are none of.
+// Functions of S-class units; the simulated driver has none.
 unsupported! {
     system nvmlUnitGetDevices(Nothing, Ptr, List);
     system nvmlUnitGetFanSpeedInfo(Nothing, Ptr);
@@ -208,7 +208,7 @@ unsupported! {
     system nvmlUnitSetLedState(Nothing, c_uint);
 }
 
-// For the whole driver.
+// Functions of the whole driver.
 unsupported! {
     system nvmlDeviceDiscoverGpus(Ptr);
     system nvmlDeviceModifyDrainState(Ptr, c_uint);

@@ -1,4 +1,4 @@
-//! Functions for the whole driver: starting and ending, versions, error texts.
+//! Functions of the whole driver: initialisation, shutdown, versions, error texts.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -37,7 +37,7 @@ nvml! {
         count.set(c_uint::try_from(state.gpus.len()).map_err(|_| code::UNKNOWN)?);
     system nvmlUnitGetCount: (count: Out<c_uint>) |_state| count.set(0);
     system nvmlGetExcludedDeviceCount, nvmlGetBlacklistDeviceCount: (count: Out<c_uint>) |_state| count.set(0);
-    // There are no excluded cards, no S-class units and no host interface cards.
+    // The driver has no excluded cards, no S-class units and no host interface cards.
     system nvmlGetExcludedDeviceInfoByIndex, nvmlGetBlacklistDeviceInfoByIndex: (_index: c_uint, _info: Out<nvmlExcludedDeviceInfo_t>) |_state| Err(INVALID_ARGUMENT);
     system nvmlUnitGetHandleByIndex: (_index: c_uint, _unit: Out<Handle>) |_state| Err(INVALID_ARGUMENT);
     system nvmlSystemGetHicVersion: (count: Out<c_uint>, _entries: Maybe<nvmlHwbcEntry_t>) |_state| count.set(0);
@@ -49,7 +49,7 @@ nvml! {
         let version = mark_of::<nvmlSystemDriverBranchInfo_v1_t>(1);
         info.set(nvmlSystemDriverBranchInfo_v1_t { version, branch: chars(&branch) })
     };
-    // Confidential computing is off, and neither processor nor cards could do it.
+    // Confidential computing is off, and neither processor nor cards support it.
     system nvmlSystemGetConfComputeCapabilities: (caps: Out<nvmlConfComputeSystemCaps_t>) |_state|
         caps.set(nvmlConfComputeSystemCaps_t { cpuCaps: 0, gpusCaps: 0 });
     system nvmlSystemGetConfComputeState: (found: Out<nvmlConfComputeSystemState_t>) |_state|
@@ -61,13 +61,13 @@ nvml! {
     };
 }
 
-/// The text of a code, as a C string that lives for ever.
+/// Text of a code: a C string with static lifetime.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
     describe(result).as_ptr()
 }
 
-/// The branch that a driver's version comes from: `r580_00` for `580.95.05`.
+/// Branch of a driver version: `r580_00` for `580.95.05`.
 fn branch(version: &str) -> String {
     let (major, _) = version.split_once('.').unwrap_or((version, ""));
     format!("r{major}_00")

@@ -1,4 +1,4 @@
-//! How close two cards are.
+//! Topology: the closest common ancestor of two cards.
 
 use std::ffi::c_uint;
 
@@ -58,7 +58,7 @@ nvml! {
     };
 }
 
-/// Hands cards over, as many as there is room for; `count` gets how many there are.
+/// Writes as many cards as the caller has room for; `count` receives their number.
 fn hand(cards: &[&Gpu], count: &Out<c_uint>, devices: &Maybe<Handle>) -> Answer {
     let room = usize::try_from(count.get()?).map_err(|_| INVALID_ARGUMENT)?;
     count.set(number(cards.len())?)?;
@@ -73,7 +73,7 @@ fn hand(cards: &[&Gpu], count: &Out<c_uint>, devices: &Maybe<Handle>) -> Answer 
     devices.set_all(&handles)
 }
 
-/// The second card of a pair; as with the first, a lost one answers nothing.
+/// Second card of a pair. As for the first one, a lost card fails the call.
 pub(super) fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
     unit.whole()?;
     let peer = Unit::at(unit.state, resolve(unit.state, other)?)?;
@@ -84,7 +84,7 @@ pub(super) fn peer<'a>(unit: &Unit<'a>, other: Handle) -> Answer<&'a Gpu> {
     Ok(peer.gpu)
 }
 
-/// The closest point that two cards share, read from the bridges above them.
+/// Closest common ancestor of two cards, derived from the bridges above them.
 fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
     if a.uuid == b.uuid {
         return INTERNAL;
@@ -92,8 +92,8 @@ fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
     let (left, right): (Vec<_>, Vec<_>) =
         (a.under.split('/').collect(), b.under.split('/').collect());
     let same = left.iter().zip(&right).take_while(|(l, r)| l == r).count();
-    // Below what they share, a switch has one port for each of them: more bridges than that are
-    // more switches.
+    // Below the common ancestor, a switch has one port for each of the two. More bridges than that
+    // mean several switches.
     match same {
         0 if a.numa.is_some() && a.numa == b.numa => NODE,
         0 => SYSTEM,
@@ -103,7 +103,7 @@ fn ancestor(a: &Gpu, b: &Gpu) -> u32 {
     }
 }
 
-/// Whether two cards reach each other over NVLink, directly or through switches.
+/// True if NVLinks connect two cards, directly or through switches.
 fn joined(a: &Gpu, b: &Gpu) -> bool {
     let up = |gpu: &Gpu, remote| gpu.links.iter().any(|l| l.active && l.remote == remote);
     let direct = up(a, b.pci) && up(b, a.pci);

@@ -1,4 +1,4 @@
-//! Waiting for the node's folder to change, without polling it.
+//! Waiting for changes of the node's folder, without polling.
 
 use std::{os::fd::OwnedFd, path::Path, time::Duration};
 
@@ -13,35 +13,35 @@ use rustix::{
 )]
 type Moment = std::time::Instant;
 
-/// How often to look where the kernel gives no notices.
+/// Polling interval if the kernel gives no notifications.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Notices of a folder, from its making on.
+/// Notifications of a folder, starting when the value is created.
 #[derive(Debug)]
 pub(super) struct Watch {
     notices: Option<OwnedFd>,
 }
 
-/// A moment to wait until, or none.
+/// Point in time to wait until; `None` is never.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Option<Moment>);
 
 // === impl Deadline ===
 
 impl Deadline {
-    /// After so many milliseconds; never without.
+    /// Deadline after `millis` milliseconds; never for `None`.
     pub(super) fn after(millis: Option<u64>) -> Self {
         let later = |millis| Moment::now().checked_add(Duration::from_millis(millis));
         Self(millis.and_then(later))
     }
 
-    /// What is left; `None` is for ever.
+    /// Time left; `None` for ever.
     fn left(self) -> Option<Duration> {
         self.0
             .map(|end| end.saturating_duration_since(Moment::now()))
     }
 
-    /// Whether it has come.
+    /// True if the deadline has passed.
     pub(super) fn over(self) -> bool {
         self.left().is_some_and(|left| left.is_zero())
     }
@@ -50,8 +50,8 @@ impl Deadline {
 // === impl Watch ===
 
 impl Watch {
-    /// Notices from now on. Where the kernel has no more watches to give, waiting looks again
-    /// every little while.
+    /// Starts notifications. If the kernel has no more inotify watches
+    /// (`fs.inotify.max_user_watches`), [`Watch::wait`] polls.
     pub(super) fn new(folder: &Path) -> Self {
         let make = || {
             let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
@@ -68,7 +68,7 @@ impl Watch {
         }
     }
 
-    /// Returns when something changed, or at the deadline, or a little before either.
+    /// Returns after a change, at the deadline, or shortly before either. The caller checks again.
     pub(super) fn wait(&self, deadline: Deadline) {
         let left = deadline.left();
         let Some(notices) = &self.notices else {

@@ -1,5 +1,5 @@
-//! The pointers that cross the C ABI. They come from the caller only, so that what the caller
-//! promises (NULL, or a pointer to what the function's contract says) holds for every value.
+//! Pointers that cross the C ABI. They come from the caller only, so the caller's promise (NULL, or
+//! a pointer to the data of the function's contract) holds for every value.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_ulonglong},
@@ -8,41 +8,41 @@ use std::{
 
 use super::code::{Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, VERSION_MISMATCH};
 
-/// A device, instance or event set: opaque to the caller, a place in the session's table to us.
+/// A device, instance or event set. Opaque to the caller; an index in the session's table here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Handle(pub(super) usize);
 
-/// Where the caller wants a value, or several in a row.
+/// Pointer to one or several values that the function writes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);
 
-/// Where the caller wants values, or NULL if it does not.
+/// Pointer to values that the function writes; may be NULL.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Maybe<T>(Out<T>);
 
-/// A struct of so many bytes that begins with NVML's mark of this version, of which nothing else
-/// is looked at.
+/// Pointer to a structure of `SIZE` bytes that begins with NVML's mark of this version. The rest is
+/// not read.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Marked<const SIZE: u32, const VERSION: u32>(*mut c_uint);
 
-/// What a function is given. Pointers must point somewhere before anything else is looked at.
+/// Argument of a function. All arguments are checked before the function does anything.
 pub(crate) trait Arg {
-    /// Fails if there is nothing where the function needs something.
+    /// Fails if the argument is NULL where the function requires a pointer.
     fn present(&self) -> Answer {
         Ok(())
     }
 }
 
-/// Where the caller wants a text.
+/// Pointer to room for a text that the function writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Text(*mut c_char);
 
-/// A text from the caller.
+/// Pointer to a text that the function reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Given(*const c_char);
@@ -50,12 +50,12 @@ pub(crate) struct Given(*const c_char);
 // === impl Out ===
 
 impl<T: Copy> Out<T> {
-    /// Hands a value over.
+    /// Writes a value.
     pub(super) fn set(&self, value: T) -> Answer {
         self.set_at(0, value)
     }
 
-    /// Hands values over in a row; the caller has promised room for them.
+    /// Writes values in a row; by contract the caller has room for them.
     pub(super) fn set_all(&self, values: &[T]) -> Answer {
         for (index, value) in values.iter().enumerate() {
             self.set_at(index, *value)?;
@@ -63,7 +63,7 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
-    /// Hands one value of a row over.
+    /// Writes one value of a row.
     pub(super) fn set_at(&self, index: usize, value: T) -> Answer {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
@@ -74,18 +74,18 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
-    /// Hands the last part of a large struct over.
+    /// Writes the last part of a large structure.
     pub(super) fn set_end<U: Copy>(&self, value: U) -> Answer {
         let parts = size_of::<T>() / size_of::<U>().max(1);
         self.cast::<U>().set_at(parts.saturating_sub(1), value)
     }
 
-    /// What the caller put there for the function to read.
+    /// Reads the value that the caller has set.
     pub(super) fn get(&self) -> Answer<T> {
         self.get_at(0)
     }
 
-    /// What the caller put at one place of a row.
+    /// Reads one value of a row.
     pub(super) fn get_at(&self, index: usize) -> Answer<T> {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
@@ -95,12 +95,13 @@ impl<T: Copy> Out<T> {
         Ok(unsafe { self.0.add(index).read_unaligned() })
     }
 
-    /// The same place as another type, for structs that differ by their version.
+    /// Same address as another type, for structures that differ by version.
     pub(super) fn cast<U>(&self) -> Out<U> {
         Out(self.0.cast())
     }
 
-    /// Fails unless the struct's first field has NVML's mark of this version: `size | version`.
+    /// Fails unless the first field of the structure is NVML's mark of this version: `size |
+    /// version`.
     pub(super) fn check(&self, version: u32) -> Answer {
         let mark = self.cast::<c_uint>().get()?;
         (mark == mark_of::<T>(version))
@@ -123,25 +124,25 @@ impl<T> Arg for Out<T> {
 impl<T> Arg for Maybe<T> {}
 
 impl<T: Copy> Maybe<T> {
-    /// The place that a pointer in a struct of the caller's names.
+    /// Pointer that is a member of the caller's structure.
     pub(super) fn inside(pointer: *mut T) -> Self {
         Self(Out(pointer))
     }
 
-    /// The place, if the caller gave one.
+    /// Pointer, if it is not NULL.
     pub(super) fn place(&self) -> Option<&Out<T>> {
         (!self.0.0.is_null()).then_some(&self.0)
     }
 
-    /// Hands a list over in NVML's way: `count` has the room and gets the number of values, and
-    /// too little room is an error.
+    /// Writes a list in NVML's way: `count` has the room and receives the number of values. Too
+    /// little room is an error.
     pub(super) fn list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
         let room = count.get()?;
         count.set(c_uint::try_from(values.len()).map_err(|_| INVALID_ARGUMENT)?)?;
         self.fill(room, values)
     }
 
-    /// Hands values over if there is room for all of them.
+    /// Writes values if there is room for all of them.
     pub(super) fn fill(&self, room: c_uint, values: &[T]) -> Answer {
         if usize::try_from(room).map_err(|_| INVALID_ARGUMENT)? < values.len() {
             return Err(INSUFFICIENT_SIZE);
@@ -152,7 +153,8 @@ impl<T: Copy> Maybe<T> {
         self.0.set_all(values)
     }
 
-    /// As [`Maybe::list`]; who has no room at all asks for the number only.
+    /// Writes a list as [`Maybe::list`] does. A caller without any room gets the number only,
+    /// without an error.
     pub(super) fn count_or_list(&self, count: &Out<c_uint>, values: &[T]) -> Answer {
         match self.list(count, values) {
             Err(INSUFFICIENT_SIZE) if self.place().is_none() => Ok(()),
@@ -194,7 +196,7 @@ impl Arg for Given {
 // === impl Text ===
 
 impl Text {
-    /// Hands a text over, if it fits with its final NUL.
+    /// Writes a text with its final NUL; fails if it does not fit.
     pub(super) fn set(self, length: c_uint, text: &str) -> Answer {
         let room = usize::try_from(length).unwrap_or(0);
         if self.0.is_null() {
@@ -212,7 +214,7 @@ impl Text {
 // === impl Given ===
 
 impl Given {
-    /// The text, if it is one.
+    /// Reads the text; fails if it is not UTF-8.
     pub(super) fn read(&self) -> Answer<&str> {
         if self.0.is_null() {
             return Err(INVALID_ARGUMENT);
@@ -223,13 +225,13 @@ impl Given {
     }
 }
 
-/// NVML's mark of a struct's version.
+/// NVML's version mark of a structure.
 pub(super) fn mark_of<T>(version: u32) -> c_uint {
     let size = c_uint::try_from(size_of::<T>()).unwrap_or(c_uint::MAX);
     size | version << 24
 }
 
-/// A C array with a text in it, cut if it is too long.
+/// C array with a text, truncated if the text is too long.
 pub(super) fn chars<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (to, from) in array.iter_mut().zip(text.bytes().take(N.saturating_sub(1))) {
