@@ -1,27 +1,33 @@
-//! Addresses on the PCI bus, as the simulated machine writes and reads them.
+//! PCI addresses, as the simulated machine writes and reads them.
 //!
-//! The product has a type of its own for them. They share no code, so that a mistake in one is not
-//! made in both.
+//! The product has a type of its own for addresses. The two share no code, so that a mistake in one
+//! is not repeated in the other.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The address of a PCI function, which NVML calls its bus id: `0000:07:00.0`.
+/// Address of a PCI function, which NVML calls bus id: `0000:07:00.0`.
+///
+/// ```
+/// let pci: sim_node::BusId = "00000000:07:00.0".parse()?;
+/// assert_eq!(pci.to_string(), "0000:07:00.0");
+/// # Ok::<(), sim_node::InvalidBusId>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BusId {
-    /// The domain, which is zero on most machines.
+    /// Domain; zero on most machines.
     pub domain: u32,
-    /// The bus.
+    /// Bus number.
     pub bus: u8,
-    /// The device on the bus, below 32.
+    /// Device number on the bus, below 32.
     pub device: u8,
-    /// The function of the device, below 8.
+    /// Function number of the device, below 8.
     pub function: u8,
 }
 
-/// A text that is no PCI address.
+/// A text that is not a PCI address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a PCI address such as 0000:07:00.0")]
 pub struct InvalidBusId(String);
@@ -29,7 +35,7 @@ pub struct InvalidBusId(String);
 // === impl BusId ===
 
 impl BusId {
-    /// The first function of the first device on a bus of domain zero.
+    /// Address of the first function of the first device on a bus of domain zero.
     pub fn on_bus(bus: u8) -> Self {
         Self {
             domain: 0,
@@ -39,14 +45,14 @@ impl BusId {
         }
     }
 
-    /// The form of NVML's `busId`: eight digits of domain, in capitals.
+    /// Long form of NVML's `busId`: eight digits of domain, upper case.
     pub fn long(self) -> String {
         format!("{:0>16}", self.to_string().to_uppercase())
     }
 }
 
 impl fmt::Display for BusId {
-    /// Writes the form of sysfs: at least four digits of domain, in small letters.
+    /// Writes the form of sysfs: at least four digits of domain, lower case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04x}:{:02x}", self.domain, self.bus)?;
         write!(f, ":{:02x}.{:x}", self.device, self.function)
@@ -56,7 +62,7 @@ impl fmt::Display for BusId {
 impl FromStr for BusId {
     type Err = InvalidBusId;
 
-    /// Reads the forms of sysfs and of NVML.
+    /// Reads the forms of sysfs and NVML.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         read_bus_id(text).ok_or_else(|| InvalidBusId(text.to_owned()))
     }
@@ -76,7 +82,7 @@ impl From<BusId> for String {
     }
 }
 
-/// Reads from the end, where every part has a fixed length: `:bb:dd.f`.
+/// Reads from the end, where each part has a fixed length: `:bb:dd.f`.
 fn read_bus_id(text: &str) -> Option<BusId> {
     let (domain, rest) = text.split_at_checked(text.len().checked_sub(8)?)?;
     let [b':', b1, b0, b':', d1, d0, b'.', f] = rest.as_bytes() else {
@@ -94,7 +100,7 @@ fn read_bus_id(text: &str) -> Option<BusId> {
     })
 }
 
-/// The number that up to eight hexadecimal digits stand for.
+/// Value of up to eight hexadecimal digits.
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, digit| {
         Some(sum << 4 | char::from(*digit).to_digit(16)?)

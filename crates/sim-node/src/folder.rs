@@ -1,4 +1,4 @@
-//! The folder of a node: where its files are, and how its state is changed.
+//! Folder of a node: the paths of its files, and changes of its state.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::{
     tree::Tree,
 };
 
-/// The folder of a simulated node.
+/// Folder of a simulated node.
 #[derive(Clone, Debug)]
 pub struct Folder {
     dir: PathBuf,
@@ -17,33 +17,33 @@ pub struct Folder {
 // === impl Folder ===
 
 impl Folder {
-    /// The folder at this path, which is not looked at.
+    /// Handle to the folder at this path. The path is not checked.
     pub fn at(dir: &Path) -> Self {
         let dir = dir.to_owned();
         Self { dir }
     }
 
-    /// The path of the folder.
+    /// Path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The driver library, to be loaded in place of the real one.
+    /// Path of the driver library, which programs load in place of the real one.
     pub fn library(&self) -> PathBuf {
         self.dir.join(store::LIBRARY)
     }
 
-    /// Where the driver library is while the driver is taken away.
+    /// Path of the driver library while the driver is removed.
     pub fn unplugged(&self) -> PathBuf {
         self.dir.join(format!("unplugged-{}", store::LIBRARY))
     }
 
-    /// The folder that stands for the host's `/`.
+    /// Folder that stands for the host's `/`.
     pub fn root(&self) -> PathBuf {
         self.dir.join(store::ROOT)
     }
 
-    /// The host's files, with the driver's where it is there.
+    /// Files of the host, with the driver's files if the driver is installed.
     pub fn tree(&self, state: &State) -> Tree {
         let tree = Tree::of(state);
         match self.unplugged().symlink_metadata() {
@@ -52,10 +52,11 @@ impl Folder {
         }
     }
 
-    /// Changes the state under the lock: new files first, then the state, then old files.
+    /// Changes the state under the lock. New files are written before the state, old files removed
+    /// after it.
     ///
     /// # Errors
-    /// If the edit fails, or a file cannot be read or written. The state is as before then.
+    /// If the edit fails, or a file cannot be read or written. The state is unchanged then.
     pub fn revise<T, E: From<Error>>(
         &self,
         edit: impl FnOnce(&mut State) -> Result<T, E>,
@@ -66,6 +67,7 @@ impl Folder {
         let answer = edit(&mut state)?;
         state.generation = state.generation.wrapping_add(1);
         let tree = self.tree(&state);
+        // Most changes are of sensors and settings, and touch no file of the host.
         if tree == before {
             store::save(&self.dir, &state).map_err(Error::from)?;
             return Ok(answer);

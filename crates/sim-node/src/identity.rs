@@ -1,8 +1,8 @@
-//! UUIDs and serial numbers that are made up, and are the same for the same node.
+//! Generated UUIDs and serial numbers, the same for the same node.
 
 use crate::bus::BusId;
 
-/// A UUID that looks like the driver's and is the same for the same parts.
+/// UUID in the driver's form, the same for the same parts.
 pub fn uuid(kind: &str, parts: &[&str]) -> String {
     let high = digest(parts, 0x243f_6a88_85a3_08d3);
     let low = digest(parts, 0x1319_8a2e_0370_7344);
@@ -11,13 +11,13 @@ pub fn uuid(kind: &str, parts: &[&str]) -> String {
     format!("{kind}-{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
 }
 
-/// A serial number of thirteen digits, the same for the same card.
+/// Serial number of thirteen digits, the same for the same card.
 pub fn serial(profile: &str, pci: BusId) -> String {
     let number = digest(&[profile, &pci.to_string()], 0xa409_3822_299f_31d0) % 10_000_000_000;
     format!("132{number:010}")
 }
 
-/// FNV-1a with a final mix; stable over versions, which the standard hasher is not.
+/// FNV-1a with a final mix. Stable over Rust versions, unlike the standard hasher.
 fn digest(parts: &[&str], seed: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
     for part in parts {

@@ -1,8 +1,7 @@
-//! A simulated node's folder: its state, the host's files that follow from it, and how both are
-//! changed.
+//! Folder of a simulated node: its state, the host's files derived from it, and changes of both.
 //!
-//! The commands that change a node (crate sim) and the driver library that programs load (crate
-//! sim-driver) have this in common, so that there is one definition of what is in the folder.
+//! The commands that change a node (crate `sim`) and the driver library that programs load (crate
+//! `sim-driver`) share this crate, so the files of the folder have one definition.
 
 mod bus;
 mod folder;

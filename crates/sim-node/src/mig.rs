@@ -1,5 +1,5 @@
-//! Cutting a card into MIG devices as the driver does: which shapes there are, where they fit,
-//! and which instance ids they get.
+//! Creation of MIG devices as by the driver: the profiles of a card, their placements, and the
+//! instance ids.
 
 use crate::{
     identity::uuid,
@@ -10,53 +10,53 @@ use crate::{
 const MEMORY_SLICES: u32 = 8;
 /// Compute slices of a card.
 const COMPUTE_SLICES: u32 = 7;
-/// Instance ids on a card, as the driver's capability files have them.
+/// Number of GPU instance ids of a card, as in the driver's capability files.
 pub const GPU_INSTANCES: u32 = 15;
-/// Compute instances in a GPU instance, as the driver's capability files have them.
+/// Number of compute instance ids of a GPU instance, as in the driver's capability files.
 pub const COMPUTE_INSTANCES: u32 = 8;
 
-/// Why a MIG device cannot be made.
+/// Reason why a MIG device cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The card has no MIG.
+    /// The card does not support MIG.
     #[error("{gpu} ({model}) has no MIG")]
     Unsupported {
-        /// The card.
+        /// UUID of the card.
         gpu: String,
-        /// What it is.
+        /// Product name of the card.
         model: String,
     },
     /// MIG mode is off.
     #[error("MIG mode is off on {gpu}")]
     Disabled {
-        /// The card.
+        /// UUID of the card.
         gpu: String,
     },
-    /// The card has no such shape.
+    /// The card has no such profile.
     #[error("{gpu} has no MIG profile `{profile}`; it has: {known}")]
     Profile {
-        /// The card.
+        /// UUID of the card.
         gpu: String,
-        /// What was asked for.
+        /// Requested profile.
         profile: String,
-        /// What there is.
+        /// All profiles of the card, separated by commas.
         known: String,
     },
-    /// There is no room.
+    /// The card has no room.
     #[error("{gpu} has no room for another {profile}")]
     Full {
-        /// The card.
+        /// UUID of the card.
         gpu: String,
-        /// What was asked for.
+        /// Requested profile.
         profile: String,
     },
 }
 
-/// Makes one MIG device of a shape such as `3g.20gb`, or `1c.3g.20gb` for a part of the compute
-/// slices; `3g.20gb@4` puts it at the memory slice 4. Gives its UUID.
+/// Creates a MIG device and returns its UUID. The profile is a name such as `3g.20gb`, or
+/// `1c.3g.20gb` for a part of the compute slices. `3g.20gb@4` places it at memory slice 4.
 ///
 /// # Errors
-/// If the card has no MIG, no such shape, or no room.
+/// If the card does not support MIG, has no such profile, or has no room.
 pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error> {
     if model.mig.is_empty() {
         return Err(Error::Unsupported {
@@ -86,7 +86,7 @@ pub fn add(gpu: &mut Gpu, model: &Model, profile: &str) -> Result<String, Error>
     Ok(uuid)
 }
 
-/// The shape, the compute slices and the first memory slice that a name asks for.
+/// Profile, compute slices and first memory slice that a name requests.
 fn parse<'a>(model: &'a Model, profile: &str) -> Option<(&'a MigProfile, u32, Option<u32>)> {
     let (name, wanted) = match profile.split_once('@') {
         Some((name, start)) => (name, Some(start.parse().ok()?)),
@@ -107,8 +107,9 @@ fn names(model: &Model) -> String {
     names.join(", ")
 }
 
-/// Puts a part of a GPU instance beside the other parts of one that has room.
+/// Makes a compute instance in an existing GPU instance that has free slices.
 fn share(gpu: &Gpu, shape: &MigProfile, slices: u32, wanted: Option<u32>) -> Option<Mig> {
+    // A device with all compute slices needs a GPU instance of its own.
     if slices == shape.slices {
         return None;
     }
@@ -136,8 +137,8 @@ fn place(
     Some(mig(gpu, shape, (id, 0, start), slices))
 }
 
-/// The id and the first memory slice that a new GPU instance gets, at a wanted place or where
-/// one fits.
+/// Id and first memory slice of a new GPU instance, at the wanted slice or where the driver would
+/// place it; `None` if it does not fit.
 pub fn room(
     gpu: &Gpu,
     model: &Model,
@@ -149,6 +150,7 @@ pub fn room(
     let compute = compute.fold(0, u32::saturating_add);
     let same = taken.iter().filter(|(_, other)| other.name == shape.name);
     let same = u32::try_from(same.count()).unwrap_or(u32::MAX);
+    // Compute slices limit the instances, too: a card has eight memory slices but seven of these.
     if compute.saturating_add(shape.slices) > COMPUTE_SLICES || same >= shape.count {
         return None;
     }
@@ -156,7 +158,7 @@ pub fn room(
     Some((id(shape, start), start))
 }
 
-/// A new MIG device in a GPU instance, by its instance ids and its first memory slice.
+/// New MIG device in a GPU instance, from its instance ids and first memory slice.
 pub fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slices: u32) -> Mig {
     Mig {
         uuid: uuid("MIG", &[&gpu.uuid, &gi.to_string(), &ci.to_string()]),
@@ -165,12 +167,13 @@ pub fn mig(gpu: &Gpu, shape: &MigProfile, (gi, ci, start): (u32, u32, u32), slic
         profile: shape.name.clone(),
         slices,
         start,
+        // MiB that the driver uses in an empty MIG device.
         memory_used_mib: 12,
         ecc_uncorrected: 0,
     }
 }
 
-/// The GPU instances of a card: first memory slice and shape of each.
+/// GPU instances of a card: first memory slice and profile of each.
 pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
@@ -193,7 +196,7 @@ pub fn instances<'a>(gpu: &Gpu, model: &'a Model) -> Vec<(u32, &'a MigProfile)> 
     found
 }
 
-/// Where a shape may start: at multiples of its own size.
+/// Possible first memory slices of a profile: multiples of its own size.
 pub fn starts(shape: &MigProfile) -> Vec<u32> {
     let size = shape.memory_slices.clamp(1, MEMORY_SLICES);
     let all = (0..MEMORY_SLICES).step_by(size as usize);
@@ -201,7 +204,8 @@ pub fn starts(shape: &MigProfile) -> Vec<u32> {
     fits.take(shape.count as usize).collect()
 }
 
-/// The memory slice at which the driver puts a shape: the last one that is free, or the wanted.
+/// First memory slice for a new instance: the wanted one, or the last free one, as the driver
+/// chooses.
 fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile, wanted: Option<u32>) -> Option<u32> {
     let fits = |start: &u32| {
         if wanted.is_some_and(|wanted| wanted != *start) {
@@ -216,7 +220,8 @@ fn free(taken: &[(u32, &MigProfile)], shape: &MigProfile, wanted: Option<u32>) -
     starts(shape).into_iter().rev().find(fits)
 }
 
-/// The instance id, which follows from size and place: `1g` at slice 6 is 13, `2g` at 4 is 5.
+/// Instance id, which the driver derives from size and placement: `1g` at slice 6 is 13, `2g` at 4
+/// is 5.
 fn id(shape: &MigProfile, start: u32) -> u32 {
     match shape.memory_slices {
         8 => 0,

@@ -1,7 +1,7 @@
-//! The whole state of a simulated node, as it stands in `node.json`.
+//! State of a simulated node, as stored in `node.json`.
 //!
-//! It is what the commands write and what the driver library reads. Fields that a person may
-//! leave out have defaults, so that older files stay readable.
+//! The commands write it and the driver library reads it. Fields that a reader may leave out have
+//! defaults, so that older files stay readable.
 
 use std::collections::BTreeMap;
 
@@ -24,50 +24,50 @@ pub use place::{Place, by_uuid};
 pub use sensor::Sensors;
 pub use setting::{Instance, Process, Settings, Work};
 
-/// The state of one node.
+/// State of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Grows with each change.
+    /// Number of the change; grows by one with each change.
     pub generation: u64,
-    /// The name of the profile the node was made from.
+    /// Name of the profile that the node was created from.
     pub profile: String,
-    /// The driver's versions.
+    /// Versions of the driver.
     pub driver: Driver,
-    /// What the machine is, apart from its cards.
+    /// Facts of the machine, apart from its cards.
     #[serde(default)]
     pub machine: Machine,
-    /// The machine's NUMA nodes.
+    /// NUMA nodes of the machine.
     #[serde(default)]
     pub numa: Vec<NumaNode>,
-    /// What the cards are, by the name that [`Gpu::model`] uses.
+    /// Models of the cards, by the key in [`Gpu::model`].
     #[serde(default)]
     pub models: BTreeMap<String, Model>,
-    /// The cards in order of their PCI addresses; the position is the driver's index.
+    /// Cards, sorted by PCI address; the position is the driver's index.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
-    /// Cards that were taken out, so that they can be put back as they were.
+    /// Removed cards, kept so that they can be inserted again as they were.
     #[serde(default)]
     pub removed: Vec<Gpu>,
-    /// PCI functions that are no GPUs.
+    /// PCI functions that are not GPUs.
     #[serde(default)]
     pub others: Vec<Other>,
-    /// What goes wrong on purpose.
+    /// Simulated faults.
     #[serde(default)]
     pub faults: Vec<Fault>,
-    /// How often the machine was started again.
+    /// Number of reboots of the machine.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reboots: u64,
 }
 
-/// The driver's versions.
+/// Versions of the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Driver {
-    /// The kernel driver's, e.g. `580.95.05`.
+    /// Version of the kernel driver, e.g. `580.95.05`.
     pub version: String,
-    /// The management library's, e.g. `13.580.95.05`.
+    /// Version of the management library, e.g. `13.580.95.05`.
     pub nvml: String,
-    /// CUDA's, in the driver's notation: 13000 is 13.0.
+    /// CUDA version in the driver's notation: 13000 means 13.0.
     pub cuda: i32,
 }
 
@@ -75,173 +75,174 @@ pub struct Driver {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumaNode {
-    /// Its number.
+    /// Number of the node.
     pub node: u32,
-    /// Its CPUs as the kernel lists them: `0-15,128-143`.
+    /// CPUs of the node as the kernel lists them: `0-15,128-143`.
     pub cpus: String,
-    /// Its memory.
+    /// Memory of the node.
     pub memory_gib: u64,
 }
 
-/// A PCI function that is no GPU: an NVSwitch, a network card.
+/// A PCI function that is not a GPU: an NVSwitch, a network card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Other {
-    /// Where it sits.
+    /// PCI address.
     pub pci: BusId,
     /// `vendor:device` in hex, e.g. `15b3:101b`.
     pub id: String,
-    /// The PCI class in hex, e.g. `020700`.
+    /// PCI class in hex, e.g. `020700`.
     pub class: String,
-    /// The kernel driver bound to it.
+    /// Kernel driver that the function is bound to.
     pub driver: String,
-    /// The NUMA node it is attached to.
+    /// NUMA node of the function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
-    /// What lies between it and the processor, outermost first, joined by slashes.
+    /// PCI root and bridges above the function, outermost first, joined by slashes.
     pub under: String,
 }
 
-/// One card.
+/// A card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
     /// `GPU-…`.
     pub uuid: String,
-    /// The key of its model.
+    /// Key of the model.
     pub model: String,
-    /// The number of its device node.
+    /// Minor number of the device node.
     pub minor: u32,
-    /// Where it sits.
+    /// PCI address.
     pub pci: BusId,
-    /// What lies between it and the processor, outermost first, joined by slashes.
+    /// PCI root and bridges above the card, outermost first, joined by slashes.
     pub under: String,
-    /// The NUMA node it is attached to.
+    /// NUMA node of the card.
     #[serde(default)]
     pub numa: Option<u32>,
-    /// The NUMA node that its own memory forms, on a machine where processor and card share one
-    /// address space.
+    /// NUMA node of the card's own memory. Only machines on which processor and card share one
+    /// address space have such a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_numa: Option<u32>,
-    /// The serial number.
+    /// Serial number.
     pub serial: String,
-    /// Whether it has fallen off the bus.
+    /// True if the card has fallen off the bus.
     #[serde(default)]
     pub lost: bool,
-    /// Whether MIG mode is on.
+    /// True if MIG mode is on.
     #[serde(default)]
     pub mig_enabled: bool,
-    /// Its MIG devices, in order of their instance ids; the position is the driver's index.
+    /// MIG devices, sorted by their instance ids; the position is the driver's index.
     #[serde(default)]
     pub migs: Vec<Mig>,
-    /// Its NVLinks; the position is the link's number.
+    /// NVLinks; the position is the number of the link.
     #[serde(default)]
     pub links: Vec<NvLink>,
-    /// What it measures now.
+    /// Current sensor values and counters.
     #[serde(default)]
     pub sensors: Sensors,
-    /// When it was last reset, in milliseconds since 1970.
+    /// Time of the last reset, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<u64>,
-    /// What was set on it.
+    /// Settings that an administrator or a program has changed.
     #[serde(default, skip_serializing_if = "Settings::untouched")]
     pub settings: Settings,
-    /// Its GPU instances that need no MIG device to exist; every MIG device has one too.
+    /// GPU instances that exist without a MIG device. Each MIG device implies one more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<Instance>,
-    /// The processes that use it.
+    /// Processes that use the card.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
 }
 
-/// One MIG device: a compute instance in a GPU instance.
+/// A MIG device: a compute instance in a GPU instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mig {
     /// `MIG-…`.
     pub uuid: String,
-    /// The GPU instance.
+    /// Id of the GPU instance.
     pub gi: u32,
-    /// The compute instance in it.
+    /// Id of the compute instance in it.
     pub ci: u32,
-    /// The name of the GPU instance's [`MigProfile`].
+    /// Name of the GPU instance's [`MigProfile`].
     pub profile: String,
-    /// The compute slices of the compute instance; fewer than the GPU instance's if it is shared.
+    /// Compute slices of the compute instance; fewer than the GPU instance's if that is shared.
     pub slices: u32,
-    /// The first memory slice of the GPU instance.
+    /// First memory slice of the GPU instance.
     pub start: u32,
     /// Memory in use, in MiB.
     #[serde(default)]
     pub memory_used_mib: u64,
-    /// Errors in the memories on its part of the chip that were not repaired.
+    /// Uncorrected errors in the SRAM of the device's part of the chip.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ecc_uncorrected: u64,
 }
 
-/// One NVLink of a card.
+/// An NVLink of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NvLink {
-    /// The PCI function at the other end.
+    /// PCI function at the other end.
     pub remote: BusId,
-    /// Whether that is an NVSwitch.
+    /// True if the other end is an NVSwitch.
     #[serde(default)]
     pub switch: bool,
-    /// Whether it is up.
+    /// True if the link is up.
     pub active: bool,
 }
 
-/// Something that goes wrong on purpose.
+/// A simulated fault of an NVML call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The NVML function; without a version it stands for all its versions, `*` for all functions.
+    /// NVML function. A name without a version suffix stands for all versions, `*` for all
+    /// functions.
     pub call: String,
-    /// The UUID it is for; without one, all.
+    /// UUID of the device; all devices if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// What happens.
+    /// Behaviour of the call.
     #[serde(flatten)]
     pub effect: Effect,
 }
 
-/// What a faulty call does.
+/// Behaviour of a call with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "lowercase")]
 pub enum Effect {
-    /// It does not return until the fault is cleared, or until the time is over.
+    /// The call does not return until the fault is cleared, or until the time is over.
     Hang {
-        /// How long; for ever if absent.
+        /// Time to hang, in milliseconds; for ever if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         millis: Option<u64>,
     },
-    /// It returns an NVML error code.
+    /// The call returns an NVML error code.
     Fail {
-        /// The code.
+        /// NVML return code.
         code: u32,
     },
 }
 
-/// One line of `events.jsonl`: something the driver tells those who wait for events.
+/// Line of `events.jsonl`: an event that the driver reports to event sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// The card's UUID.
+    /// UUID of the card.
     pub gpu: String,
-    /// The GPU instance it concerns; absent for the whole card.
+    /// Id of the GPU instance; absent for the whole card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gi: Option<u32>,
-    /// The compute instance it concerns.
+    /// Id of the compute instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci: Option<u32>,
-    /// NVML's event type.
+    /// Event type of NVML.
     pub kind: u64,
-    /// The XID, or zero.
+    /// XID code, or zero.
     pub data: u64,
 }
 
 // === impl State ===
 
 impl State {
-    /// The first thing that makes the state unusable, for a person.
+    /// Checks that the state is usable.
     ///
     /// # Errors
-    /// Names the card and what is wrong with it.
+    /// Describes the first problem and names the card.
     pub fn check(&self) -> Result<(), String> {
         for gpu in &self.gpus {
             let Some(model) = self.models.get(&gpu.model) else {
@@ -261,7 +262,7 @@ impl State {
         Ok(())
     }
 
-    /// The CPUs near a NUMA node, as the kernel lists them; all of them for no node.
+    /// CPUs of a NUMA node as the kernel lists them; all CPUs for `None`.
     pub fn cpus(&self, numa: Option<u32>) -> String {
         let near = |n: &&NumaNode| numa.is_none_or(|wanted| n.node == wanted);
         let lists = self.numa.iter().filter(near).map(|n| n.cpus.as_str());
@@ -272,7 +273,8 @@ impl State {
 // === impl Mig ===
 
 impl Mig {
-    /// The name with the compute slices where they differ: `1c.3g.20gb`.
+    /// Name of the MIG device. It has the compute slices if they differ from the GPU instance's:
+    /// `1c.3g.20gb`.
     pub fn name(&self, shape: &MigProfile) -> String {
         if self.slices == shape.slices {
             shape.name.clone()

@@ -1,7 +1,7 @@
-//! The files of a node: where they are, and how `node.json` is read and replaced.
+//! Files of a node: their names, and reading and replacing `node.json`.
 //!
-//! Writers hold a lock file and replace the file whole, so that a reader sees the old state or
-//! the new one and never a part.
+//! Writers hold a lock file and replace the state file atomically. A reader sees the old state or
+//! the new one, never a part.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,25 +13,25 @@ use rustix::fs::FlockOperation;
 
 use crate::state::{Event, State};
 
-/// A larger `node.json` is not read.
+/// Largest `node.json` that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The state.
+/// File of the state.
 pub const STATE: &str = "node.json";
-/// The driver's events, one a line.
+/// File of the driver's events, one per line.
 pub const EVENTS: &str = "events.jsonl";
-/// The log of calls, written if it exists.
+/// Log of NVML calls; written only if the file exists.
 pub const CALLS: &str = "calls.log";
-/// Who holds its lock may replace the state.
+/// Lock file; its holder may replace the state.
 const LOCK: &str = "node.lock";
-/// The driver library.
+/// Driver library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
-/// The library by which programs tell that they are below Windows.
+/// Library by which programs detect WSL.
 pub const DXCORE: &str = "libdxcore.so";
-/// The host's file tree.
+/// Folder of the host's files.
 pub const ROOT: &str = "root";
 
-/// What tells one version of `node.json` from the next.
+/// Identity of one version of `node.json`, to detect changes without reading the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -40,44 +40,44 @@ pub struct Stamp {
     nanos: i64,
 }
 
-/// One version of the state. While its file is open no later version can have the same inode, so
-/// that two versions never have the same stamp.
+/// One version of the state. As long as its file is open, the kernel cannot reuse the inode for a
+/// later version, so no two versions have the same stamp.
 #[derive(Debug)]
 pub struct Version {
-    /// What tells it from the next.
+    /// Identity of this version.
     pub stamp: Stamp,
-    /// The state.
+    /// State in this version.
     pub state: State,
-    /// The file it was read from.
+    /// Open file that the state was read from.
     pub file: fs_err::File,
 }
 
-/// A node whose files cannot be used.
+/// Reason why a node's files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be read or written; the error names it.
+    /// A file cannot be read or written; the error names it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The state is no JSON of the right form.
+    /// The state file is not JSON of the right form.
     #[error("cannot understand {path}")]
     Syntax {
-        /// The file.
+        /// State file.
         path: PathBuf,
-        /// Where and why.
+        /// Position and cause.
         #[source]
         source: serde_json::Error,
     },
-    /// The state is well-formed and contradicts itself.
+    /// The state is well-formed but contradicts itself.
     #[error("cannot use {path}: {reason}")]
     Nonsense {
-        /// The file.
+        /// State file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the contradiction.
         reason: String,
     },
 }
 
-/// The right to replace a node's state, until dropped.
+/// Exclusive right to replace a node's state. Released on drop.
 #[derive(Debug)]
 pub struct Lock {
     _file: fs_err::File,
@@ -86,10 +86,10 @@ pub struct Lock {
 // === impl Stamp ===
 
 impl Stamp {
-    /// The version that lies in the folder now.
+    /// Stamp of the current version in the folder.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the folder has no state file.
     pub fn of(dir: &Path) -> io::Result<Self> {
         Ok(Self::new(&fs_err::metadata(dir.join(STATE))?))
     }
@@ -107,16 +107,17 @@ impl Stamp {
 // === impl Lock ===
 
 impl Lock {
-    /// Waits until no other process changes the node, for as long as that takes.
+    /// Takes the lock. Waits without a limit while another process changes the node.
     ///
     /// # Errors
-    /// If the lock file cannot be made.
+    /// If the lock file cannot be created.
     pub fn take(dir: &Path) -> io::Result<Self> {
         let file = fs_err::OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(dir.join(LOCK))?;
+        // `flock` locks end with their process, so a killed command leaves no stale lock.
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(Self { _file: file })
     }
@@ -125,7 +126,7 @@ impl Lock {
 /// Reads the state.
 ///
 /// # Errors
-/// If there is none, or it is not sound.
+/// If there is no state file, or it is not valid.
 pub fn load(dir: &Path) -> Result<State, Error> {
     read(dir).map(|version| version.state)
 }
@@ -133,12 +134,13 @@ pub fn load(dir: &Path) -> Result<State, Error> {
 /// Reads the state and keeps its file open.
 ///
 /// # Errors
-/// If there is none, or it is not sound.
+/// If there is no state file, or it is not valid.
 pub fn read(dir: &Path) -> Result<Version, Error> {
     let path = dir.join(STATE);
     let mut bytes = Vec::new();
     let file = fs_err::File::open(&path)?;
     let stamp = Stamp::new(&file.metadata()?);
+    // The stamp is taken from the open file: the path may be replaced at any time.
     (&file).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     let nonsense = |reason| Error::Nonsense {
         path: path.clone(),
@@ -155,22 +157,22 @@ pub fn read(dir: &Path) -> Result<Version, Error> {
     Ok(Version { stamp, state, file })
 }
 
-/// Replaces the state; the caller holds the lock.
+/// Replaces the state. The caller must hold the [`Lock`].
 ///
 /// # Errors
-/// If it cannot be written; the old one stays.
+/// If the state cannot be written; the old state stays.
 pub fn save(dir: &Path, state: &State) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".node-").tempfile_in(dir)?;
-    // At once: piece by piece it would be ten thousand system calls.
+    // Written at once: a serialiser on the file would make ten thousand system calls.
     file.write_all(&serde_json::to_vec_pretty(state)?)?;
     file.persist(dir.join(STATE)).map_err(|e| e.error)?;
     Ok(())
 }
 
-/// Adds one event, in a single write so that two writers do not mix their lines.
+/// Appends one event with a single write, so that the lines of two writers do not mix.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the event cannot be written.
 pub fn append(dir: &Path, event: &Event) -> io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');

@@ -1,7 +1,7 @@
-//! The host's files around the cards: `/sys`, `/proc`, `/dev` and a few more below a root folder.
+//! Files of the host around the cards: `/sys`, `/proc`, `/dev` and a few more, below a root folder.
 //!
-//! The tree is made from the state. What should be there is written before the state changes and
-//! what should not is removed after, so that a card the driver shows always has its files.
+//! The tree is derived from the state. New files are written before the state changes and old files
+//! removed after, so a card that the driver lists always has its files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ mod platform;
 mod proc;
 mod sys;
 
-/// What should be below the root: each path with its content.
+/// Files that belong below the root: each path with its content.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     entries: BTreeMap<PathBuf, Entry>,
@@ -39,7 +39,7 @@ enum Entry {
 // === impl Tree ===
 
 impl Tree {
-    /// The files that belong to a state.
+    /// Files that belong to a state.
     pub fn of(state: &State) -> Self {
         let mut tree = Self::default();
         sys::add(&mut tree, state);
@@ -49,21 +49,21 @@ impl Tree {
         tree
     }
 
-    /// The files of the driver's installation alone; `library` is the driver library that is in it
-    /// by name.
+    /// Files of the driver's installation alone. `library` is the driver library that the installed
+    /// NVML loads by name.
     pub fn installation(state: &State, library: &Path) -> Self {
         let mut tree = Self::default();
         driver::add(&mut tree, state, library);
         tree
     }
 
-    /// This and what is in another.
+    /// Adds the entries of `other`, which replace those at the same paths.
     pub fn with(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self
     }
 
-    /// The paths below the root, in order.
+    /// Paths below the root, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.entries.keys().map(PathBuf::as_path)
     }
@@ -78,17 +78,17 @@ impl Tree {
         self.entries.insert(path.into(), program);
     }
 
-    /// A socket that nobody serves.
+    /// Adds a socket without a server.
     fn socket(&mut self, path: impl Into<PathBuf>) {
         self.entries.insert(path.into(), Entry::Socket);
     }
 
-    /// A symlink that says exactly this.
+    /// Adds a symlink with exactly this target.
     fn said_link(&mut self, path: impl Into<PathBuf>, target: &str) {
         self.entries.insert(path.into(), Entry::Link(target.into()));
     }
 
-    /// A symlink to another path of the tree, written relative as the kernel does.
+    /// Adds a symlink to another path of the tree, relative as the kernel writes it.
     fn link(&mut self, path: impl Into<PathBuf>, to: impl AsRef<Path>) {
         let path = path.into();
         let depth = path.components().count().saturating_sub(1);
@@ -98,8 +98,8 @@ impl Tree {
         self.entries.insert(path, Entry::Link(target));
     }
 
-    /// Writes what is missing or different. A file whose content is right is left alone: a driver
-    /// may hold it open.
+    /// Writes the files that are missing or differ. A file with the right content is not touched,
+    /// since a driver may hold it open.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -117,7 +117,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes what the tree has and nothing else; folders stay.
+    /// Removes the files of the tree and no others; folders stay.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -131,7 +131,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes what does not belong to the tree, and folders that are empty then.
+    /// Removes all files that do not belong to the tree, and the folders that become empty.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -161,7 +161,7 @@ impl Tree {
 // === impl Entry ===
 
 impl Entry {
-    /// Puts it there, where it is not.
+    /// Creates the entry at a path, unless it is there with the same content.
     fn write(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::File(content) | Self::Program(content) => {

@@ -1,29 +1,29 @@
-//! What is printed on a board or burnt into it: facts that tools show and nothing depends on.
+//! Facts of a board that tools show and no behaviour depends on.
 
 use serde::{Deserialize, Serialize};
 
-/// Facts of a board; what is left out the driver calls unsupported, or follows from the model.
+/// Facts of a board. NVML calls an absent fact unsupported, or derives it from the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Board {
-    /// The version of its firmware, e.g. `92.00.45.00.03`.
+    /// Version of the VBIOS, e.g. `92.00.45.00.03`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vbios: Option<String>,
-    /// The part number, e.g. `692-2G506-0200-002`.
+    /// Part number, e.g. `692-2G506-0200-002`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part_number: Option<String>,
-    /// The version of the infoROM's image, e.g. `G506.0200.00.04`.
+    /// Version of the infoROM image, e.g. `G506.0200.00.04`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inforom: Option<String>,
-    /// The width of the memory bus in bits.
+    /// Width of the memory bus in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus_width: Option<u32>,
-    /// CUDA cores; from the multiprocessors where absent.
+    /// Number of CUDA cores; derived from the multiprocessors if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Fans; data centre boards have none.
+    /// Number of fans; data centre boards have none.
     pub fans: u32,
-    /// Lanes of the PCIe connector; sixteen where absent.
+    /// Lanes of the PCIe connector; 16 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_width: Option<u32>,
 }
@@ -31,7 +31,7 @@ pub struct Board {
 // === impl Board ===
 
 impl Board {
-    /// Whether nothing is known.
+    /// True if no fact is set (for `skip_serializing_if`).
     pub(crate) fn blank(&self) -> bool {
         *self == Self::default()
     }

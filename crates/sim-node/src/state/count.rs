@@ -1,17 +1,18 @@
-//! What a card counts from its last reset on.
+//! Counters of a card that start again at each reset.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{Gpu, Model};
 
-/// How long a card that was never reset has been running.
+/// Uptime of a card that was never reset.
 const RUNNING: Duration = Duration::from_secs(60 * 60);
 
 // === impl Gpu ===
 
 impl Gpu {
-    /// Energy in millijoules since the last reset: what was set, or else what an idle card draws in
-    /// that time. It does not depend on the power that is set, so that it never falls by itself.
+    /// Energy in millijoules since the last reset: the sensor's value if it is set, or else the
+    /// consumption of an idle card in that time. The latter does not depend on the power sensor,
+    /// because the counter must never decrease by itself.
     pub fn energy(&self, model: &Model) -> u64 {
         if self.sensors.energy > 0 {
             return self.sensors.energy;
@@ -22,7 +23,8 @@ impl Gpu {
         u64::try_from(microjoules / 1000).unwrap_or(u64::MAX)
     }
 
-    /// Sets back what a reset sets back: energy, replays, and the memory errors since the reset.
+    /// Resets the counters as a reset does: energy, PCIe replays, and the memory errors since the
+    /// reset.
     pub fn count_anew(&mut self) {
         let sensors = &mut self.sensors;
         sensors.ecc_corrected_past = sensors.ever_corrected();

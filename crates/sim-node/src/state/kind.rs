@@ -1,43 +1,44 @@
-//! What all cards of a kind have in common.
+//! Models of cards.
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 
 use super::{Board, Sensors};
 
-/// What all cards of a kind have in common.
+/// Facts that all cards of a model share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The product name.
+    /// Product name.
     pub name: String,
-    /// NVML's brand, as its number.
+    /// NVML's number of the brand (`nvmlBrandType_t`).
     #[serde(default = "defaults::brand")]
     pub brand: u32,
-    /// NVML's architecture, as its number; in a profile it follows from the compute capability.
+    /// NVML's number of the architecture; a profile may leave it out, as it follows from the
+    /// compute capability.
     #[serde(default)]
     pub architecture: u32,
-    /// The CUDA compute capability.
+    /// CUDA compute capability.
     pub compute_capability: (i32, i32),
-    /// The PCI device id in hex, e.g. `20b0`.
+    /// PCI device id in hex, e.g. `20b0`.
     pub device_id: String,
-    /// The PCI subsystem as `vendor:device` in hex.
+    /// PCI subsystem as `vendor:device` in hex.
     #[serde(default = "defaults::subsystem")]
     pub subsystem: String,
-    /// The PCI class in hex: `030200` for a card without screens, `030000` for one with.
+    /// PCI class in hex: `030200` for a card without displays, `030000` for one with displays.
     #[serde(default = "defaults::class")]
     pub class: String,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// The part of it that the driver keeps for itself.
+    /// Memory in MiB that the driver reserves.
     #[serde(default)]
     pub reserved_mib: u64,
-    /// The part of it that the processor can see at a time; all of it if absent.
+    /// Size of BAR1 in MiB: the memory that the processor can map at a time. All memory if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bar1_mib: Option<u64>,
-    /// Whether its memory has error correction.
+    /// True if the memory has error correction.
     #[serde(default = "defaults::ecc")]
     pub ecc: bool,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     #[serde(default)]
     pub multiprocessors: u32,
     /// Power limits in watts.
@@ -46,25 +47,25 @@ pub struct Model {
     /// Highest clocks in MHz.
     #[serde(default)]
     pub clocks: Clocks,
-    /// Temperatures in degrees at which it acts.
+    /// Temperature limits in degrees Celsius.
     #[serde(default)]
     pub thresholds: Thresholds,
-    /// The PCIe generation it can do.
+    /// Highest PCIe generation.
     #[serde(default = "defaults::pcie_generation")]
     pub pcie_generation: u32,
-    /// NVML's number of its NVLink version; zero is none.
+    /// NVML's number of the NVLink version; zero means no NVLink.
     #[serde(default)]
     pub nvlink_version: u32,
-    /// NVLinks to each NVSwitch, where the machine has such.
+    /// NVLinks to each NVSwitch, on machines that have NVSwitches.
     #[serde(default)]
     pub links_per_switch: u32,
-    /// What it measures when nothing runs.
+    /// Sensor values of an idle card.
     #[serde(default = "defaults::idle", serialize_with = "sparse")]
     pub idle: Sensors,
-    /// What tools show of it and nothing depends on.
+    /// Facts that tools show and no behaviour depends on.
     #[serde(default, skip_serializing_if = "Board::blank")]
     pub board: Board,
-    /// The shapes it can be cut into; empty where it cannot.
+    /// MIG profiles; empty if the model does not support MIG.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mig: Vec<MigProfile>,
 }
@@ -73,9 +74,9 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// The lowest limit that can be set.
+    /// Lowest limit that can be set.
     pub min: u32,
-    /// The limit, and the highest that can be set.
+    /// Default limit, which is also the highest.
     pub max: u32,
 }
 
@@ -91,27 +92,27 @@ pub struct Clocks {
     pub video: u32,
 }
 
-/// Temperatures in degrees.
+/// Temperature limits in degrees Celsius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
-    /// The card switches itself off.
+    /// Temperature at which the card shuts down.
     pub shutdown: u32,
-    /// The card runs slower.
+    /// Temperature at which the card slows down.
     pub slowdown: u32,
-    /// The highest that is wanted in operation.
+    /// Highest temperature for normal operation.
     pub max: u32,
 }
 
-/// A shape of a GPU instance.
+/// A MIG profile: the shape of a GPU instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MigProfile {
-    /// E.g. `1g.5gb`.
+    /// Name, e.g. `1g.5gb`.
     pub name: String,
-    /// NVML's `NVML_GPU_INSTANCE_PROFILE_…`.
+    /// Number of NVML's constant `NVML_GPU_INSTANCE_PROFILE_…`.
     pub profile: u32,
-    /// The id that the driver gives it on this model.
+    /// Profile id of the driver on this model.
     pub id: u32,
     /// Compute slices out of seven.
     pub slices: u32,
@@ -119,19 +120,19 @@ pub struct MigProfile {
     pub memory_slices: u32,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// How many fit on one card.
+    /// Number of such instances that fit on one card.
     pub count: u32,
-    /// Copy engines.
+    /// Number of copy engines.
     pub copy: u32,
-    /// Decoders.
+    /// Number of decoders.
     #[serde(default)]
     pub decoders: u32,
-    /// JPEG engines.
+    /// Number of JPEG engines.
     #[serde(default)]
     pub jpeg: u32,
-    /// Optical flow engines.
+    /// Number of optical flow engines.
     #[serde(default)]
     pub ofa: u32,
 }
@@ -139,13 +140,13 @@ pub struct MigProfile {
 // === impl Model ===
 
 impl Model {
-    /// The bytes of its memory that the processor can see at a time.
+    /// Size of BAR1 in bytes. By default the next power of two above the card's memory.
     pub fn bar1_bytes(&self) -> u64 {
         let whole = || self.memory_mib.checked_next_power_of_two().unwrap_or(0);
         self.bar1_mib.unwrap_or_else(whole).saturating_mul(1 << 20)
     }
 
-    /// The MIG profile of this name.
+    /// Finds the MIG profile of this name.
     pub fn shape(&self, name: &str) -> Option<&MigProfile> {
         self.mig.iter().find(|shape| shape.name == name)
     }
@@ -183,14 +184,14 @@ impl Default for Thresholds {
     }
 }
 
-/// Writes the sensors that measure something: the others are zero where they are left out.
+/// Serialises the sensors that are not zero. The others are zero by default.
 fn sparse<S: Serializer>(sensors: &Sensors, serializer: S) -> Result<S::Ok, S::Error> {
     let all = serde_json::to_value(sensors).map_err(S::Error::custom)?;
     let all = all.as_object().into_iter().flatten();
     serializer.collect_map(all.filter(|(_, value)| **value != 0))
 }
 
-/// What a model has that does not say.
+/// Defaults of a model's keys.
 mod defaults {
     use super::Sensors;
 

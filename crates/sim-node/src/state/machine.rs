@@ -1,81 +1,81 @@
-//! What a machine is, apart from its cards.
+//! Facts of a machine, apart from its cards.
 
 use serde::{Deserialize, Serialize};
 
-/// What a machine is, apart from its cards.
+/// Facts of a machine, apart from its cards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// The product name that the firmware tells; empty where it tells none.
+    /// Product name in the firmware (DMI); empty if it has none.
     pub product: String,
-    /// How programs come to the cards.
+    /// Platform: how programs reach the cards.
     pub platform: Platform,
-    /// The fabric that its cards are a part of, where that has an identity.
+    /// NVLink fabric that the cards belong to, if it has an identity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabric: Option<Fabric>,
-    /// The host below a virtual machine with vGPUs.
+    /// Host below a virtual machine with vGPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vgpu: Option<VgpuHost>,
-    /// The software of a Tegra system.
+    /// Software of a Tegra system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tegra: Option<Tegra>,
 }
 
-/// How programs come to the cards.
+/// Platform: how programs reach the cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Platform {
-    /// A server, or a virtual machine that was given whole cards.
+    /// A server, or a virtual machine with whole cards passed through.
     #[default]
     BareMetal,
-    /// A virtual machine that was given parts of cards.
+    /// A virtual machine with vGPUs.
     Vgpu,
-    /// Linux below Windows: no device nodes but `/dev/dxg`.
+    /// Windows Subsystem for Linux: `/dev/dxg` is the only device node.
     Wsl,
-    /// A system on a chip: no NVML, no PCI functions.
+    /// A system on a chip without NVML and without PCI functions.
     Tegra,
 }
 
-/// The NVLink fabric that a machine's cards are a part of.
+/// NVLink fabric that the machine's cards belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fabric {
-    /// The UUID of the cluster.
+    /// UUID of the cluster.
     pub cluster: String,
-    /// The clique in it.
+    /// Clique in the cluster.
     #[serde(default)]
     pub clique: u32,
 }
 
-/// The host below a virtual machine with vGPUs, as a vGPU's PCI configuration space tells.
+/// Host below a virtual machine with vGPUs, as the PCI configuration space of a vGPU reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VgpuHost {
-    /// The version of the host's driver, e.g. `570.133.10`: ten characters at most.
+    /// Version of the host's driver, e.g. `570.133.10`; at most ten characters.
     pub driver: String,
-    /// The branch of the host's driver, e.g. `r570_00`: ten characters at most.
+    /// Branch of the host's driver, e.g. `r570_00`; at most ten characters.
     pub branch: String,
 }
 
-/// The software of a Tegra system.
+/// Software of a Tegra system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tegra {
-    /// The release, e.g. `35`.
+    /// Release of Jetson Linux, e.g. `35`.
     pub release: u32,
-    /// The revision of the release, e.g. `4.1`.
+    /// Revision of the release, e.g. `4.1`.
     pub revision: String,
 }
 
 // === impl Platform ===
 
 impl Platform {
-    /// Whether the driver has a management library there.
+    /// True if the platform's driver has NVML.
     pub fn has_nvml(self) -> bool {
         self != Self::Tegra
     }
 
-    /// Whether its cards are functions on the PCI bus, with device nodes of their own.
+    /// True if the cards are PCI functions with device nodes of their own.
     pub fn has_bus(self) -> bool {
         matches!(self, Self::BareMetal | Self::Vgpu)
     }
@@ -84,7 +84,7 @@ impl Platform {
 // === impl Fabric ===
 
 impl Fabric {
-    /// The cluster's UUID as the driver gives it; `None` where it is no UUID.
+    /// UUID of the cluster as bytes, as NVML gives it; `None` if `cluster` is not a UUID.
     pub fn cluster_bytes(&self) -> Option<[u8; 16]> {
         let digits: String = self.cluster.chars().filter(|c| *c != '-').collect();
         let shape = [8, 4, 4, 4, 12];

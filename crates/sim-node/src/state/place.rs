@@ -1,11 +1,11 @@
-//! Finding a device of a node.
+//! Positions of devices in the state.
 
 use super::{Gpu, Mig, State};
 
-/// The place of a device: the card's position, and the MIG device's on it.
+/// Position of a device: index of the card, and of the MIG device on it.
 pub type Place = (usize, Option<usize>);
 
-/// The card or MIG device of this UUID.
+/// Finds the card or MIG device with this UUID.
 pub fn by_uuid(state: &State, uuid: &str) -> Option<Place> {
     let named = |gpu: &Gpu| gpu.uuid == uuid;
     if let Some(gpu) = state.gpus.iter().position(named) {

@@ -1,22 +1,22 @@
-//! What a card measures and counts, and the names by which the commands move it.
+//! Sensors and counters of a card, and their names in commands.
 
 use serde::{Deserialize, Serialize};
 
-/// What a card measures and counts.
+/// Sensors and counters of a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sensors {
-    /// Core, in degrees.
+    /// Core temperature in degrees Celsius.
     pub temperature: u64,
-    /// Memory, in degrees; zero where it is not measured.
+    /// Memory temperature in degrees Celsius; zero if it is not measured.
     pub memory_temperature: u64,
-    /// In milliwatts.
+    /// Power draw in milliwatts.
     pub power: u64,
-    /// Busy engines in per cent.
+    /// Utilisation of the engines in per cent.
     pub utilization: u64,
-    /// Busy memory in per cent.
+    /// Utilisation of the memory in per cent.
     pub memory_utilization: u64,
-    /// In MiB.
+    /// Memory in use, in MiB.
     pub memory_used: u64,
     /// Multiprocessor clock in MHz.
     pub clock_sm: u64,
@@ -24,58 +24,57 @@ pub struct Sensors {
     pub clock_memory: u64,
     /// NVML's performance state.
     pub performance_state: u64,
-    /// NVML's clock event reasons, as a mask.
+    /// NVML's clock event reasons, a bit mask.
     pub clock_reasons: u64,
-    /// Corrected memory errors.
+    /// Corrected memory errors since the last reset.
     pub ecc_corrected: u64,
-    /// Uncorrected memory errors.
+    /// Uncorrected memory errors since the last reset.
     pub ecc_uncorrected: u64,
-    /// Rows replaced after corrected errors.
+    /// Rows remapped after corrected errors.
     pub remapped_corrected: u64,
-    /// Rows replaced after uncorrected errors.
+    /// Rows remapped after uncorrected errors.
     pub remapped_uncorrected: u64,
-    /// Whether a row waits for a reset to be replaced.
+    /// Not zero if a row remapping is pending until the next reset.
     pub remap_pending: u64,
-    /// Whether a row could not be replaced.
+    /// Not zero if a row remapping has failed.
     pub remap_failed: u64,
-    /// Whether pages wait for a reboot to be retired.
+    /// Number of pages that wait for a reset or reboot to be retired.
     pub retired_pending: u64,
-    /// The PCIe generation in use.
+    /// Current PCIe generation.
     pub pcie_generation: u64,
-    /// The PCIe lanes in use.
+    /// Current number of PCIe lanes.
     pub pcie_width: u64,
-    /// PCIe replays.
+    /// PCIe replays since the last reset.
     pub pcie_replays: u64,
     /// Pages retired after uncorrected errors.
     pub retired_pages: u64,
-    /// Busy encoders in per cent.
+    /// Utilisation of the encoders in per cent.
     pub encoder_utilization: u64,
-    /// Busy decoders in per cent.
+    /// Utilisation of the decoders in per cent.
     pub decoder_utilization: u64,
-    /// Fans, in per cent of their highest speed.
+    /// Fan speed in per cent of the maximum.
     pub fan_speed: u64,
-    /// Energy used since the last reset, in millijoules; zero lets it grow with the time since then.
+    /// Energy since the last reset, in millijoules; zero makes it grow with time.
     pub energy: u64,
     /// Errors of all NVLinks.
     pub nvlink_errors: u64,
-    /// Where it stands with its fabric, as NVML numbers it: 1 not begun, 2 under way; 0 and 3 are
-    /// the end.
+    /// NVML's number of the fabric state: 1 not started, 2 in progress; 0 (not supported) and 3
+    /// (completed) are final.
     pub fabric_state: u64,
-    /// How joining the fabric ended, as an NVML code; zero is well.
+    /// NVML code of the result of joining the fabric; zero means success.
     pub fabric_status: u64,
     /// Corrected memory errors before the last reset.
     pub ecc_corrected_past: u64,
     /// Uncorrected memory errors before the last reset.
     pub ecc_uncorrected_past: u64,
-    /// What NVML says must be done to recover the card, as its number: 1 is a reset, 2 a reboot,
-    /// 4 draining and a reset.
+    /// NVML's number of the recovery action: 1 reset, 2 reboot, 4 drain and reset.
     pub recovery_action: u64,
 }
 
-/// A sensor's name and where it is kept.
+/// Name of a sensor and access to its field.
 type Sensor = (&'static str, fn(&mut Sensors) -> &mut u64);
 
-/// The names that [`Sensors::field`] knows.
+/// All sensors by name, for [`Sensors::field`].
 const SENSORS: [Sensor; 31] = [
     ("temperature", |s| &mut s.temperature),
     ("memory-temperature", |s| &mut s.memory_temperature),
@@ -113,23 +112,23 @@ const SENSORS: [Sensor; 31] = [
 // === impl Sensors ===
 
 impl Sensors {
-    /// The names of all sensors.
+    /// Names of all sensors.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SENSORS.iter().map(|(name, _)| *name)
     }
 
-    /// Corrected memory errors since the card was made.
+    /// Corrected memory errors over the card's lifetime.
     pub fn ever_corrected(&self) -> u64 {
         self.ecc_corrected_past.saturating_add(self.ecc_corrected)
     }
 
-    /// Uncorrected memory errors since the card was made.
+    /// Uncorrected memory errors over the card's lifetime.
     pub fn ever_uncorrected(&self) -> u64 {
         self.ecc_uncorrected_past
             .saturating_add(self.ecc_uncorrected)
     }
 
-    /// The sensor of this name.
+    /// Field of the sensor with this name.
     pub fn field(&mut self, name: &str) -> Option<&mut u64> {
         let (_, field) = SENSORS.iter().find(|(known, _)| *known == name)?;
         Some(field(self))

@@ -1,51 +1,51 @@
-//! What an administrator or a program has changed on a card, and what it holds besides its MIG
-//! devices.
+//! Settings, GPU instances and processes of a card: the state that administrators and programs
+//! change.
 
 use serde::{Deserialize, Serialize};
 
-/// What was set on a card; what was not is as the model has it.
+/// Settings of a card. An absent one has the model's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Persistence mode; on unless it was switched off.
+    /// Persistence mode; on if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<bool>,
-    /// NVML's compute mode.
+    /// NVML's number of the compute mode.
     pub compute_mode: u32,
-    /// Error correction from the next reset on; on unless it was switched off.
+    /// Error correction from the next reset on; on if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc: Option<bool>,
-    /// The power limit in milliwatts.
+    /// Power limit in milliwatts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_limit: Option<u32>,
-    /// Memory and graphics clock for applications in MHz.
+    /// Application clocks in MHz: memory, graphics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application_clocks: Option<(u32, u32)>,
-    /// Whether processes are accounted for.
+    /// True if accounting mode is on.
     pub accounting: bool,
 }
 
-/// A GPU instance that exists by itself, whether or not compute instances are in it.
+/// A GPU instance that exists by itself, with or without compute instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instance {
-    /// Its id.
+    /// Id of the instance.
     pub id: u32,
-    /// The name of its [`MigProfile`](super::MigProfile).
+    /// Name of its [`MigProfile`](super::MigProfile).
     pub profile: String,
-    /// Its first memory slice.
+    /// First memory slice.
     pub start: u32,
 }
 
-/// What a process does on a card.
+/// Kind of work of a process on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// It computes.
+    /// Computes.
     Compute,
-    /// It draws.
+    /// Draws.
     Graphics,
-    /// It computes through the MPS daemon.
+    /// Computes through the MPS daemon.
     Mps,
 }
 
@@ -53,14 +53,14 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// What it does.
+    /// Kind of work.
     pub work: Work,
-    /// The memory it uses, in MiB.
+    /// Memory in use, in MiB.
     #[serde(default)]
     pub memory_mib: u64,
-    /// The GPU and the compute instance it is in; absent for the whole card.
+    /// Ids of the GPU instance and the compute instance; absent for the whole card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<(u32, u32)>,
 }
@@ -68,7 +68,7 @@ pub struct Process {
 // === impl Settings ===
 
 impl Settings {
-    /// Whether nothing was set.
+    /// True if no setting was changed (for `skip_serializing_if`).
     pub(crate) fn untouched(&self) -> bool {
         *self == Self::default()
     }

@@ -1,5 +1,5 @@
-//! What a PCI function tells of itself: its registers as the kernel shows them, in `config` as
-//! bytes and in the other files as text.
+//! PCI configuration of a function, as the kernel shows it: the file `config` in bytes, the other
+//! files as text.
 
 use super::Tree;
 use crate::{
@@ -7,23 +7,24 @@ use crate::{
     state::{Gpu, Model, Other, VgpuHost},
 };
 
-/// The size of the standard configuration space.
+/// Size of the standard configuration space.
 const SIZE: usize = 256;
-/// Where the first capability is, and the next ones.
+/// Offsets of the capabilities. The first is a list head, each points to the next.
 const POWER: u8 = 0x60;
 const INTERRUPTS: u8 = 0x68;
 const EXPRESS: u8 = 0x78;
 const VENDOR: u8 = 0xb4;
-/// The kernel's marks of a memory range: 32 bit, and 64 bit that may be read ahead.
+/// Flags of the kernel for a memory range (`include/linux/ioport.h`): 32 bit, and 64 bit
+/// prefetchable.
 const NARROW: u64 = 0x0004_0200;
 const WIDE: u64 = 0x0014_220c;
 
 /// A PCI function.
 #[derive(Debug)]
 pub(super) struct Function {
-    /// Where it sits.
+    /// PCI address.
     pub(super) pci: BusId,
-    /// Its number among all functions of the machine.
+    /// Position among all functions of the machine.
     pub(super) position: usize,
     pub(super) vendor: u16,
     pub(super) device: u16,
@@ -31,18 +32,18 @@ pub(super) struct Function {
     class: u32,
     revision: u8,
     irq: u32,
-    /// Its memory ranges: number, first address, size and the kernel's marks.
+    /// Memory ranges (BARs): number, first address, size, and the kernel's flags.
     ranges: Vec<(usize, u64, u64, u64)>,
-    /// The capability of its vendor's own, without its head.
+    /// Vendor-specific capability without its header.
     own: Option<Vec<u8>>,
 }
 
-/// A graphics card.
+/// Function of a graphics card.
 pub(super) fn card(position: usize, gpu: &Gpu, model: &Model, host: Option<&VgpuHost>) -> Function {
     let (vendor, device) = pair(&model.subsystem);
     let nth = u64::try_from(position).unwrap_or(0);
     let bar1 = model.bar1_bytes();
-    // Each card has its own window, aligned to its size and beyond the processor's memory.
+    // Each card has a window of its own, aligned to its size and above the processor's memory.
     let wide = (bar1.max(1 << 30)).saturating_mul(2);
     let first = (1_u64 << 45).saturating_add(wide.saturating_mul(nth));
     let registers = (nth << 24).wrapping_add(0x8000_0000) & 0xffff_ffff;
@@ -64,7 +65,7 @@ pub(super) fn card(position: usize, gpu: &Gpu, model: &Model, host: Option<&Vgpu
     }
 }
 
-/// A function that is no card.
+/// Function that is not a card.
 pub(super) fn other(position: usize, other: &Other) -> Function {
     let (vendor, device) = pair(&other.id);
     let nth = u64::try_from(position).unwrap_or(0);
@@ -82,7 +83,7 @@ pub(super) fn other(position: usize, other: &Other) -> Function {
     }
 }
 
-/// A port of a PCIe switch, or of the processor.
+/// Port of a PCIe switch or of the root complex.
 pub(super) fn bridge(pci: BusId) -> Function {
     Function {
         pci,
@@ -98,7 +99,8 @@ pub(super) fn bridge(pci: BusId) -> Function {
     }
 }
 
-/// What a vGPU tells of its host: `VF`, then a record with the driver's version and branch.
+/// Vendor-specific capability of a vGPU: `VF`, then a record with version and branch of the host's
+/// driver.
 fn vgpu(host: &VgpuHost) -> Vec<u8> {
     let mut bytes = b"VF\0\x16".to_vec();
     for text in [&host.driver, &host.branch] {
@@ -114,7 +116,7 @@ fn vgpu(host: &VgpuHost) -> Vec<u8> {
 // === impl Function ===
 
 impl Function {
-    /// Adds its own files.
+    /// Adds the files of the function.
     pub(super) fn add(&self, tree: &mut Tree, at: &str) {
         let (vendor, device) = self.subsystem;
         let texts = [
@@ -133,8 +135,8 @@ impl Function {
         tree.file(format!("{at}/config"), self.config());
     }
 
-    /// The ranges as the kernel lists them: six of the function's, its ROM's, six of its virtual
-    /// functions'.
+    /// Ranges as the kernel lists them in `resource`: six BARs, the expansion ROM, six BARs of
+    /// virtual functions.
     fn resource(&self) -> String {
         let line = |number| {
             let range = self.ranges.iter().find(|(at, ..)| *at == number);
@@ -146,12 +148,13 @@ impl Function {
         (0..13).map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The standard configuration space.
+    /// Standard configuration space.
     fn config(&self) -> Vec<u8> {
         let mut space = Space(vec![0; SIZE]);
         space.put(0x00, &self.vendor.to_le_bytes());
         space.put(0x02, &self.device.to_le_bytes());
-        // Memory and bus master are on; there is a list of capabilities.
+        // Command register: memory and bus master are enabled. Status register: a capability list
+        // exists.
         space.put(0x04, &[0x06, 0x04, 0x10, 0x00]);
         space.put(0x08, &[self.revision]);
         space.put(0x09, &self.class.to_le_bytes()[..3]);
@@ -197,7 +200,7 @@ impl Space {
     }
 }
 
-/// The two numbers of `10de:20b0`.
+/// The two numbers of a text such as `10de:20b0`.
 fn pair(text: &str) -> (u16, u16) {
     let (left, right) = text.split_once(':').unwrap_or(("ffff", "ffff"));
     (hex(left), hex(right))

@@ -1,4 +1,4 @@
-//! `/dev`: the driver's device nodes, as plain files.
+//! `/dev`: device nodes of the driver, as plain files.
 
 use super::Tree;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     state::State,
 };
 
-/// The nodes that all cards share.
+/// Device nodes that all cards share.
 const SHARED: [&str; 4] = [
     "nvidiactl",
     "nvidia-uvm",
@@ -14,7 +14,7 @@ const SHARED: [&str; 4] = [
     "nvidia-modeset",
 ];
 
-/// Adds everything below `/dev`.
+/// Adds the files below `/dev`.
 pub(super) fn add(tree: &mut Tree, state: &State) {
     if !state.machine.platform.has_bus() {
         return;
@@ -22,6 +22,7 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
     for name in SHARED {
         tree.file(format!("dev/{name}"), "");
     }
+    // Capabilities 1 and 2 are `config` and `monitor`; those of instances begin at 3.
     let mut rights = vec![1, 2];
     for gpu in &state.gpus {
         tree.file(format!("dev/nvidia{}", gpu.minor), "");
@@ -39,8 +40,9 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
     }
 }
 
-/// The number of the right to use a GPU instance, or a compute instance in it. The driver counts
-/// through all that could exist: one for the instance, then its compute instances.
+/// Minor number of the capability for a GPU instance, or for a compute instance in it. The driver
+/// numbers all capabilities that could exist: one for each GPU instance, then those of its compute
+/// instances.
 pub(super) fn right(minor: u32, gi: u32, ci: Option<u32>) -> u32 {
     let instance = minor.saturating_mul(GPU_INSTANCES).saturating_add(gi);
     let first = instance

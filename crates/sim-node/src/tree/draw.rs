@@ -1,21 +1,22 @@
-//! What a card that can draw has besides: the kernel's folders and nodes for graphics.
+//! Files of a card with graphics: the DRM folders and device nodes of the kernel.
 
 use super::Tree;
 use crate::state::{Gpu, Model};
 
-/// The first architecture, as NVML numbers them, whose cards for data centres draw: Turing.
+/// First NVML architecture number whose data centre cards support graphics: Turing.
 const FIRST: u32 = 6;
 
-/// The numbers of the first nodes. The first of all belongs to the board's own small screen.
+/// Minor numbers of the first DRM nodes. `card0` is the display of the board's management
+/// controller.
 const CARD: u32 = 1;
 const RENDER: u32 = 128;
 
-/// Whether cards of a model draw. Those that can be partitioned are for computing.
+/// True if cards of a model support graphics. Models with MIG are for computing only.
 fn draws(model: &Model) -> bool {
     model.architecture >= FIRST && model.mig.is_empty()
 }
 
-/// Adds what a card at that place below `/sys` has.
+/// Adds the DRM files of a card whose folder below `/sys` is `at`.
 pub(super) fn add(tree: &mut Tree, gpu: &Gpu, model: &Model, at: &str) {
     if !draws(model) {
         return;

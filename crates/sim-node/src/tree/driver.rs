@@ -1,7 +1,7 @@
-//! The driver's installation: libraries with their links, programs, firmware and settings, where a
-//! Debian or Ubuntu machine has them; below Windows in the driver store, and on a Tegra system with
-//! the files that tell of them. Nothing in it does anything, but `libnvidia-ml.so.1`: loading it
-//! loads the node's library.
+//! Installation of the driver: libraries with their links, programs, firmware and settings, at the
+//! paths of Debian and Ubuntu. Under WSL they are in the driver store; a Tegra system also has the
+//! files that list them. All of them are empty shells except `libnvidia-ml.so.1`, which loads the
+//! node's driver library.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ mod wsl;
 
 pub(super) use elf::Machine;
 
-/// Libraries with the driver's version: the name, the soname's number where it has one, and whether
-/// there is a link without any number.
+/// Libraries with the driver's version: name, number of the soname if it has one, and true if a
+/// link without a number exists.
 const LIBRARIES: [(&str, Option<u32>, bool); 31] = [
     ("libEGL_nvidia", Some(0), false),
     ("libGLESv1_CM_nvidia", Some(1), false),
@@ -51,17 +51,17 @@ const LIBRARIES: [(&str, Option<u32>, bool); 31] = [
     ("vdpau/libvdpau_nvidia", Some(1), false),
 ];
 
-/// The library that is more than a name.
+/// The library that can be loaded and called.
 const NVML: &str = "libnvidia-ml";
 
-/// Libraries with versions of their own: the name, the version and the soname's number.
+/// Libraries with versions of their own: name, version, number of the soname.
 const OTHERS: [(&str, &str, u32); 3] = [
     ("libnvidia-egl-gbm", "1.1.2", 1),
     ("libnvidia-egl-wayland", "1.1.19", 1),
     ("libnvidia-nvvm70", "4", 4),
 ];
 
-/// The programs that hooks call.
+/// Programs that hooks call.
 const HOOKS: [&str; 2] = ["nvidia-cdi-hook", "nvidia-ctk"];
 
 const PROGRAMS: [&str; 7] = [
@@ -74,7 +74,7 @@ const PROGRAMS: [&str; 7] = [
     "nvidia-smi",
 ];
 
-/// Settings, each with the library that it names.
+/// Settings files, each with the library that it names.
 const SETTINGS: [(&str, &str); 6] = [
     ("etc/OpenCL/vendors/nvidia.icd", "libnvidia-opencl.so.1\n"),
     (
@@ -100,7 +100,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Adds everything; `library` is what `libnvidia-ml.so.1` stands for.
+/// Adds the installation. `library` is the file that `libnvidia-ml.so.1` loads.
 pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
     let version = &state.driver.version;
     if !is_name(version) {
@@ -119,7 +119,7 @@ pub(super) fn add(tree: &mut Tree, state: &State, library: &Path) {
     }
 }
 
-/// Adds the installation of a machine with cards.
+/// Adds the installation of a machine with cards on a PCI bus.
 fn usual(tree: &mut Tree, state: &State, library: &Path) {
     let version = &state.driver.version;
     libraries(tree, Machine::of(state), version, library);
@@ -158,7 +158,7 @@ fn libraries(tree: &mut Tree, machine: Machine, version: &str, nvml: &Path) {
         let (below, stem) = name.rsplit_once('/').unwrap_or(("", name));
         let file = format!("{stem}.so.{version}");
         let soname = number.map_or_else(|| file.clone(), |number| format!("{stem}.so.{number}"));
-        // The one that is really loaded has to be for the machine that it is loaded on.
+        // NVML is really loaded, so it must be for the machine that this program runs on.
         let bytes = match stem == NVML {
             true => elf::library(Machine::HERE, &soname, Some(nvml)),
             false => elf::library(machine, &soname, None),
@@ -208,7 +208,8 @@ fn xorg(tree: &mut Tree, machine: Machine, version: &str) {
     );
 }
 
-/// A version from a hand-written file must not lead out of the tree.
+/// True if a version is a safe file name: one from a hand-written file must not lead out of the
+/// tree.
 fn is_name(version: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
     version.starts_with(|c: char| c.is_ascii_digit()) && version.chars().all(plain)

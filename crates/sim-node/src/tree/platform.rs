@@ -1,9 +1,9 @@
-//! The files by which programs tell what kind of machine they are on.
+//! Files by which programs detect the platform.
 
 use super::Tree;
 use crate::state::{Platform, State, Tegra};
 
-/// The device nodes of a Tegra system that containers are given.
+/// Device nodes of a Tegra system that containers get.
 pub(super) const TEGRA_NODES: [&str; 5] = [
     "nvhost-as-gpu",
     "nvhost-ctrl",
@@ -12,7 +12,7 @@ pub(super) const TEGRA_NODES: [&str; 5] = [
     "nvmap",
 ];
 
-/// Adds what the platform has of its own.
+/// Adds the files of the platform.
 pub(super) fn add(tree: &mut Tree, state: &State) {
     let product = &state.machine.product;
     match state.machine.platform {
@@ -25,7 +25,7 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
         Platform::Tegra => {
             tegra(tree, state.machine.tegra.as_ref());
             if !product.is_empty() {
-                // As the device tree has it: with a final NUL and without a new line.
+                // Same form as in the device tree: a final NUL and no newline.
                 tree.file("proc/device-tree/model", format!("{product}\0"));
             }
         }

@@ -1,4 +1,4 @@
-//! `/proc`: what the kernel driver tells about itself, and the files that stand for MIG rights.
+//! `/proc`: files of the kernel driver, and the capability files of MIG.
 
 use super::{Tree, dev, driver::Machine};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     state::{Gpu, State},
 };
 
-/// Adds everything below `/proc`.
+/// Adds the files below `/proc`.
 pub(super) fn add(tree: &mut Tree, state: &State) {
     boot(tree, state);
     if !state.machine.platform.has_bus() {
@@ -53,8 +53,10 @@ fn information(gpu: &Gpu, name: &str) -> String {
     )
 }
 
-/// The driver numbers every right that could exist, whether or not the instance does.
+/// Adds the list of MIG capabilities. The driver numbers all capabilities that could exist, whether
+/// or not the instance does.
 fn rights(tree: &mut Tree, state: &State) {
+    // One file for all cards, by minor number: `/proc/driver/nvidia-caps/mig-minors`.
     let mut minors = "config 1\nmonitor 2\n".to_owned();
     let mut numbers: Vec<u32> = state.gpus.iter().map(|gpu| gpu.minor).collect();
     numbers.sort_unstable();
@@ -74,6 +76,7 @@ fn rights(tree: &mut Tree, state: &State) {
     };
     capability("mig/config", 1);
     capability("mig/monitor", 2);
+    // Unlike `mig-minors`, these files exist only for instances that exist.
     for gpu in &state.gpus {
         for gi in gpu.instances.iter().map(|instance| instance.id) {
             let path = format!("gpu{}/mig/gi{gi}/access", gpu.minor);

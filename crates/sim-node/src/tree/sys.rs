@@ -7,7 +7,7 @@ use super::{
 };
 use crate::state::{Gpu, Model, NumaNode, Other, State};
 
-/// Adds everything below `/sys` that machines with a PCI bus have in common.
+/// Adds the files below `/sys` that all machines with a PCI bus have.
 pub(super) fn add(tree: &mut Tree, state: &State) {
     if state.machine.platform.has_bus() {
         module(tree, state);
@@ -23,7 +23,7 @@ pub(super) fn add(tree: &mut Tree, state: &State) {
     nodes(tree, &state.numa);
 }
 
-/// The kernel driver.
+/// Adds the module folder of the kernel driver.
 fn module(tree: &mut Tree, state: &State) {
     let at = "sys/module/nvidia";
     tree.file(
@@ -57,7 +57,7 @@ fn device(tree: &mut Tree, state: &State, position: usize, other: &Other) {
     finish(tree, state, (&at, other.numa), (&other.driver, &function));
 }
 
-/// What is told of a function besides its own registers.
+/// Adds the files of a function besides its PCI configuration: NUMA node, driver, links.
 fn finish(
     tree: &mut Tree,
     state: &State,
@@ -70,18 +70,21 @@ fn finish(
     tree.file(format!("{at}/uevent"), format!("{uevent}\n"));
     near(tree, state, at, numa);
     bind(tree, at, driver, &address);
+    // Each function has an IOMMU group of its own, numbered by its position.
     let group = format!("sys/kernel/iommu_groups/{}", function.position);
     tree.link(format!("{group}/devices/{address}"), at);
     tree.link(format!("{at}/iommu_group"), &group);
 }
 
-/// Where a function lies below `/sys/devices`; its bridges are functions themselves.
+/// Adds the bridges above a function and returns its path below `/sys/devices`. Bridges are
+/// functions themselves.
 fn place(tree: &mut Tree, under: &str, address: &str) -> String {
     let mut at = "sys/devices".to_owned();
     for part in under.split('/').filter(|part| usable(part)) {
         at = format!("{at}/{part}");
         if let Ok(pci) = part.parse::<crate::bus::BusId>() {
             config::bridge(pci).add(tree, &at);
+            // Linux writes -1 if the firmware gives no proximity domain.
             tree.file(format!("{at}/numa_node"), "-1\n");
             tree.link(format!("sys/bus/pci/devices/{part}"), &at);
         }
@@ -91,7 +94,7 @@ fn place(tree: &mut Tree, under: &str, address: &str) -> String {
     at
 }
 
-/// A path from a hand-written file must not lead out of the tree.
+/// True if a path component is safe: one from a hand-written file must not lead out of the tree.
 fn usable(part: &str) -> bool {
     !part.is_empty() && part != "." && part != ".."
 }

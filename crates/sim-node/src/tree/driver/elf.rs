@@ -1,18 +1,18 @@
-//! Small shared libraries: a header, a soname and nothing that could be called. A loader takes
-//! them, and so does whoever reads their tables.
+//! Small shared libraries: a header, a soname and no functions. A dynamic loader accepts them, and
+//! so does a program that reads their tables.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
 use crate::state::State;
 
-/// A machine whose drivers are simulated.
+/// Machine architecture whose drivers are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tree) enum Machine {
     X86,
     Arm,
 }
 
-/// Sizes of the file's header, and of an entry of each of its tables.
+/// Sizes of the file header, and of an entry of each table (ELF64).
 const HEADER: usize = 64;
 const SEGMENT: usize = 56;
 const SECTION: usize = 64;
@@ -24,13 +24,13 @@ const NAMES: &[u8] = b"\0.dynstr\0.dynamic\0.shstrtab\0";
 // === impl Machine ===
 
 impl Machine {
-    /// The one that this runs on.
+    /// Architecture that this program runs on.
     pub(in crate::tree) const HERE: Self = match cfg!(target_arch = "aarch64") {
         true => Self::Arm,
         false => Self::X86,
     };
 
-    /// That of a state: some boards exist with Grace processors alone.
+    /// Architecture of a state: some boards exist only with Grace processors, which are arm64.
     pub(in crate::tree) fn of(state: &State) -> Self {
         let names = state.models.values().map(|model| model.name.as_str());
         let is_grace = |name: &str| ["GH200", "GB200", "GB300"].iter().any(|b| name.contains(b));
@@ -40,7 +40,7 @@ impl Machine {
         }
     }
 
-    /// What its library folder is called.
+    /// Debian's name of its library folder.
     pub(in crate::tree) fn triplet(self) -> &'static str {
         match self {
             Self::X86 => "x86_64-linux-gnu",
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// What the kernel calls it.
+    /// Kernel's name of the architecture.
     pub(in crate::tree) fn name(self) -> &'static str {
         match self {
             Self::X86 => "x86_64",
@@ -64,7 +64,8 @@ impl Machine {
     }
 }
 
-/// A library with this soname; loading it loads the one at `needs`.
+/// Builds a library with this soname. If `needs` is given, loading the library loads that file,
+/// too.
 pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> Vec<u8> {
     let mut strings = b"\0".to_vec();
     strings.extend(soname.as_bytes());
@@ -95,12 +96,12 @@ pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> V
 
     let mut file = Writer(Vec::with_capacity(size));
     file.header(machine, sections_at);
-    // Everything in one segment, the table for the loader, and a stack that is data.
+    // One segment with everything, one for the dynamic table, and a stack that is not executable.
     file.segment(1, 0, size, 0x1000);
     file.segment(2, dynamic_at, dynamic.len() * 16, 8);
     file.segment(0x6474_e551, 0, 0, 16);
     file.0.extend(&strings);
-    // One symbol without a name, and a hash table that finds none.
+    // A symbol table with the null symbol only, and a hash table in which no lookup succeeds.
     file.0.resize(hash_at, 0);
     file.halves(&[1, 1, 0, 0]);
     for (tag, value) in &dynamic {
@@ -114,7 +115,7 @@ pub(super) fn library(machine: Machine, soname: &str, needs: Option<&Path>) -> V
     file.0
 }
 
-/// The bytes of a file, little-endian.
+/// Bytes of a file, little-endian.
 #[derive(Debug)]
 struct Writer(Vec<u8>);
 
@@ -144,14 +145,14 @@ impl Writer {
         self.quarters(&[64, 56, 3, 64, 4, 3]);
     }
 
-    /// A part of the file that is mapped where it lies.
+    /// Adds a program header for a part that is mapped at its own offset.
     fn segment(&mut self, kind: u32, at: usize, size: usize, align: u64) {
         self.halves(&[kind, 6]);
         let (at, size) = (wide(at), wide(size));
         self.words(&[at, at, at, size, size, align]);
     }
 
-    /// A part of the file by name: its name and kind, its place, its neighbour and its entries' size.
+    /// Adds a section header: name and kind, place, linked section, and size of an entry.
     fn section(
         &mut self,
         (name, kind): (u32, u32),

@@ -1,4 +1,4 @@
-//! The loader's cache, as glibc's `ldconfig` writes it.
+//! Cache of the dynamic loader, in the format of glibc's `ldconfig`.
 
 use super::Machine;
 
@@ -6,14 +6,14 @@ const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEAD: usize = 48;
 const ENTRY: usize = 24;
 
-/// A cache with these libraries of one folder.
+/// Builds a cache with libraries of one folder.
 pub(super) fn cache(machine: Machine, folder: &str, names: &[String]) -> Vec<u8> {
     let flags: u32 = match machine {
         Machine::X86 => 0x0303,
         Machine::Arm => 0x0a03,
     };
     let mut names: Vec<_> = names.iter().collect();
-    // The loader searches by halves, from the end of the alphabet.
+    // The loader uses a binary search over names in descending order.
     names.sort();
     names.reverse();
     let (mut table, mut strings) = (Vec::new(), Vec::new());

@@ -1,12 +1,12 @@
-//! The driver of a Tegra system, and the files in which the system tells what containers need.
+//! Driver of a Tegra system, and the CSV files that list the files for containers.
 
 use super::{HOOKS, Machine, elf, programs};
 use crate::tree::{Tree, platform::TEGRA_NODES};
 
-/// Where the files are that tell.
+/// Folder of the CSV files.
 const CSV: &str = "etc/nvidia-container-runtime/host-files-for-container.d";
 
-/// Libraries: the file's name, the soname, and the names of links to it.
+/// Libraries: file name, soname, and names of links to the library.
 const LIBRARIES: [(&str, &str, &[&str]); 6] = [
     (
         "libcuda.so.1.1",
@@ -20,19 +20,19 @@ const LIBRARIES: [(&str, &str, &[&str]); 6] = [
     ("libnvsciipc.so", "libnvsciipc.so", &[]),
 ];
 
-/// Nodes that other boards have: the files are the same for many.
+/// Nodes that only other boards have: one CSV file covers many boards.
 const OTHERS: [&str; 3] = ["fb0", "nvhost-nvdla0", "v4l2-nvenc"];
 
-/// Settings: the file below the folder of the libraries, and the link to it.
+/// Settings: file below the folder of the libraries, and the link to it.
 const SETTINGS: [(&str, &str); 2] = [
     ("nvidia_icd.json", "etc/vulkan/icd.d/nvidia_icd.json"),
     ("nvidia.json", "usr/share/glvnd/egl_vendor.d/10_nvidia.json"),
 ];
 
-/// The folder of the card's firmware.
+/// Folder of the GPU's firmware.
 const FIRMWARE: &str = "lib/firmware/ga10b";
 
-/// Adds everything, for this release of the system.
+/// Adds the installation for this release of Jetson Linux.
 pub(super) fn add(tree: &mut Tree, release: u32) {
     let own = if release < 36 { "tegra" } else { "nvidia" };
     let lib = format!("usr/lib/{}", Machine::Arm.triplet());

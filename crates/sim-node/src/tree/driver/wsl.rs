@@ -1,15 +1,16 @@
-//! The driver below Windows: its folder in the driver store, and the libraries that lead there.
+//! Driver under WSL: its folder in the driver store, and the libraries that load those of the
+//! store.
 
 use std::path::Path;
 
 use super::{HOOKS, Machine, NVML, elf, programs};
 use crate::{store::DXCORE, tree::Tree};
 
-/// The driver's folder in the store, and that of the libraries that lead there.
+/// Folder of the driver in the store, and folder of the libraries that load those of the store.
 const STORE: &str = "usr/lib/wsl/drivers/nv_dispi.inf_amd64_9f1c3b7a5d2e8046";
 const LIB: &str = "usr/lib/wsl/lib";
 
-/// Libraries in the store: the file's name and the soname.
+/// Libraries in the store: file name and soname.
 const STORED: [(&str, &str); 9] = [
     ("libcuda.so.1.1", "libcuda.so.1"),
     ("libcuda_loader.so", "libcuda_loader.so"),
@@ -25,7 +26,8 @@ const STORED: [(&str, &str); 9] = [
     ("libnvoptix_loader.so.1", "libnvoptix_loader.so.1"),
 ];
 
-/// Libraries that lead to those in the store; some are there under several names, as files.
+/// Libraries that load those of the store. Some exist under several names, as files and not as
+/// links.
 const LEADING: [(&str, &str); 6] = [
     ("libcuda.so", "libcuda.so.1"),
     ("libcuda.so.1", "libcuda.so.1"),
@@ -35,8 +37,8 @@ const LEADING: [(&str, &str); 6] = [
     ("libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so.1"),
 ];
 
-/// Adds everything; `library` is what `libnvidia-ml.so.1` stands for, and has `libdxcore.so` beside
-/// it.
+/// Adds the installation. `library` is the file that `libnvidia-ml.so.1` loads, with `libdxcore.so`
+/// beside it.
 pub(super) fn add(tree: &mut Tree, machine: Machine, version: &str, library: &Path) {
     for (folder, libraries) in [(STORE, &STORED[..]), (LIB, &LEADING[..])] {
         for (name, soname) in libraries {
@@ -51,7 +53,7 @@ pub(super) fn add(tree: &mut Tree, machine: Machine, version: &str, library: &Pa
     let dxcore = elf::library(Machine::HERE, DXCORE, Some(&library.with_file_name(DXCORE)));
     tree.file(format!("{LIB}/{DXCORE}"), dxcore);
     tree.file(format!("{STORE}/nvcubins.bin"), "cubins");
-    // The store has Windows' files, too.
+    // The store has files of the Windows driver, too.
     tree.file(format!("{STORE}/nvlddmkm.sys"), "Windows");
     programs(tree, "usr/bin", &HOOKS, version);
 }
