@@ -1,4 +1,4 @@
-//! How a command asks a running agent.
+//! Client of the control socket, for the commands.
 
 use std::{
     io,
@@ -18,65 +18,72 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use tokio::{net::UnixStream, time::timeout};
 
-/// How long an agent on the same machine may take to show a page.
+/// Time limit for a page. The agent answers from memory, without a driver call.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// How long it may take to carry out an action.
+/// Time limit for an action. A release waits for driver handles, and each order for the disk.
 const ACTION_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why an agent did not answer.
+/// Failure of a request to the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens.
+    /// No agent listens on the socket.
     #[error("no agent answers on {}", path.display())]
     Absent {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// The socket is not for this user.
+    /// The user may not open the socket.
     #[error("{} is for root alone: run the command as root", path.display())]
     Denied {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
     /// The connection failed.
     #[error("cannot talk to the agent on {}: {source}", path.display())]
     Io {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the connection.
         source: io::Error,
     },
-    /// The agent does not answer in time.
+    /// The agent did not answer in time.
     #[error("the agent on {} did not answer within {limit:?}", path.display())]
     Late {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// The time it had.
+        /// Time limit of the request.
         limit: Duration,
     },
-    /// The agent does not carry out what it was asked for.
+    /// The agent refused the order, with a reason.
     #[error("{}", said(refusal))]
     Declined {
-        /// Why not.
+        /// Reason and remedy.
         refusal: Refusal,
     },
-    /// The agent answers with an error.
+    /// The agent answered with another status than 200.
     #[error("the agent answers {status}: {text}")]
     Refused {
-        /// The status.
+        /// HTTP status.
         status: StatusCode,
-        /// What it says.
+        /// Body of the answer.
         text: String,
     },
 }
 
-/// Asks the agent behind `socket` for a page.
+/// Reads a page from the agent behind `socket`. Returns the body of the answer.
+///
+/// # Errors
+/// If no agent answers within 5 seconds, or with another status than 200.
 pub async fn get(socket: &Path, page: &str) -> Result<Bytes, Error> {
     exchange(socket, Method::GET, page, Bytes::new(), LIMIT).await
 }
 
-/// Asks the agent behind `socket` to do something.
+/// Sends an order to the agent behind `socket`. Returns the body of the answer.
+///
+/// # Errors
+/// If no agent answers within 30 seconds, or if the agent refuses the order. The refusal then has
+/// the reason and a remedy.
 pub async fn post(socket: &Path, action: &str, request: &impl Serialize) -> Result<Bytes, Error> {
     let body = serde_json::to_vec(request).map_err(|error| Error::Io {
         path: socket.to_owned(),
@@ -85,6 +92,7 @@ pub async fn post(socket: &Path, action: &str, request: &impl Serialize) -> Resu
     exchange(socket, Method::POST, action, body.into(), ACTION_LIMIT).await
 }
 
+/// Sends a request and waits for the answer, within a time limit.
 async fn exchange(
     socket: &Path,
     method: Method,
@@ -101,6 +109,7 @@ async fn exchange(
         .map_err(|_| late())?
 }
 
+/// Opens a connection, sends a request, and reads the answer.
 async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<Bytes, Error> {
     let path = || socket.to_owned();
     let failed = |error: hyper::Error| Error::Io {
@@ -110,6 +119,7 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
     let stream = UnixStream::connect(socket).await.map_err(|source| {
         use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
         match source.kind() {
+            // A socket file without a listener is left by an agent that was killed.
             NotFound | ConnectionRefused => Error::Absent { path: path() },
             PermissionDenied => Error::Denied { path: path() },
             _ => Error::Io {
@@ -124,6 +134,7 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
     let request = Request::builder()
         .method(method)
         .uri(page)
+        // HTTP/1.1 requires a host (RFC 9112, section 3.2); the value is not used.
         .header(HOST, "ostler")
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(body))
@@ -154,7 +165,7 @@ async fn ask(socket: &Path, method: Method, page: &str, body: Bytes) -> Result<B
     Err(Error::Refused { status, text })
 }
 
-/// A refusal in one line.
+/// Describes a refusal in one line.
 fn said(refusal: &Refusal) -> String {
     match refusal.remedy.as_str() {
         "" => refusal.error.clone(),

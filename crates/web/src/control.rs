@@ -1,7 +1,7 @@
-//! The control socket: JSON pages to read and actions to ask for, over HTTP on a unix socket that
-//! only root can open.
+//! The control socket: JSON pages (GET) and actions (POST) over HTTP, on a unix socket that only
+//! root can open.
 //!
-//! `curl --unix-socket /run/ostler/control.sock http://ostler/v1/devices` reads one by hand.
+//! To read a page by hand: `curl --unix-socket /run/ostler/control.sock http://ostler/v1/devices`
 
 use std::{future::IntoFuture, path::Path, pin::Pin, sync::Arc, time::Duration};
 
@@ -18,25 +18,26 @@ use host::socket::{Bound, Error};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How long open connections may take to end.
+/// Time for open connections to end at shutdown. Without a limit, a client that connects and sends
+/// nothing would prevent the end (hyperium/hyper issue 4170).
 const DRAIN: Duration = Duration::from_millis(300);
 
-/// The pause before a socket that could not be had is tried again.
+/// Time between two attempts to open the socket.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Makes the text of a page from what is known at the moment it is asked for.
+/// Renders a page from the present state, as JSON.
 pub type Render = Arc<dyn Fn() -> Result<String, serde_json::Error> + Send + Sync>;
 
-/// Does what a request asks for, and says what came of it.
+/// Carries out an order and returns the answer, as JSON.
 pub type Act = Arc<dyn Fn(Bytes) -> Acting + Send + Sync>;
 
-/// The work of an [`Act`].
+/// Future of an action.
 pub type Acting = Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send>>;
 
-/// The longest request that is read.
+/// Size limit of a request, in bytes.
 const BODY_LIMIT: usize = 64 << 10;
 
-/// The pages and actions that are served, by path.
+/// Pages and actions of the socket, by path.
 #[derive(Clone, Default)]
 pub struct Pages {
     pages: Vec<(&'static str, Render)>,
@@ -46,7 +47,7 @@ pub struct Pages {
 // === impl Pages ===
 
 impl Pages {
-    /// Adds a page.
+    /// Adds a page. `render` is called for each request and must not block.
     pub fn with<F>(mut self, path: &'static str, render: F) -> Self
     where
         F: Fn() -> Result<String, serde_json::Error> + Send + Sync + 'static,
@@ -55,7 +56,8 @@ impl Pages {
         self
     }
 
-    /// Adds an action: a POST whose body is JSON of the type `T`.
+    /// Adds an action: a POST request whose body is JSON of type `T`. A body that is not is refused
+    /// with status 400.
     pub fn with_action<T, F, W>(mut self, path: &'static str, act: F) -> Self
     where
         T: serde::de::DeserializeOwned,
@@ -72,7 +74,8 @@ impl Pages {
         self
     }
 
-    /// The pages and actions as a service, as [`serve`] puts them on a socket.
+    /// Returns the router, for [`serve`] or for tests without a socket. An unknown path answers 404
+    /// with the list of paths.
     pub fn router(self) -> Router {
         let known: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
         let actions: Vec<&str> = self.actions.iter().map(|(path, _)| *path).collect();
@@ -98,6 +101,7 @@ impl Pages {
         });
         let wrong = wrong.to_string();
         router
+            // The default of axum is 2 MB; an order is far smaller.
             .layer(DefaultBodyLimit::max(BODY_LIMIT))
             .method_not_allowed_fallback(move || async move {
                 (StatusCode::METHOD_NOT_ALLOWED, JSON, wrong)
@@ -115,11 +119,11 @@ impl std::fmt::Debug for Pages {
     }
 }
 
-/// Every answer is JSON.
+/// Content type of all answers.
 const JSON: [(axum::http::HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
 
-/// Serves `pages` on a socket at `path` until `cancel`. A socket that cannot be had is tried
-/// again: the agent does its work without it.
+/// Serves `pages` on a socket at `path` until `cancel`. A socket that cannot be opened is tried
+/// again every 5 seconds: the agent works without it.
 pub async fn serve(path: &Path, pages: Pages, cancel: CancellationToken) {
     let mut told = false;
     let bound = loop {
@@ -152,8 +156,10 @@ pub async fn serve(path: &Path, pages: Pages, cancel: CancellationToken) {
     }
 }
 
+/// Opens the socket, and creates its folder.
 fn bind(path: &Path) -> Result<Bound, Error> {
     if let Some(folder) = path.parent() {
+        // `/run` is a tmpfs, so the folder is missing after each boot.
         fs_err::create_dir_all(folder).map_err(|source| Error::Io {
             path: path.to_owned(),
             source,
@@ -172,12 +178,13 @@ fn page(render: &Render) -> Response {
     }
 }
 
-/// Answers a body that could not be had: one that is too long, or that broke off.
+/// Answers a request whose body is too long or incomplete.
 fn refuse(rejection: &BytesRejection) -> Response {
     let text = serde_json::json!({ "error": rejection.body_text() }).to_string();
     (rejection.status(), JSON, text).into_response()
 }
 
+/// Refuses a body that is not the expected JSON.
 fn unread(error: &serde_json::Error) -> Refusal {
     let error = format!("the request cannot be read: {error}");
     Refusal::wrong(error, "send JSON as docs/health.md shows it")

@@ -1,5 +1,4 @@
-//! What a person or a program on the node asks the agent over HTTP. Today: the control socket,
-//! through which the commands ask a running agent.
+//! HTTP on the node: the control socket of the agent, and its client for the commands.
 
 pub mod client;
 pub mod control;

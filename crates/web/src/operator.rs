@@ -1,4 +1,4 @@
-//! Carries out what an operator asks for over the control socket.
+//! Carries out the orders of an operator that come over the control socket.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,16 +13,16 @@ use tokio::time::{Instant, timeout};
 
 use crate::control::Pages;
 
-/// How long a release lasts if nobody says.
+/// Length of a release without a given length.
 const USUAL: Duration = Duration::from_secs(600);
-/// The longest release.
+/// Longest release. A forgotten release must not keep a card out of service for ever.
 const MOST: Duration = Duration::from_secs(24 * 3600);
-/// How long the disk may take before somebody is told that it has not taken an order.
+/// Time to wait for the state file before the answer says that the order is not saved yet.
 const KEPT_WITHIN: Duration = Duration::from_millis(1800);
-/// The longest reason, in bytes: it is kept for as long as the cordon is.
+/// Limit of a reason, in bytes: it is saved and shown as long as the cordon lasts.
 const REASON: usize = 1000;
 
-/// Carries out orders of an operator.
+/// Carries out orders of an operator. Clones share the same channels.
 #[derive(Clone, Debug)]
 pub struct Operator {
     readers: Readers,
@@ -30,14 +30,14 @@ pub struct Operator {
     orders: OrdersByBackend,
 }
 
-/// Cards that an order concerns.
+/// Cards and devices that a release concerns.
 #[derive(Debug)]
 struct Target {
-    /// The cards of each backend.
+    /// Scope of the release in each backend.
     cards: Vec<(String, Which)>,
-    /// The devices on them.
+    /// Ids of the devices on these cards.
     devices: Vec<DeviceId>,
-    /// The words for them in an answer.
+    /// Text for the cards in an answer.
     name: String,
 }
 
@@ -46,7 +46,8 @@ type Answer = Result<String, Refusal>;
 // === impl Operator ===
 
 impl Operator {
-    /// Reads what the inventory publishes, asks it for changes, and gives orders to the supervisors.
+    /// Builds the operator from the published state, the queue of changes, and the orders to the
+    /// probes' supervisors.
     pub fn new(readers: Readers, requests: Requests, orders: OrdersByBackend) -> Self {
         Self {
             readers,
@@ -55,7 +56,7 @@ impl Operator {
         }
     }
 
-    /// Adds what can be asked for to the pages.
+    /// Adds the page of verdicts and the four actions.
     pub fn add_to(self, pages: Pages) -> Pages {
         let act = |me: &Self| me.clone();
         let (show, cordon, uncordon) = (act(&self), act(&self), act(&self));
@@ -108,7 +109,7 @@ impl Operator {
         }
         let devices = api::family(&snapshot, &device);
         let change = Change::Cordon {
-            // Its partitions are as well as the card.
+            // The partitions follow the verdict of their card.
             devices: vec![device.clone()],
             reason: order.reason,
         };
@@ -134,7 +135,7 @@ impl Operator {
             _ => format!("{} is uncordoned", device.id),
         };
         let mut not_kept = self.not_kept().await;
-        // Then no cordon is.
+        // Without a state file no cordon survives a restart, so there is nothing to warn about.
         if self.readers.keeping.borrow().file.is_none() {
             not_kept = None;
         }
@@ -152,6 +153,7 @@ impl Operator {
             let error = "a release lasts from one second to 24 hours";
             return Err(Refusal::wrong(error, "say for how long, e.g. 10m"));
         }
+        // The reset would fail, or the operator would get a card that the agent takes back.
         let is_lent = |(backend, which): &(String, Which)| self.orders.of(backend).lends(*which);
         if cards.iter().any(is_lent) {
             let name = if order.all { "a card" } else { &name };
@@ -165,6 +167,8 @@ impl Operator {
         let limit = Instant::now() + CLOSED_WITHIN;
         let closed = release::closed(&self.readers, &given_up, limit);
         if let Err(calls) = closed.await {
+            // A process inside a driver call dies only when the call returns, even after SIGKILL.
+            // The release stays in force meanwhile.
             let error = format!(
                 "{name} is released, and after {CLOSED_WITHIN:?} a probe process still holds \
                  driver handles{calls}"
@@ -192,13 +196,13 @@ impl Operator {
             devices,
             name,
         } = self.target(&order)?;
-        // A card that was released alone, too, would still not be looked at.
+        // Ending the release of one card would change nothing while every card is released.
         let is_covered = |(backend, which): &(String, Which)| {
             *which != Which::All && self.orders.of(backend).holds(Which::All)
         };
         let all = cards.iter().any(is_covered);
         let resume = |(backend, which): &(String, Which)| self.orders.of(backend).resume(*which);
-        // Each of them, also after one that was not released.
+        // Resumes all of them, also after one that was not released.
         if all || cards.iter().filter(|one| resume(one)).count() == 0 {
             return Err(match all {
                 true => Refusal::hindered("every card is released", "`ostler resume --all`"),
@@ -211,8 +215,8 @@ impl Operator {
         answer(Done::new(devices, format!("{name} is looked at again")))
     }
 
-    /// Waits for the disk to take what was published last, for a while; why it does not outlive
-    /// the agent, if it does not.
+    /// Waits until the newest state is on the disk, for at most 1.8 seconds. Returns the reason
+    /// that it would not survive a restart of the agent.
     async fn not_kept(&self) -> Option<String> {
         let mut keeping = self.readers.keeping.clone();
         let newest = || self.readers.drafts.borrow().number;
@@ -223,7 +227,8 @@ impl Operator {
         }
     }
 
-    /// The cards that an order concerns.
+    /// Returns the cards that a release or its end concerns. A partition means its whole card:
+    /// driver handles are per card.
     fn target(&self, order: &Release) -> Result<Target, Refusal> {
         let snapshot = self.snapshot();
         match (&order.device, order.all) {
@@ -253,12 +258,13 @@ impl Operator {
     }
 }
 
+/// Finds a device by the name in an order.
 fn find<'s>(snapshot: &'s Snapshot, text: &str) -> Result<&'s Device, Refusal> {
     let found = api::find(snapshot, text).map(|entry| &*entry.device);
     found.map_err(|error| Refusal::wrong(error.to_string(), "`ostler devices` lists them"))
 }
 
-/// What is released with a device.
+/// Returns the card of a device, as supervisors name it.
 fn card(device: &Device) -> Result<Which, Refusal> {
     device.card_ref().map(Which::Card).ok_or_else(|| {
         let error = format!("{} has neither a PCI address nor an index", device.id);

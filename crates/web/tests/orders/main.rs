@@ -1,4 +1,4 @@
-//! Orders with any body: carried out, or refused with a reason.
+//! Orders with any body are carried out, or refused with a reason.
 
 mod rig;
 
@@ -10,7 +10,7 @@ use self::rig::{LONGEST, Order, runtime, send};
 
 const ACTIONS: [&str; 4] = [api::CORDON, api::UNCORDON, api::RELEASE, api::RESUME];
 
-/// A name of a device, or something that is none.
+/// Generates names of devices, and other values.
 fn name() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[0-4]",
@@ -24,7 +24,7 @@ fn name() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A body as a program might send it.
+/// Generates bodies that a program might send.
 fn body() -> impl Strategy<Value = Vec<u8>> {
     let parts = (
         option::of(name()),

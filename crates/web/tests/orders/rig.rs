@@ -1,5 +1,5 @@
-//! An operator at an inventory with a few devices, and what must hold of every answer. The tests and
-//! the fuzz target `orders` share it.
+//! An operator and an inventory with some devices, and assertions on every answer. Shared by the
+//! tests and the fuzz target `orders`.
 
 use api::{Done, Refusal};
 use axum::{
@@ -25,31 +25,30 @@ use tokio::{
 use tower::ServiceExt as _;
 use web::{Operator, control::Pages};
 
-/// The longest body that is read.
+/// Size limit of a body, in bytes.
 pub(crate) const LONGEST: usize = 64 << 10;
-/// The cards; the second one has a partition.
+/// Number of cards. The second one has a partition.
 const CARDS: u32 = 3;
 
-/// An action and the body that is sent to it.
+/// Path of an action, and the body that is sent.
 pub(crate) type Order<'a> = (&'static str, &'a [u8]);
 
-/// A supervisor that does at once what it is told, without processes.
+/// A supervisor without processes that carries out orders at once.
 struct Supervisor {
     orders: OrdersByBackend,
     updates: mpsc::Sender<Update>,
 }
 
-/// A runtime, for one node after the other.
+/// Builds a runtime; it can serve several nodes, one after another.
 pub(crate) fn runtime() -> Runtime {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime can start")
 }
 
-/// Sends orders one after the other, on a node where nobody gave one before; the status of each
-/// answer.
+/// Sends orders to a new node, one after another. Returns the status of each answer.
 ///
 /// # Panics
-/// If an answer is not what every answer has to be.
+/// If an answer has not the form that every answer must have.
 pub(crate) async fn send(orders: &[Order<'_>]) -> Vec<StatusCode> {
     let published = Published::new();
     let mut readers = published.readers();
@@ -115,7 +114,7 @@ async fn ask(router: &Router, (action, body): Order<'_>) -> StatusCode {
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Tells what is released whenever that is another.
+    /// Reports the releases each time they change.
     async fn run(&self) -> std::convert::Infallible {
         let mut told = self.released();
         self.report().await;
@@ -151,7 +150,7 @@ impl Supervisor {
     }
 }
 
-/// The devices that are not released.
+/// Returns a report of the devices that are not released.
 fn sighting(released: Released) -> Sighting {
     let devices = (0..CARDS).map(card).chain([partition(1, 0)]);
     let devices = devices.filter(|device| released.of(device).is_none());
