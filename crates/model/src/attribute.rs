@@ -1,4 +1,4 @@
-//! Facts of a device by name: attributes as DRA has them, and amounts.
+//! Facts of a device by name: attributes, as in DRA, and capacities.
 
 use std::{
     borrow::{Borrow, Cow},
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Version;
 
-/// The name of an attribute or a capacity: letters, digits and `_`, with a domain before a slash
-/// where it is not the vendor's own (`resource.kubernetes.io/pcieRoot`).
+/// Name of an attribute or a capacity: letters, digits and `_`. Before it a domain and a slash,
+/// unless the name is the vendor's own: `resource.kubernetes.io/pcieRoot`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -21,10 +21,10 @@ use crate::Version;
 #[schemars(with = "String")]
 pub struct AttributeName(Cow<'static, str>);
 
-/// The name of a capacity; the same rules as for attributes.
+/// Name of a capacity, with the rules of attribute names.
 pub type CapacityName = AttributeName;
 
-/// A text that is no name of an attribute.
+/// Text that is not the name of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not the name of an attribute: letters, digits and `_`, at most 32 of them, beginning \
@@ -32,72 +32,74 @@ pub type CapacityName = AttributeName;
 )]
 pub struct InvalidAttributeName(String);
 
-/// The value of an attribute, of one of DRA's four types.
+/// Value of an attribute: one of the four types of a DRA attribute.
 ///
-/// In JSON a number, a boolean and a text stand for themselves; a version is
-/// `{"version": "8.0"}`, so that it is not taken for a text.
+/// Numbers, booleans and texts are plain in JSON. A version is `{"version": "8.0"}`, so that it is
+/// not read as a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "an attribute is a whole number, true or false, a text, or {\"version\": \"1.2.3\"}"
 )]
 pub enum Value {
-    /// Yes or no.
+    /// Boolean.
     Bool(bool),
-    /// A whole number.
+    /// Whole number.
     Int(i64),
-    /// A text.
+    /// Text.
     Text(String),
-    /// A version.
+    /// Version of one to three numbers.
     Version {
-        /// The version.
+        /// Version, compared as numbers.
         version: Version,
     },
 }
 
-/// The attributes of a device.
+/// Attributes of a device.
 pub type Attributes = BTreeMap<AttributeName, Value>;
 
-/// The capacities of a device: bytes of memory, numbers of engines.
+/// Capacities of a device: bytes of memory, numbers of engines.
 pub type Capacity = BTreeMap<CapacityName, u64>;
 
-/// The names that every vendor's devices may have. Where DRA or NVIDIA's DRA driver has a name, it is
-/// that one. A vendor's own names are in its folder.
+/// Names of attributes that devices of every vendor can have. A name that DRA or NVIDIA's DRA
+/// driver defines is used as it is there. Names of one vendor only are in the vendor's folder.
 pub mod names {
     use super::AttributeName;
 
-    /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
+    /// Product name, e.g. `NVIDIA A100-SXM4-40GB`. A partition has the name of its card.
     pub const PRODUCT: AttributeName = AttributeName::known("productName");
-    /// The vendor's name of the generation, e.g. `Hopper`.
+    /// Vendor's name of the generation, e.g. `Hopper`.
     pub const ARCHITECTURE: AttributeName = AttributeName::known("architecture");
-    /// The vendor's name of the product line, e.g. `Tesla`.
+    /// Vendor's name of the product line, e.g. `Tesla`.
     pub const BRAND: AttributeName = AttributeName::known("brand");
-    /// A display is attached to the card.
+    /// True if a display is attached to the card.
     pub const DISPLAY: AttributeName = AttributeName::known("display");
-    /// Processor and card see each other's memory under the same addresses in hardware (ATS).
+    /// True if CPU and card see each other's memory under the same addresses in hardware (ATS).
     pub const COHERENT: AttributeName = AttributeName::known("coherent");
-    /// The device is a part of the board's chip: it has no device node of its own and no sensors.
+    /// True if the device is part of the board's chip. Such a device has no device node of its own
+    /// and no sensors.
     pub const INTEGRATED: AttributeName = AttributeName::known("integrated");
-    /// The device stands for all cards of the machine, which cannot be told apart.
+    /// True if the device stands for all cards of the machine, because they cannot be told apart.
     pub const COMBINED: AttributeName = AttributeName::known("combined");
-    /// A capacity: bytes of memory.
+    /// Capacity: bytes of memory.
     pub const MEMORY: AttributeName = AttributeName::known("memory");
 }
 
-/// The longest name, as in DRA.
+/// Highest length of a name, as in DRA (`DeviceMaxIDLength`). The API server refuses a slice with a
+/// longer one.
 const NAME_LIMIT: usize = 32;
-/// The longest domain, as in DRA.
+/// Highest length of a domain, as in DRA (`DeviceMaxDomainLength`).
 const DOMAIN_LIMIT: usize = 63;
 
 // === impl AttributeName ===
 
 impl AttributeName {
-    /// A name that is known to be one: for constants.
+    /// Creates a name without a check, for constants. Names of a probe or a user must be parsed.
     pub const fn known(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// The text.
+    /// Returns the name, with its domain if there is one.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -148,7 +150,7 @@ impl Borrow<str> for AttributeName {
 // === impl Value ===
 
 impl Value {
-    /// The text, where it is one.
+    /// Returns the text, or `None` for another type.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -156,7 +158,7 @@ impl Value {
         }
     }
 
-    /// The boolean, where it is one.
+    /// Returns the boolean, or `None` for another type.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -164,7 +166,7 @@ impl Value {
         }
     }
 
-    /// The number, where it is one.
+    /// Returns the number, or `None` for another type.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -172,7 +174,7 @@ impl Value {
         }
     }
 
-    /// The version, where it is one.
+    /// Returns the version, or `None` for another type.
     pub fn as_version(&self) -> Option<&Version> {
         match self {
             Self::Version { version } => Some(version),
@@ -227,7 +229,7 @@ fn is_domain(text: &str) -> bool {
     (1..=DOMAIN_LIMIT).contains(&text.len()) && text.bytes().all(letter)
 }
 
-/// A name as C has them.
+/// Returns true for a C identifier of at most [`NAME_LIMIT`] characters.
 fn is_identifier(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= NAME_LIMIT

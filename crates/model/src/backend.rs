@@ -1,4 +1,4 @@
-//! How a backend (a vendor's probe) is doing, apart from its devices.
+//! State of a backend (a vendor's probe), apart from its devices.
 
 use std::collections::BTreeSet;
 
@@ -8,127 +8,127 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallFailure, CardRef, Companions, DriverFiles, known};
 
-/// One backend's own state.
+/// State of one backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Backend {
-    /// Its name: `nvidia`.
+    /// Name of the backend, e.g. `nvidia`.
     pub name: String,
-    /// Where it stands.
+    /// Phase of the backend.
     pub phase: Phase,
-    /// Why it stands there, for a person; empty when all is well.
+    /// Reason for the phase, for a person; empty when all is well.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The driver it talks to.
+    /// Driver that the backend asks; absent until it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
-    /// Calls that did not return, each with the device it was made for.
+    /// Calls that did not return, each with its device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck: Vec<StuckCall>,
-    /// Devices that exist but do not tell who they are.
+    /// Devices that exist on the bus but do not answer with their id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<Unreadable>,
-    /// What there is beside the devices.
+    /// Findings beside the devices.
     #[serde(default, skip_serializing_if = "Extras::is_empty")]
     pub extras: Extras,
 }
 
-/// What a driver and its companions have beside the devices.
+/// Findings of a probe beside the devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Extras {
     /// Device nodes, channels and daemons, by class.
     #[serde(skip_serializing_if = "Companions::is_empty")]
     pub companions: Companions,
-    /// Device nodes that only the host's own `/dev` has, where another folder for them was named:
-    /// what stands before the paths of the others does not stand before theirs.
+    /// Device nodes that exist in the host's own `/dev` only, although the config names another
+    /// folder for device nodes. The prefix of that folder does not apply to them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub host_nodes: BTreeSet<String>,
-    /// The driver's files, where the probe was told to look for them.
+    /// Files of the driver, if the probe was told to look for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<std::sync::Arc<DriverFiles>>,
 }
 
-/// Where a backend stands.
+/// Phase of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// Its first report has not come yet.
+    /// The first report has not arrived yet.
     Starting,
-    /// There is no driver to talk to; it looks again.
+    /// No driver is loaded. The probe tries again.
     NoDriver,
-    /// There is a driver and it refuses to work; it looks again.
+    /// A driver is loaded but refuses to work. The probe tries again.
     DriverFailed,
-    /// Its reports are current.
+    /// Reports are current.
     Running,
-    /// Its process cannot be kept running; it is started again with back-off.
+    /// The probe's process ends again and again. The agent starts it again with back-off.
     Failing,
 }
 
-/// The driver behind a backend.
+/// Driver of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Driver {
-    /// The kernel driver's version, e.g. `580.95.05`.
+    /// Version of the kernel driver, e.g. `580.95.05`.
     pub version: String,
-    /// The highest CUDA version it supports, e.g. `13.0`.
+    /// Highest CUDA version that the driver supports, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    /// The library through which it is spoken to.
+    /// Path of the library through which the probe asks the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Names this loading of the kernel driver: another one after each reload.
+    /// Identifies one load of the kernel driver: it changes with each reload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
 }
 
-/// A driver call that does not return.
+/// Driver call that does not return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StuckCall {
-    /// The call's name as the vendor writes it.
+    /// Name of the call, as the vendor writes it.
     pub call: String,
-    /// The card it was made for; absent for calls that concern the whole driver.
+    /// Card of the call; absent for a call that concerns the whole driver.
     #[serde(
         default,
         deserialize_with = "known::text",
         skip_serializing_if = "Option::is_none"
     )]
     pub device: Option<CardRef>,
-    /// When it was made.
+    /// Start of the call.
     #[schemars(with = "String")]
     pub since: Timestamp,
-    /// The part of the probe's work that made it.
+    /// Part of the probe's work that made the call.
     #[serde(default, skip_serializing_if = "Work::is_survey")]
     pub work: Work,
 }
 
-/// The parts of a probe's work. All but the survey can be left out.
+/// Parts of a probe's work. A probe can do without all but the survey.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Looking at the devices.
+    /// Reads the devices.
     #[default]
     Survey,
-    /// Finding out how devices are linked.
+    /// Reads the links between devices.
     Links,
-    /// Waiting for events.
+    /// Waits for events of the driver.
     Events,
-    /// Checking how well the devices work.
+    /// Reads the checks of the tiers.
     Checks,
 }
 
-/// A device that exists on the bus but does not tell who it is.
+/// Device that exists on the bus but does not answer with its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unreadable {
-    /// The card, by its place.
+    /// Card, by PCI address or index.
     pub card: CardRef,
-    /// The call that was tried, and what the driver said.
+    /// Call that was tried, with the driver's error.
     pub failure: CallFailure,
 }
 
 // === impl Extras ===
 
 impl Extras {
-    /// Whether there is nothing.
+    /// Returns true if there are no findings.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! The name of a card before anything else is known of it: its place on the bus, or its number.
+//! Names of cards that need no answer from the driver: the PCI address or the index.
 
 use std::{fmt, str::FromStr};
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Device, PciAddress};
 
-/// A card by its PCI address or, on a machine without a PCI bus, by the driver's index.
+/// Card, named by its PCI address, or by the driver's index on a machine without a PCI bus.
 ///
-/// Written as one text, in JSON and on command lines: `0000:07:00.0` or `3`.
+/// A plain text in JSON and on command lines: `0000:07:00.0` or `3`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum CardRef {
-    /// By its PCI address.
+    /// PCI address of the card.
     Pci(PciAddress),
-    /// By the driver's index.
+    /// Index of the card, given by the driver.
     Index(u32),
 }
 
-/// A text that names no card.
+/// Text that names no card.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither a PCI address such as 0000:07:00.0 nor an index such as 3")]
 pub struct InvalidCardRef(String);
@@ -30,7 +30,7 @@ pub struct InvalidCardRef(String);
 // === impl CardRef ===
 
 impl CardRef {
-    /// Tells if `device` is this card or a part of it.
+    /// Returns true if `device` is the card or one of its partitions.
     pub fn covers(&self, device: &Device) -> bool {
         match self {
             Self::Pci(address) => device.pci.as_ref() == Some(address),
@@ -52,6 +52,7 @@ impl FromStr for CardRef {
     type Err = InvalidCardRef;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A PCI address has colons and never reads as a number.
         let index = text.parse().map(Self::Index);
         index
             .or_else(|_| text.parse().map(Self::Pci))

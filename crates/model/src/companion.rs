@@ -1,12 +1,12 @@
-//! Things that a driver has beside the devices, as plain data.
+//! Companions: device nodes, channels and daemons of a driver beside its devices, as plain data.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Things that a driver has beside the devices, by class. A class lists paths of device nodes, names or
-/// numbers, each as a text, in the order in which the probe gives them.
+/// Companions of a driver by class. A class lists paths of device nodes, names or numbers, each as
+/// a text, in the order of the probe's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Companions(BTreeMap<String, Vec<String>>);
@@ -14,7 +14,7 @@ pub struct Companions(BTreeMap<String, Vec<String>>);
 // === impl Companions ===
 
 impl Companions {
-    /// The same with a class more; an empty list is left out.
+    /// Adds a class. An empty list is left out.
     #[must_use]
     pub fn with<T: ToString>(mut self, class: &str, list: impl IntoIterator<Item = T>) -> Self {
         let list: Vec<String> = list.into_iter().map(|one| one.to_string()).collect();
@@ -24,17 +24,17 @@ impl Companions {
         self
     }
 
-    /// The list of a class; empty where there is none.
+    /// Returns the list of a class; empty if the class is absent.
     pub fn of(&self, class: &str) -> &[String] {
         self.0.get(class).map_or(&[], Vec::as_slice)
     }
 
-    /// The numbers of a class that lists numbers.
+    /// Lists the numbers of a class. Texts that are not numbers are left out.
     pub fn numbers(&self, class: &str) -> impl Iterator<Item = u32> {
         self.of(class).iter().filter_map(|text| text.parse().ok())
     }
 
-    /// Tells if there is nothing.
+    /// Returns true if there are no companions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,30 +1,30 @@
-//! Conditions: named states of a device that its vendor reads besides the facts that every vendor has.
+//! Conditions: named states of a device, for facts that only one vendor has.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A named state of a device, such as one of AMD's RAS blocks.
+/// Named state of a device, such as one of AMD's RAS blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// The name, which is the same in every reading.
+    /// Name, the same in every reading.
     pub name: ConditionName,
-    /// The state.
+    /// State that was read.
     pub state: ConditionState,
-    /// The reason for the state, for a person.
+    /// Reason for the state, for a person.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// A new loading of the driver, or a start of the node, ends the condition.
+    /// True if a reload of the driver or a reboot of the node ends the condition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_with_reset: bool,
-    /// The time, in milliseconds, for which the condition may last before it counts: what has not ended yet
-    /// may be all in order.
+    /// Time in milliseconds for which the condition may last before it counts. A state that is
+    /// normal for a moment, such as a link in training, needs it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub grace_millis: u64,
 }
 
-/// The name of a condition: lower-case letters, digits, `-` and `.`, at most 64 of them.
+/// Name of a condition: at most 64 lower-case letters, digits, `-` and `.`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -32,20 +32,20 @@ pub struct Condition {
 #[schemars(with = "String", extend("pattern" = r"^[a-z0-9.-]{1,64}$"))]
 pub struct ConditionName(Arc<str>);
 
-/// A text that is no name of a condition.
+/// Text that is not the name of a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not the name of a condition: lower-case letters, digits, `-` and `.`, at most 64 of them"
 )]
 pub struct InvalidConditionName(String);
 
-/// The state of a condition.
+/// State of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConditionState {
     /// Nothing is wrong.
     Ok,
-    /// A person should look at the device, which works.
+    /// The device works, but an operator should look at it.
     Warning,
     /// The device does not work as it should.
     Critical,
@@ -53,13 +53,13 @@ pub enum ConditionState {
     Unknown,
 }
 
-/// The longest name.
+/// Highest length of a name.
 const LIMIT: usize = 64;
 
 // === impl Condition ===
 
 impl Condition {
-    /// The time for which the condition may last before it counts.
+    /// Returns the time for which the condition may last before it counts.
     pub fn grace(&self) -> Duration {
         Duration::from_millis(self.grace_millis)
     }
@@ -68,7 +68,7 @@ impl Condition {
 // === impl ConditionName ===
 
 impl ConditionName {
-    /// The text.
+    /// Returns the name, as it is in every reading.
     pub fn as_str(&self) -> &str {
         &self.0
     }

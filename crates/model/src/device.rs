@@ -1,4 +1,4 @@
-//! One device as its vendor describes it: facts only, no verdicts and no resource names.
+//! Device as its vendor describes it: facts only, without verdict and resource name.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,94 +10,94 @@ use crate::{
     known, names,
 };
 
-/// One thing that can be handed to a pod: a whole card or a partition of one.
+/// Device that can be handed to a pod: a whole card, or a partition of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
-    /// The vendor's stable id.
+    /// Vendor's stable id.
     pub id: DeviceId,
-    /// Its vendor, in lower case: the name of its backend, which the agent sets whatever a probe says.
+    /// Vendor in lower case. The agent sets it to the name of the backend, whatever a probe says.
     #[serde(default)]
     pub vendor: String,
-    /// Whole card or partition; a whole card where a probe does not say it.
+    /// Card or partition. A device is a card unless the probe says otherwise.
     #[serde(default)]
     pub kind: Kind,
-    /// The driver's enumeration index. Not stable.
+    /// Enumeration index of the driver. Not stable across reboots.
     #[serde(
         default,
         deserialize_with = "known::text",
         skip_serializing_if = "Option::is_none"
     )]
     pub index: Option<Index>,
-    /// Where it sits; a partition has its card's address.
+    /// PCI address; a partition has the address of its card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,
-    /// The NUMA node it is attached to, where the machine says so.
+    /// NUMA node of the device; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
-    /// Its facts by name; [`names`] has those that the product knows.
+    /// Attributes by name. [`names`] has those that the product knows.
     #[serde(
         default,
         deserialize_with = "known::facts",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub attributes: Attributes,
-    /// The amounts that it has of something, by name: bytes of memory, numbers of engines.
+    /// Capacities by name: bytes of memory, numbers of engines.
     #[serde(
         default,
         deserialize_with = "known::facts",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub capacity: Capacity,
-    /// Every device node a container needs to use it, as host paths.
+    /// Device nodes that a container needs for the device, as host paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<DeviceNode>,
-    /// Its links to other devices of the same probe.
+    /// Links to other devices of the same probe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// The partitions that are possible on it, whether it is partitioned or not. A partition has none.
+    /// Partitions that are possible on the card, partitioned or not. Empty for a partition.
     #[serde(
         default,
         deserialize_with = "known::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub shapes: Vec<Shape>,
-    /// Calls that failed while its facts were read. "Not supported" is not a failure.
+    /// Calls that failed while the facts were read. "Not supported" is not a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<CallFailure>,
 }
 
-/// Whole card or partition.
+/// Card or partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A whole card.
+    /// Whole card.
     Card {
-        /// Whether it is in a mode where only its partitions can be used (MIG enabled).
+        /// True if the card is in a mode in which only its partitions can be used (MIG enabled).
         #[serde(default)]
         partitioned: bool,
     },
-    /// A part of a card with memory and engines of its own (a MIG device).
+    /// Part of a card with memory and engines of its own (MIG device).
     Partition {
-        /// The card it is a part of.
+        /// Card of the partition.
         parent: DeviceId,
-        /// The vendor's name of its shape, e.g. `1g.5gb`, where it is known.
+        /// Vendor's name of the partition's shape, e.g. `1g.5gb`; absent if not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
 }
 
-/// A device node on the host.
+/// Device node on the host.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct DeviceNode {
-    /// The path on the host, e.g. `/dev/nvidia0`.
+    /// Path on the host, e.g. `/dev/nvidia0`.
     pub path: String,
-    /// What it is for.
+    /// Role of the node.
     pub role: NodeRole,
 }
 
-/// What a device node is for.
+/// Role of a device node.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -105,21 +105,21 @@ pub struct DeviceNode {
 pub enum NodeRole {
     /// Shared by all devices of the driver, e.g. `/dev/nvidiactl`.
     Control,
-    /// The device's own.
+    /// Node of this device only.
     Own,
-    /// The right to use one partition, e.g. `/dev/nvidia-caps/nvidia-cap21`.
+    /// Permission to use one partition, e.g. `/dev/nvidia-caps/nvidia-cap21`.
     Capability,
 }
 
-/// A driver call that failed for one device.
+/// Driver call that failed for one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallFailure {
-    /// The call's name as the vendor writes it.
+    /// Name of the call, as the vendor writes it.
     pub call: String,
-    /// The vendor's code, e.g. `GPU_IS_LOST`.
+    /// Vendor's error code, e.g. `GPU_IS_LOST`.
     pub code: String,
-    /// Whether it means that the device cannot be used as it is: lost, in need of a reset, without
-    /// its device node.
+    /// True if the error means that the device cannot be used: it is lost, needs a reset, or has no
+    /// device node.
     #[serde(default)]
     pub fatal: bool,
 }
@@ -127,7 +127,7 @@ pub struct CallFailure {
 // === impl Kind ===
 
 impl Default for Kind {
-    /// A whole card that is not partitioned.
+    /// Returns a whole card without partitions.
     fn default() -> Self {
         Self::Card { partitioned: false }
     }
@@ -136,7 +136,14 @@ impl Default for Kind {
 // === impl Device ===
 
 impl Device {
-    /// A whole card of which nothing is known but the product name.
+    /// Creates a whole card with a product name, and no other fact.
+    ///
+    /// ```
+    /// use model::{Device, names};
+    ///
+    /// let card = Device::card_of("crypto", "card-0", "Crypto 9").with(names::DISPLAY, false);
+    /// assert_eq!(card.product(), Some("Crypto 9"));
+    /// ```
     pub fn card_of(vendor: &str, id: impl Into<DeviceId>, product: &str) -> Self {
         Self {
             attributes: Attributes::from([(names::PRODUCT, product.into())]),
@@ -144,7 +151,7 @@ impl Device {
         }
     }
 
-    /// A whole card of which nothing is known.
+    /// Creates a whole card without any fact.
     pub fn unnamed(vendor: &str, id: impl Into<DeviceId>) -> Self {
         Self {
             id: id.into(),
@@ -162,36 +169,37 @@ impl Device {
         }
     }
 
-    /// The same device with an attribute more.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, name: AttributeName, value: impl Into<Value>) -> Self {
         self.attributes.insert(name, value.into());
         self
     }
 
-    /// The same device with that many bytes of memory.
+    /// Sets the bytes of memory.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.capacity.insert(names::MEMORY, bytes);
         self
     }
 
-    /// The product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has its card's.
+    /// Returns the product name, e.g. `NVIDIA A100-SXM4-40GB`; a partition has the name of its
+    /// card.
     pub fn product(&self) -> Option<&str> {
         self.attributes.get(&names::PRODUCT)?.as_text()
     }
 
-    /// The bytes of memory.
+    /// Returns the bytes of memory.
     pub fn memory(&self) -> Option<u64> {
         self.capacity.get(&names::MEMORY).copied()
     }
 
-    /// An attribute that is yes or no; `None` where it is not known.
+    /// Returns a boolean attribute; `None` if it is not known.
     pub fn flag(&self, name: &AttributeName) -> Option<bool> {
         self.attributes.get(name)?.as_bool()
     }
 
-    /// The vendor's name of a partition's shape, where it is one and its shape is known.
+    /// Returns the vendor's name of a partition's shape; `None` for a card, or if it is not known.
     pub fn profile(&self) -> Option<&str> {
         match &self.kind {
             Kind::Card { .. } => None,
@@ -199,14 +207,14 @@ impl Device {
         }
     }
 
-    /// The card as probes, orders and stuck calls name it; `None` for a device without PCI address
-    /// and index.
+    /// Returns the name of the card for probes, orders and stuck calls. `None` for a device without
+    /// PCI address and index.
     pub fn card_ref(&self) -> Option<CardRef> {
         let index = self.index.map(|index| CardRef::Index(index.card));
         self.pci.map(CardRef::Pci).or(index)
     }
 
-    /// The card this is a part of, or the card itself.
+    /// Returns the id of the card: the parent of a partition, or the device itself.
     pub fn card(&self) -> &DeviceId {
         match &self.kind {
             Kind::Card { .. } => &self.id,

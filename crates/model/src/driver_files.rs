@@ -1,4 +1,4 @@
-//! The files of a driver that a container needs, as the probe found them: facts for CDI specs.
+//! Files of a driver that a container needs. The probe finds them; CDI specs are made of them.
 
 use std::collections::BTreeMap;
 
@@ -7,108 +7,108 @@ use serde::{Deserialize, Serialize};
 
 use crate::PciAddress;
 
-/// What was found under the driver root. Every path is absolute and seen from inside that root.
+/// Files under the driver root. Every path is absolute, and without the driver root before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DriverFiles {
-    /// The kind of machine that they are for.
+    /// Kind of machine that the files are for.
     #[serde(skip_serializing_if = "Platform::is_usual")]
     pub platform: Platform,
     /// Files to mount, sorted by path, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<DriverFile>,
-    /// The device nodes that were seen, with what their file system says of them.
+    /// Device nodes by path, with their status in the file system.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, NodeStat>,
-    /// The device nodes that a container needs on a Tegra board, whose card has none of its own.
+    /// Device nodes that a container needs on a Tegra board, whose card has none of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub board_nodes: Vec<String>,
-    /// The `/dev/dri` nodes of each card.
+    /// Nodes in `/dev/dri` of each card.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub drm: BTreeMap<PciAddress, Vec<String>>,
-    /// Programs that can be run as OCI hooks: `nvidia-cdi-hook`, `nvidia-ctk`.
+    /// Paths of programs that work as OCI hooks: `nvidia-cdi-hook`, `nvidia-ctk`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// What could not be looked at, for a person.
+    /// Folders and files that could not be read, for a person.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-/// A kind of machine, by where its driver's files are.
+/// Kind of machine, which decides where its driver's files are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Platform {
-    /// One with the driver's usual installation.
+    /// Machine with a usual installation of the driver.
     #[default]
     Usual,
-    /// Linux below Windows, with the driver in Windows' driver store.
+    /// WSL 2: Linux under Windows, with the driver in the Windows driver store.
     Wsl,
-    /// A Tegra board, whose system tells in files what containers need.
+    /// Tegra board, whose CSV files list what containers need.
     Tegra,
 }
 
 /// One file of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct DriverFile {
-    /// Where it is: a file, never a link.
+    /// Path of the file. Never a symbolic link.
     pub path: String,
-    /// What it is.
+    /// Kind of the file.
     pub kind: FileKind,
-    /// Where a container wants it, where that is not `path`.
+    /// Path in a container; absent if it is `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_path: Option<String>,
-    /// The name by which a loader knows a library, where the library says it.
+    /// `DT_SONAME` of a library, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soname: Option<String>,
-    /// Links to it that exist on the host, e.g. by its soname; sorted.
+    /// Symbolic links to the file that exist on the host, e.g. one named as its soname; sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<FileLink>,
 }
 
-/// A symbolic link.
+/// Symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct FileLink {
-    /// Where the link is.
+    /// Path of the link.
     pub path: String,
-    /// What it says, as it is written there.
+    /// Target, as the link contains it: absolute, or relative to the link's folder.
     pub target: String,
 }
 
-/// What a file of a driver is.
+/// Kind of a driver's file.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
-    /// A shared library.
+    /// Shared library.
     Library,
-    /// A program.
+    /// Program.
     Binary,
     /// Firmware that the driver loads.
     Firmware,
-    /// A socket or folder of a daemon.
+    /// Socket or folder of a daemon.
     Ipc,
     /// Settings and data: EGL, Vulkan, OpenCL, X11.
     Config,
-    /// A part of GPUDirect Storage.
+    /// Part of GPUDirect Storage.
     Gds,
-    /// A library beside the driver's own that leads to it: GLVND's, OpenCL's loader.
+    /// Library that is not the driver's own and loads it: GLVND, the OpenCL loader.
     Companion,
 }
 
-/// What the file system says of a device node.
+/// Status of a device node in the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeStat {
-    /// The major number.
+    /// Major number.
     pub major: u32,
-    /// The minor number.
+    /// Minor number.
     pub minor: u32,
-    /// The permission bits.
+    /// Permission bits.
     pub mode: u32,
-    /// The owner.
+    /// User id of the owner.
     #[serde(default)]
     pub uid: u32,
-    /// The group.
+    /// Group id of the owner.
     #[serde(default)]
     pub gid: u32,
 }
@@ -116,13 +116,14 @@ pub struct NodeStat {
 // === impl Platform ===
 
 impl Platform {
-    /// Whether nothing has to be said of it.
+    /// Returns true for the usual platform, which is left out in JSON.
     pub fn is_usual(&self) -> bool {
         *self == Self::Usual
     }
 }
 
-/// Where a link at `path` leads that says `target`, with no other link on the way.
+/// Returns the path to which a link at `path` with this target leads, if no other link is on the
+/// way.
 pub fn follow(path: &str, target: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let begin = if target.starts_with('/') { "" } else { folder };
@@ -130,6 +131,7 @@ pub fn follow(path: &str, target: &str) -> String {
     for part in begin.split('/').chain(target.split('/')) {
         match part {
             "" | "." => {}
+            // As in the kernel, `..` of the root is the root.
             ".." => {
                 parts.pop();
             }

@@ -1,4 +1,4 @@
-//! Events: the things that a driver announces of a device by itself.
+//! Events that a driver announces without being asked.
 
 use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 
@@ -8,53 +8,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::DeviceId;
 
-/// Something that happened to a device.
+/// Event of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// The device or, where the partition is not known, its card.
+    /// Device of the event; its card if the driver does not tell the partition.
     pub device: DeviceId,
-    /// When it was heard of.
+    /// Time at which the probe received the event.
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// The kind of event.
+    /// Class and number, or class and word.
     pub code: EventCode,
 }
 
-/// The kind of an event: a class and what it was, as in `xid:79` or `ecc:uncorrected`.
+/// Code of an event: a class, a colon, and a number or a word, as in `xid:79` or `ecc:uncorrected`.
+/// At most 64 characters.
 ///
-/// Codes sort by class, then by number, so that `xid:79` comes before `xid:119`.
+/// Codes sort by class, then by number: `xid:79` comes before `xid:119`.
+///
+/// ```
+/// let code: model::EventCode = "xid:79".parse().unwrap();
+/// assert_eq!((code.class(), code.number()), ("xid", Some(79)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct EventCode(Cow<'static, str>);
 
-/// A text that is no code of an event.
+/// Text that is not the code of an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the code of an event such as ecc:uncorrected")]
 pub struct InvalidEventCode(String);
 
-/// The longest code.
+/// Highest length of a code.
 const LIMIT: usize = 64;
 
 // === impl EventCode ===
 
 impl EventCode {
-    /// A memory error that was repaired.
+    /// Memory error that the hardware corrected.
     pub const ECC_CORRECTED: Self = Self(Cow::Borrowed("ecc:corrected"));
-    /// A memory error that was not repaired.
+    /// Memory error that the hardware could not correct.
     pub const ECC_UNCORRECTED: Self = Self(Cow::Borrowed("ecc:uncorrected"));
 
-    /// The text.
+    /// Returns the code with its class.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The part before the colon.
+    /// Returns the class: the part before the colon.
     pub fn class(&self) -> &str {
         self.parts().0
     }
 
-    /// The number after the colon, where it is one.
+    /// Returns the number after the colon, or `None` if there is a word.
     pub fn number(&self) -> Option<u64> {
         self.parts().1.parse().ok()
     }
@@ -72,6 +78,7 @@ impl PartialOrd for EventCode {
 
 impl Ord for EventCode {
     fn cmp(&self, other: &Self) -> Ordering {
+        // Numbers compare as numbers: as texts `xid:119` would come before `xid:79`.
         let class = self.class().cmp(other.class());
         class
             .then_with(|| self.number().cmp(&other.number()))
@@ -116,7 +123,7 @@ impl From<EventCode> for String {
 }
 
 impl From<(&'static str, u64)> for EventCode {
-    /// The code of a class whose events are numbered. The class is a word.
+    /// Creates the code of a numbered event. The class must be a valid word.
     fn from((class, number): (&'static str, u64)) -> Self {
         Self(Cow::Owned(format!("{class}:{number}")))
     }

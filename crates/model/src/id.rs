@@ -1,26 +1,26 @@
-//! The names of things: device ids as the vendor gives them, resource names as Kubernetes
-//! accepts them.
+//! Ids of devices, as the vendor gives them, and resource names, as Kubernetes accepts them.
 
 use std::{borrow::Borrow, fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A vendor's own id of a device, stable across restarts and reboots, e.g. `GPU-…` or `MIG-…`.
+/// Id of a device, given by its vendor, e.g. `GPU-…` or `MIG-…`. Stable across restarts and
+/// reboots.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct DeviceId(String);
 
-/// The name of an extended resource: `domain/name`.
+/// Name of an extended resource: `domain/name`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(try_from = "String", into = "String")]
 pub struct ResourceName(String);
 
-/// Why a text is no resource name.
+/// Text that is not a resource name, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not an extended resource name: {reason}")]
 pub struct InvalidResourceName {
@@ -31,12 +31,12 @@ pub struct InvalidResourceName {
 // === impl DeviceId ===
 
 impl DeviceId {
-    /// Takes the vendor's text as it is.
+    /// Wraps the vendor's text without any check.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The text.
+    /// Returns the id as the vendor writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,12 +69,12 @@ impl Borrow<str> for DeviceId {
 // === impl ResourceName ===
 
 impl ResourceName {
-    /// The whole name.
+    /// Returns the whole name, with the domain.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The part after the slash.
+    /// Returns the part after the slash.
     pub fn base(&self) -> &str {
         self.0.split_once('/').map_or(&self.0, |(_, base)| base)
     }
@@ -112,17 +112,21 @@ impl From<ResourceName> for String {
     }
 }
 
-/// The kubelet's rules for an extended resource (`IsExtendedResourceName`).
+/// Checks a name as the kubelet does when a plugin registers (`pkg/apis/core/v1/helper/helpers.go,
+/// IsExtendedResourceName`).
 fn check(name: &str) -> Result<(), &'static str> {
     let (domain, base) = name
         .split_once('/')
         .ok_or("it needs a domain, as in `example.com/name`")?;
+    // In quotas, `requests.` is the prefix of every resource name.
     if domain.starts_with("requests.") {
         return Err("its domain may not start with `requests.`");
     }
     if domain == "kubernetes.io" || domain.ends_with(".kubernetes.io") {
         return Err("the domain `kubernetes.io` is reserved");
     }
+    // Limits of a DNS subdomain and of a label name (`IsQualifiedName` in apimachinery's
+    // validation).
     if domain.len() > 253 || !domain.split('.').all(is_label) {
         return Err("its domain is not a DNS name");
     }
@@ -141,7 +145,7 @@ fn check(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// One label of a lower-case DNS name.
+/// Returns true for one label of a lower-case DNS name.
 fn is_label(label: &str) -> bool {
     let bytes = label.as_bytes();
     let alnum = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();

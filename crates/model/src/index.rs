@@ -1,25 +1,25 @@
-//! The driver's own numbers of cards and their parts.
+//! Indices: the driver's own numbers of cards and partitions.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The driver's enumeration index: `3` for a card, `3:0` for a part of one. Not stable across
-/// reboots. A card sorts before its parts.
+/// Enumeration index of the driver: `3` for a card, `3:0` for a partition of the card. Not stable
+/// across reboots. A card sorts before its partitions.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Index {
-    /// The card's number.
+    /// Number of the card.
     pub card: u32,
-    /// The number of the part on its card.
+    /// Number of the partition on its card; absent for a card.
     pub part: Option<u32>,
 }
 
-/// A text that is no index.
+/// Text that is not an index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an index such as 3 or 3:0")]
 pub struct InvalidIndex(String);
@@ -27,12 +27,12 @@ pub struct InvalidIndex(String);
 // === impl Index ===
 
 impl Index {
-    /// The index of a whole card.
+    /// Creates the index of a whole card.
     pub fn of_card(card: u32) -> Self {
         Self { card, part: None }
     }
 
-    /// The index of a part of this card.
+    /// Creates the index of a partition of this card.
     ///
     /// ```
     /// let index = model::Index::of_card(3).part(0);

@@ -1,5 +1,5 @@
-//! Readers that leave out a value that they do not understand, so that it does not cost the line in which
-//! it stands.
+//! Deserializers that leave out a value that they cannot parse, and keep the rest of the line. A
+//! newer probe or agent may write values that this version does not know.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::AttributeName;
 
-/// A value that is understood, or anything else.
+/// Value that can be parsed, or anything else.
 ///
 /// ```
 /// # use model::KnownOr;
@@ -17,16 +17,16 @@ use crate::AttributeName;
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum KnownOr<T> {
-    /// It is understood.
+    /// Parsed value.
     Known(T),
-    /// It is something else.
+    /// Value of another form, which is dropped.
     Other(IgnoredAny),
 }
 
 // === impl KnownOr ===
 
 impl<T> KnownOr<T> {
-    /// The value, where it is understood.
+    /// Returns the value if it was parsed.
     pub fn known(self) -> Option<T> {
         match self {
             Self::Known(value) => Some(value),
@@ -35,10 +35,10 @@ impl<T> KnownOr<T> {
     }
 }
 
-/// Reads a list. An item that is not understood is left out.
+/// Reads a list, without the items that cannot be parsed.
 ///
 /// # Errors
-/// The value is no list.
+/// The value is not a list.
 pub fn known_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -48,7 +48,7 @@ where
     Ok(items.into_iter().filter_map(KnownOr::known).collect())
 }
 
-/// Reads a text that stands for something. Any other value counts as missing.
+/// Reads a value from its text form. Anything that cannot be parsed counts as absent.
 pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -58,7 +58,7 @@ where
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// Reads facts by name. One whose name or value is not understood is left out.
+/// Reads facts by name, without those whose name or value cannot be parsed.
 pub(crate) fn facts<'de, D, T>(deserializer: D) -> Result<BTreeMap<AttributeName, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -69,7 +69,8 @@ where
     Ok(facts.into_iter().filter_map(known).collect())
 }
 
-/// Reads a list. An entry that is not understood is left out; anything but a list counts as an empty one.
+/// Reads a list, without the items that cannot be parsed. Anything but a list counts as an empty
+/// one.
 pub(crate) fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,5 +1,5 @@
-//! What the whole house talks about: devices, their ids and places, the links between them, their
-//! health, and the snapshot that holds it all. No I/O, no async, no policy.
+//! Types that all crates share: devices, their ids and addresses, the links between them, their
+//! health, and the snapshot with all of it. No I/O, no async, no policy.
 
 mod attribute;
 mod backend;

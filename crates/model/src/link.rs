@@ -1,28 +1,28 @@
-//! How two devices reach each other.
+//! Links: connections between two devices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::DeviceId;
 
-/// What connects a device with one peer. Missing facts are `None`, never a guess.
+/// Connection of a device to one peer. An unknown fact is `None` and never guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// The other end.
+    /// Device at the other end.
     pub peer: DeviceId,
-    /// The closest point they share on the way through the machine.
+    /// Closest common point on the way through the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ancestor: Option<Ancestor>,
-    /// Direct lanes between the two (NVLink), zero if there are none.
+    /// Number of direct lanes between the two (NVLink); 0 if there are none.
     #[serde(default)]
     pub lanes: u32,
-    /// True if both hang on one switch, or on a net of them, on which all pairs are equal (NVSwitch). The alias
-    /// is the name that agents before this one wrote into their state files.
+    /// True if both are on one switch, or on connected switches, on which all pairs are equal
+    /// (NVSwitch). The alias is the name in the state files of earlier agents.
     #[serde(default, alias = "fabric")]
     pub switched: bool,
 }
 
-/// The closest common point of two devices, nearest first.
+/// Closest common point of two devices, the nearest first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

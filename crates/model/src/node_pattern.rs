@@ -5,12 +5,18 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A pattern of device nodes: a path under `/dev/` in which `*` stands for any letters but `/`.
+/// Pattern of device nodes: a path under `/dev/` in which `*` stands for any characters but `/`.
+///
+/// ```
+/// let pattern: model::NodePattern = "/dev/dri/render*".parse().unwrap();
+/// assert!(pattern.matches("/dev/dri/renderD128"));
+/// assert!(!pattern.matches("/dev/dri/render/../../mem"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct NodePattern(String);
 
-/// A text that is no pattern of device nodes.
+/// Text that is not a pattern of device nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a path under /dev/ without `.` and `..`")]
 pub struct InvalidNodePattern(String);
@@ -18,8 +24,11 @@ pub struct InvalidNodePattern(String);
 // === impl NodePattern ===
 
 impl NodePattern {
-    /// Returns true if the pattern stands for this path.
+    /// Returns true if the path matches the pattern. A path with `.`, `..` or an empty part never
+    /// does.
     pub fn matches(&self, path: &str) -> bool {
+        // The path comes from the probe, which may be a program of the user's. `*` must not match
+        // `..`.
         is_node_path(path) && matches(self.0.as_bytes(), path.as_bytes())
     }
 }
@@ -42,7 +51,7 @@ impl fmt::Display for NodePattern {
     }
 }
 
-/// Returns true for a path under `/dev/` that names each folder and the node in full.
+/// Returns true for a path under `/dev/` without empty, `.` and `..` parts.
 fn is_node_path(path: &str) -> bool {
     let mut parts = path.strip_prefix("/dev/").unwrap_or_default().split('/');
     parts.all(|part| !matches!(part, "" | "." | ".."))

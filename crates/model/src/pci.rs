@@ -1,11 +1,11 @@
-//! PCI addresses in the one form that sysfs uses.
+//! PCI addresses, in the form that sysfs uses.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A PCI function: `domain:bus:device.function`, printed as sysfs does (`0000:07:00.0`).
+/// Address of a PCI function: `domain:bus:device.function`, printed as in sysfs (`0000:07:00.0`).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -18,7 +18,7 @@ pub struct PciAddress {
     function: u8,
 }
 
-/// A text that is no PCI address.
+/// Text that is not a PCI address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a PCI address such as 0000:07:00.0")]
 pub struct InvalidPciAddress(String);
@@ -26,8 +26,10 @@ pub struct InvalidPciAddress(String);
 // === impl PciAddress ===
 
 impl PciAddress {
-    /// An address from its parts; `None` where device or function are out of range.
+    /// Creates an address from its numbers. Returns `None` if the device is above 31 or the
+    /// function above 7.
     pub fn new(domain: u32, bus: u8, device: u8, function: u8) -> Option<Self> {
+        // PCI has 5 bits for the device and 3 for the function.
         (device < 32 && function < 8).then_some(Self {
             domain,
             bus,
@@ -36,7 +38,8 @@ impl PciAddress {
         })
     }
 
-    /// The form NVML uses, with a domain of eight digits: `00000000:07:00.0`.
+    /// Returns the address in NVML's form, with upper-case digits and a domain of eight digits:
+    /// `00000000:07:00.0`.
     pub fn long(&self) -> String {
         let Self {
             domain,
@@ -63,7 +66,7 @@ impl fmt::Display for PciAddress {
 impl FromStr for PciAddress {
     type Err = InvalidPciAddress;
 
-    /// Takes domains of up to eight hex digits, in either case, as sysfs and NVML write them.
+    /// Accepts domains of four to eight hex digits, in either case, as sysfs and NVML write them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse(text).ok_or_else(|| InvalidPciAddress(text.to_owned()))
     }
@@ -96,6 +99,7 @@ fn parse(text: &str) -> Option<PciAddress> {
 }
 
 fn hex(digits: &str, length: std::ops::RangeInclusive<usize>) -> Option<u32> {
+    // `from_str_radix` alone would accept a sign.
     let all_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     (length.contains(&digits.len()) && all_hex)
         .then(|| u32::from_str_radix(digits, 16).ok())

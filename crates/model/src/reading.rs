@@ -1,147 +1,147 @@
-//! What a check-up of one device read: facts for the health verdict, no verdicts. Absent means not
-//! read; what a device does not support is named beside.
+//! Readings: the answers of one check-up of a device. They are facts for the health verdict. An
+//! absent value was not read; checks that the device does not support are listed by name.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CallFailure, Condition, known};
 
-/// One check-up of one device.
+/// Answers of one check-up of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
-    /// What was read.
+    /// Values of the tier.
     pub values: Values,
-    /// States of the device that its vendor reads besides, each by its name. One that is not understood is
-    /// left out.
+    /// States of the device that its vendor names. A condition that cannot be parsed is left out.
     #[serde(
         default,
         deserialize_with = "known::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
-    /// Checks that the device does not support, by the names of the fields, sorted.
+    /// Checks that the device does not support, as names of fields, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<String>,
-    /// Calls that failed.
+    /// Driver calls that failed during the check-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<CallFailure>,
 }
 
-/// The tiers of checks, each on a clock of its own.
+/// Tiers of checks. Each tier has its own period.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Is it there: handle, PCI presence, device nodes. The survey itself.
+    /// Presence: driver handle, PCI device, device nodes. The probe's survey reads it.
     Present,
-    /// Does it work.
+    /// Function: uncorrected memory errors, memory repairs, recovery action.
     Working,
-    /// Does it work as well as it could.
+    /// Performance: clocks, PCIe link, direct links, temperature.
     Performing,
-    /// Is it getting worse.
+    /// Trend: counters whose growth precedes a failure.
     Trend,
-    /// What a command of the user's says.
+    /// Result of the user's command.
     Deep,
 }
 
-/// What a tier reads.
+/// Values of a check-up, by tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
-    /// Of [`Tier::Working`].
+    /// Values of [`Tier::Working`].
     Working(Working),
-    /// Of [`Tier::Performing`].
+    /// Values of [`Tier::Performing`].
     Performing(Performing),
-    /// Of [`Tier::Trend`].
+    /// Values of [`Tier::Trend`].
     Trend(Trend),
-    /// Of [`Tier::Deep`].
+    /// Values of [`Tier::Deep`].
     Deep(Deep),
 }
 
-/// Does the device work.
+/// Values that tell if a device works correctly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Working {
-    /// Memory errors since the driver was loaded that were not repaired.
+    /// Memory errors since the driver was loaded that the hardware could not correct.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_uncorrected: Option<u64>,
-    /// Memory repairs, such as rows to remap or pages to retire, wait for the next reset.
+    /// True if memory repairs, such as rows to remap or pages to retire, wait for the next reset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair_pending: Option<bool>,
-    /// A memory repair failed.
+    /// True if a memory repair failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair_failed: Option<bool>,
-    /// What the driver asks for.
+    /// Action that the driver asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryAction>,
 }
 
-/// What the driver asks for, in its own words.
+/// Action that the driver asks for, named after NVML's values (field 230).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
-    /// Nothing.
+    /// No action.
     None,
-    /// A reset of the device.
+    /// Reset the device.
     Reset,
-    /// A reboot of the node.
+    /// Reboot the node.
     Reboot,
-    /// No new work until the old has ended, then a reset.
+    /// End peer-to-peer work with other cards first.
     DrainP2p,
-    /// No new work, then a reset.
+    /// Start no new work, then reset.
     DrainAndReset,
-    /// Something that this version does not know.
+    /// Value of the driver without a name here. NVML has three: 5 recovers the IMEX domain, 6
+    /// resets the PCIe bus, 7 reboots the system.
     Other(u32),
 }
 
-/// Does the device work as well as it could.
+/// Values that tell if a device works at full speed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Performing {
-    /// Why its clocks are held down now, by the driver's names (`HwThermalSlowdown`), sorted; idle is
-    /// no reason.
+    /// Reasons for which the clocks are lowered now, by the driver's names (`HwThermalSlowdown`),
+    /// sorted. Being idle is not a reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled: Option<Vec<String>>,
-    /// Lanes of the PCIe link.
+    /// Lanes of the PCIe link in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_width: Option<u32>,
-    /// The most lanes that the device and its slot can have.
+    /// Highest number of lanes that device and slot support.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_width_max: Option<u32>,
-    /// The PCIe generation; an idle device lowers it by itself.
+    /// PCIe generation in use. An idle device lowers it to save power.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_generation: Option<u32>,
-    /// The highest generation that the device and its slot can have.
+    /// Highest PCIe generation that device and slot support.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_generation_max: Option<u32>,
-    /// Busy compute engines at that moment.
+    /// Use of the compute engines at that moment, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utilization_percent: Option<u32>,
     /// Errors of all direct links to other cards: replays, recoveries and CRC errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_errors: Option<u64>,
-    /// Direct links to other cards that exist and are down.
+    /// Number of direct links to other cards that are down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links_down: Option<u32>,
-    /// Core temperature.
+    /// Core temperature, in degrees Celsius.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_celsius: Option<u32>,
-    /// Where the hardware begins to slow down.
+    /// Temperature at which the hardware lowers its clocks, in degrees Celsius.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowdown_celsius: Option<u32>,
-    /// Where it switches itself off.
+    /// Temperature at which the hardware switches itself off, in degrees Celsius.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shutdown_celsius: Option<u32>,
 }
 
-/// Is the device getting worse: counters, of which the growth counts.
+/// Counters whose growth tells if a device is about to fail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Trend {
-    /// Memory errors that were repaired, since the driver was loaded.
+    /// Memory errors since the driver was loaded that the hardware corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_corrected: Option<u64>,
     /// Memory rows that were ever repaired.
@@ -150,19 +150,19 @@ pub struct Trend {
     /// PCIe replays since the driver was loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_replays: Option<u64>,
-    /// Energy drawn since the driver was loaded.
+    /// Energy used since the driver was loaded, in millijoules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_millijoules: Option<u64>,
 }
 
-/// What the user's command for deep checks said.
+/// Result of the user's command for deep checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Deep {
-    /// Whether it was satisfied; absent where it could not be run.
+    /// True if the command succeeded in time; absent if it did not run or was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// The end of what it printed, or why it could not be run.
+    /// End of the command's output, or the reason why it could not be run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
@@ -170,7 +170,7 @@ pub struct Deep {
 // === impl Values ===
 
 impl Values {
-    /// Whose values these are.
+    /// Returns the tier of the values.
     pub fn tier(&self) -> Tier {
         match self {
             Self::Working(_) => Tier::Working,

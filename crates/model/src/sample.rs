@@ -1,11 +1,11 @@
-//! Devices for tests, the same in every crate: what a test is about, it sets itself.
+//! Devices for the tests of all crates. A test sets the facts that it is about.
 
 use crate::{
     AttributeName, Backend, CallFailure, Device, DeviceId, DeviceNode, Driver, Extras, Index, Kind,
     NodeRole, Phase, Version,
 };
 
-/// The vendor of the samples.
+/// Vendor of the samples.
 pub const VENDOR: &str = "nvidia";
 
 /// Card `n` of a node: the A100 `GPU-n`.
@@ -30,7 +30,7 @@ pub fn card(n: u32) -> Device {
     }
 }
 
-/// MIG device `part` of card `n`: `MIG-n-part`, of the profile `1g.5gb`.
+/// MIG device `part` of card `n`: `MIG-n-part`, with the profile `1g.5gb`.
 pub fn partition(n: u32, part: u32) -> Device {
     let card = card(n);
     Device {
@@ -47,7 +47,7 @@ pub fn partition(n: u32, part: u32) -> Device {
     }
 }
 
-/// A call that failed because its card was lost.
+/// Failure of a call because its card was lost.
 pub fn lost() -> CallFailure {
     CallFailure {
         call: "nvmlDeviceGetUUID".to_owned(),
@@ -56,7 +56,7 @@ pub fn lost() -> CallFailure {
     }
 }
 
-/// A backend that runs, and has nothing to tell.
+/// Running backend without findings.
 pub fn backend() -> Backend {
     Backend {
         name: VENDOR.to_owned(),
@@ -69,7 +69,7 @@ pub fn backend() -> Backend {
     }
 }
 
-/// A driver that was loaded for the nth time.
+/// Driver, loaded for the nth time.
 pub fn driver(nth: u32) -> Driver {
     Driver {
         version: "580".to_owned(),

@@ -1,13 +1,13 @@
-//! Partitions that are possible on a card, which need not exist.
+//! Shapes: partitions that are possible on a card, and need not exist.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One kind of partition that is possible on a card.
 ///
-/// Shapes are facts of the card and say nothing of the partitions that it has now. Partitions of
-/// different shapes fit beside each other where their placements do not overlap and the card has enough
-/// of everything else, such as engines.
+/// A shape is a fact of the card and does not tell which partitions exist. Partitions of different
+/// shapes fit on one card if their placements do not overlap and the card has enough of everything
+/// else, such as engines.
 ///
 /// ```
 /// # use model::{Shape, Span};
@@ -20,26 +20,27 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
-    /// The vendor's name, e.g. `1g.5gb`. Partitions of this shape have it as their `profile`.
+    /// Vendor's name of the shape, e.g. `1g.5gb`. A partition of this shape has it as its
+    /// `profile`.
     pub profile: String,
-    /// The number of partitions of this shape that fit on an empty card.
+    /// Number of partitions of this shape that fit on an empty card.
     pub most: u32,
-    /// The bytes of memory of one such partition, where they are known.
+    /// Bytes of memory of one such partition; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// The memory slices that one such partition may occupy, one entry for each possibility. Empty where
-    /// they are not known.
+    /// Memory slices that one such partition may occupy, one entry for each possibility. Empty if
+    /// not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Span>,
 }
 
-/// Neighbouring memory slices of a card.
+/// Adjacent memory slices of a card.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Span {
-    /// The first slice. A card's slices are counted from 0.
+    /// First slice. Slices of a card are counted from 0.
     pub start: u32,
-    /// The number of slices.
+    /// Number of slices.
     pub size: u32,
 }

@@ -1,5 +1,6 @@
-//! All that is known of the node's devices at one moment. Replaced whole when something happened,
-//! never changed. Sensor values are not in it: they come in [`Samples`](crate::Samples).
+//! Snapshot: everything known of the node's devices at one moment. A snapshot never changes; an
+//! event makes a new one. Sensor values are not part of it: they are in
+//! [`Samples`](crate::Samples), so that an idle node makes no new snapshots.
 
 use std::sync::Arc;
 
@@ -9,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Backend, CauseKind, Device, Verdict};
 
-/// The node at one moment.
+/// Devices and backends of the node at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
-    /// Counts up with every snapshot of this agent.
+    /// Number of the snapshot, counted from the start of this agent.
     pub generation: u64,
-    /// When it was made.
+    /// Time at which the snapshot was made.
     #[schemars(with = "String")]
     pub taken: Timestamp,
     /// Every device, sorted by id.
@@ -23,24 +24,25 @@ pub struct Snapshot {
     pub backends: Vec<Backend>,
 }
 
-/// A device with what is held of it.
+/// Device with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// The facts. Shared with everybody who knows the device, from the probe's report on.
+    /// Facts of the device. Shared with all who know the device since the probe's report, so that a
+    /// snapshot copies pointers only.
     pub device: Arc<Device>,
-    /// The verdict.
+    /// Verdict on the device.
     pub verdict: Verdict,
 }
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// The backend of that name.
+    /// Returns the backend with this name.
     pub fn backend(&self, name: &str) -> Option<&Backend> {
         self.backends.iter().find(|backend| backend.name == name)
     }
 
-    /// A snapshot in which nothing is known yet.
+    /// Creates a snapshot without devices and backends.
     pub fn empty(taken: Timestamp) -> Self {
         Self {
             generation: 0,
@@ -50,7 +52,7 @@ impl Snapshot {
         }
     }
 
-    /// The entry of a device. Costs a binary search.
+    /// Returns the entry of a device. Costs a binary search.
     pub fn find(&self, id: &str) -> Option<&Entry> {
         self.devices
             .binary_search_by(|entry| entry.device.id.as_str().cmp(id))
@@ -62,20 +64,20 @@ impl Snapshot {
 // === impl Entry ===
 
 impl Entry {
-    /// Returns true for a device that the driver does not list any more.
+    /// Returns true if the driver no longer lists the device.
     pub fn is_gone(&self) -> bool {
         let mut causes = self.verdict.causes.iter();
         causes.any(|cause| cause.kind == CauseKind::Gone)
     }
 
-    /// The facts, to be changed. Copies them if somebody else has them too.
+    /// Returns the facts for a change. Copies them if they are shared.
     pub fn device_mut(&mut self) -> &mut Device {
         Arc::make_mut(&mut self.device)
     }
 }
 
 impl From<Device> for Entry {
-    /// A device of which nothing bad is known.
+    /// Creates an entry with the verdict Healthy.
     fn from(device: Device) -> Self {
         Self {
             device: Arc::new(device),

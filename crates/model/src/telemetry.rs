@@ -1,4 +1,4 @@
-//! What a device measures about itself, at one moment. Absent means not supported or not read.
+//! Sensor values of devices. An absent value is not supported or was not read.
 
 use std::collections::BTreeMap;
 
@@ -8,77 +8,79 @@ use serde::{Deserialize, Serialize};
 
 use crate::DeviceId;
 
-/// One sample of a device's sensors and counters.
+/// Sample of a device's sensors and counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Telemetry {
-    /// Core temperature.
+    /// Core temperature, in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_celsius: Option<u32>,
-    /// Power drawn.
+    /// Power draw, in milliwatts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_milliwatts: Option<u32>,
-    /// Memory in use.
+    /// Memory in use, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
-    /// Busy compute engines.
+    /// Use of the compute engines, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization_percent: Option<u32>,
-    /// Uncorrected and corrected memory errors since the driver was loaded.
+    /// Memory errors since the driver was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecc: Option<Ecc>,
-    /// Who computes on it, sorted by process; absent where nobody asked.
+    /// Compute processes on the device, sorted by process id; absent if the probe did not ask for
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<Process>>,
 }
 
-/// A process that uses a device.
+/// Process that uses a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
-    /// Its id, as the host counts.
+    /// Process id in the host's PID namespace.
     pub pid: u32,
-    /// Its name, where it could be read.
+    /// Name of the process; absent if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Device memory that it uses.
+    /// Device memory of the process, in bytes; absent if the driver does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
-/// Counters of a card that begin at zero when the card is reset or its driver is loaded. A counter that
-/// is absent was not read or is not supported, and says nothing.
+/// Counters of a card that restart at zero when the card is reset or its driver is loaded. An
+/// absent counter was not read or is not supported, and proves nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SinceReset {
-    /// Energy drawn.
+    /// Energy used, in millijoules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_millijoules: Option<u64>,
-    /// PCIe replays; read where the card does not tell its energy.
+    /// PCIe replays. Read only if the card does not report its energy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_replays: Option<u64>,
-    /// Memory errors, repaired or not.
+    /// Memory errors, corrected or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_errors: Option<u64>,
-    /// Time at which the probe opened the driver. A driver may set a card up anew that nobody had open,
-    /// and the card then counts from zero without a reset.
+    /// Time at which the probe opened the driver. A driver may initialise a card again that no
+    /// process had open, and the counters then restart without a reset.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub opened: Option<Timestamp>,
-    /// True if the driver keeps the card set up while nobody has it open (persistence mode).
+    /// True if the driver keeps the card initialised while no process has it open (persistence
+    /// mode).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub persistent: bool,
 }
 
-/// Memory error counters since the driver was loaded.
+/// Memory errors since the driver was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ecc {
-    /// Errors the hardware repaired.
+    /// Errors that the hardware corrected.
     pub corrected: u64,
-    /// Errors it could not repair.
+    /// Errors that the hardware could not correct.
     pub uncorrected: u64,
 }
 
-/// The newest sample of each device. Samples are numbered as they come, so that a reader can tell
-/// whether a device was sampled since a certain moment without looking at a clock.
+/// Newest sample of each device. Samples are numbered in the order of arrival, so that a reader can
+/// tell without a clock if a device was sampled after a certain moment.
 ///
 /// ```
 /// # use model::{DeviceId, Samples, Telemetry};
@@ -104,28 +106,29 @@ struct Numbered {
 // === impl SinceReset ===
 
 impl SinceReset {
-    /// True if nothing is said.
+    /// Returns true if all fields have their defaults. Such a value is left out in JSON.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// True if no counter was read.
+    /// Returns true if no counter was read.
     pub fn is_empty(&self) -> bool {
         self.counters().iter().all(Option::is_none)
     }
 
-    /// The counters, the one that tells most of a reset first.
+    /// Returns the counters, the one with the strongest evidence of a reset first.
     ///
-    /// - Energy always grows, and only a reset or a new loading of the driver sets it back.
-    /// - PCIe replays are set back by the same, but often stand at 0, so that nothing shows.
-    /// - An operator can clear the counts of memory errors without a reset
-    ///   (`nvidia-smi --reset-ecc-errors=0`).
+    /// - Energy always grows. Only a reset or a reload of the driver sets it to zero.
+    /// - PCIe replays are set to zero by the same, but often are 0 before, so that nothing shows.
+    /// - Memory errors can be cleared by an operator without a reset (`nvidia-smi
+    ///   --reset-ecc-errors=0`).
     pub fn counters(&self) -> [Option<u64>; 3] {
         [self.energy_millijoules, self.pcie_replays, self.ecc_errors]
     }
 
-    /// True if a counter that is lower now than in `earlier` was set back by a reset: the card was set up
-    /// without interruption, because the probe had it open or the driver keeps it so.
+    /// Returns true if a counter that is lower now than in `earlier` proves a reset. This is so if
+    /// the card stayed initialised in between, because the probe had it open or the driver keeps it
+    /// so.
     pub fn continues(&self, earlier: &Self) -> bool {
         self.opened == earlier.opened || (self.persistent && earlier.persistent)
     }
@@ -134,7 +137,7 @@ impl SinceReset {
 // === impl Samples ===
 
 impl Samples {
-    /// Takes in a sample.
+    /// Stores a sample as the newest of its device.
     pub fn insert(&mut self, device: &DeviceId, telemetry: Telemetry) {
         self.count += 1;
         let sample = Numbered {
@@ -144,17 +147,17 @@ impl Samples {
         self.devices.insert(device.clone(), sample);
     }
 
-    /// Number of samples that came so far.
+    /// Returns the number of samples that arrived so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The newest sample of a device.
+    /// Returns the newest sample of a device.
     pub fn telemetry(&self, device: &DeviceId) -> Option<&Telemetry> {
         Some(&self.devices.get(device)?.telemetry)
     }
 
-    /// True if a sample of the device came after the first `count` samples.
+    /// Returns true if a sample of the device arrived after the first `count` samples.
     pub fn is_newer(&self, device: &DeviceId, count: u64) -> bool {
         let sample = self.devices.get(device);
         sample.is_some_and(|sample| sample.number > count)

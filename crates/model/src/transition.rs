@@ -1,4 +1,4 @@
-//! A change of a verdict: what logs, histories, metrics and notifications are made from.
+//! Changes of verdicts. Logs, histories, metrics and notifications are made of them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,20 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cause, DeviceId, State};
 
-/// One change of one device's verdict.
+/// Change of one device's verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transition {
-    /// When it was decided.
+    /// Time of the change.
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// Whose verdict it is.
+    /// Device of the verdict.
     pub device: DeviceId,
-    /// The state before.
+    /// State before the change.
     pub from: State,
-    /// The state since.
+    /// State after the change.
     pub to: State,
-    /// Causes that are new, warnings among them; those that weigh more now, where none began or
-    /// ended.
+    /// New causes and warnings. If none began or ended: the causes whose weight rose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<Cause>,
     /// Causes that ended.

@@ -1,5 +1,4 @@
-//! The health verdict of a device: a state, and each cause with its evidence, its start and what
-//! ends it.
+//! Health verdict of a device: a state, and its causes with evidence, start and end condition.
 
 use std::fmt;
 
@@ -7,20 +6,20 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What we hold of a device, and why.
+/// Health verdict of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// The worst of the causes.
+    /// State: the worst of the causes.
     pub state: State,
-    /// Everything that speaks against the device now; empty when it is healthy.
+    /// Causes of the state; empty if the device is healthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// What a person should look at and what does not take the device out.
+    /// Findings that an operator should look at, and that do not change the state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Cause>,
 }
 
-/// Whether a device may be handed out.
+/// Health state of a device: if it may be handed out.
 #[derive(
     Clone,
     Copy,
@@ -36,82 +35,81 @@ pub struct Verdict {
     JsonSchema,
 )]
 pub enum State {
-    /// Nothing speaks against it.
+    /// No cause is known.
     #[default]
     Healthy,
-    /// It cannot be judged at the moment: a monitor failed, or nothing was heard of it lately.
+    /// The state cannot be determined: a monitor failed, or there is no recent report.
     Unknown,
-    /// It must not be handed out.
+    /// The device must not be handed out.
     Unhealthy,
-    /// An operator has it in hand: it is cordoned, or released for a reset.
+    /// An operator has taken the device out of service: it is cordoned, or released for a reset.
     Maintenance,
 }
 
-/// One reason for a verdict.
+/// One cause of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
-    /// What kind of trouble it is.
+    /// Kind of the cause, for programs.
     pub kind: CauseKind,
-    /// The evidence, for a person: `XID 79 (GPU has fallen off the bus)`.
+    /// Evidence, for a person: `XID 79 (GPU has fallen off the bus)`.
     pub evidence: String,
-    /// When it began.
+    /// Time at which the cause began.
     #[schemars(with = "String")]
     pub since: Timestamp,
-    /// What ends it, for a person.
+    /// Condition that ends the cause, for a person.
     pub ends_when: String,
 }
 
-/// The kinds of trouble, for programs. The aliases are names that agents before this one wrote into their
-/// state files.
+/// Kinds of causes, for programs. The aliases are names in the state files of earlier agents.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum CauseKind {
-    /// The driver says that the device is lost or needs a reset.
+    /// The driver reports that the device is lost or needs a reset.
     Lost,
-    /// The device was there and is not listed any more.
+    /// The driver no longer lists the device.
     Gone,
-    /// A critical driver event.
+    /// The driver announced a critical event.
     Event,
-    /// A driver call on this device does not return.
+    /// A driver call on the device does not return.
     NotAnswering,
-    /// Nothing can be said because the probe does not run.
+    /// The probe does not run, so that nothing is known of the device.
     MonitorDown,
-    /// Memory errors that the hardware could not repair.
+    /// The hardware could not correct memory errors.
     Ecc,
     /// Memory repairs wait for a reset, or failed.
     #[serde(alias = "RowRemap", alias = "PageRetirement")]
     MemoryRepair,
     /// The driver asks for an action, e.g. a reset.
     RecoveryAction,
-    /// The hardware slows itself down.
+    /// The hardware lowers its clocks.
     Throttled,
-    /// The PCIe link is narrower or slower than it could be.
+    /// The PCIe link has fewer lanes or a lower generation than possible.
     Pcie,
     /// Direct links to other cards count errors, or are down.
     #[serde(alias = "NvLink")]
     Link,
     /// The temperature is close to its limit.
     Temperature,
-    /// A condition of the device, which its vendor names, is not ok.
+    /// A condition that the vendor names is not ok.
     #[serde(alias = "Fabric")]
     Condition,
     /// A counter grows faster than it should.
     Trend,
-    /// The command that the user named for deep checks failed.
+    /// The user's command for deep checks failed.
     Deep,
-    /// A foreign process or its memory is on a device that was about to be handed over.
+    /// A foreign process, or its memory, is on a device that was about to be handed out.
     Residue,
-    /// An operator took it out.
+    /// An operator cordoned the device.
     Cordoned,
-    /// An operator has it, for a reset or a change of the driver; nobody looks at it.
+    /// An operator released the device for a reset or a change of the driver. Nothing monitors it.
     Released,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// The causes in one line, empty when there are none.
+    /// Joins the evidence of all causes in one line; empty without causes.
     pub fn reason(&self) -> String {
         let evidence: Vec<&str> = self.causes.iter().map(|c| c.evidence.as_str()).collect();
         evidence.join("; ")

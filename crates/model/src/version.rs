@@ -1,19 +1,20 @@
-//! Versions, compared by number.
+//! Versions, which compare as numbers.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A version of one to three numbers, as its source writes it: `8.0`, `580.95.05`, `1.2.3-rc.1`.
+/// Version of one to three numbers, as its source writes it: `8.0`, `580.95.05`, `1.2.3-rc.1`.
 ///
-/// The text is kept; [`Version::numbers`] is for comparing.
+/// The text is kept, because `580.95.05` as numbers would become `580.95.5`. Use
+/// [`Version::numbers`] to compare versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Version(String);
 
-/// A text that is no version.
+/// Text that is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a version such as 8.0 or 580.95.05")]
 pub struct InvalidVersion(String);
@@ -21,17 +22,17 @@ pub struct InvalidVersion(String);
 // === impl Version ===
 
 impl Version {
-    /// A version of two numbers.
+    /// Creates a version of two numbers.
     pub fn of_two(major: u32, minor: u32) -> Self {
         Self(format!("{major}.{minor}"))
     }
 
-    /// The text.
+    /// Returns the version as its source writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The three numbers, for comparing; what is not written counts as 0.
+    /// Returns the three numbers, for comparison. A missing number counts as 0.
     pub fn numbers(&self) -> [u64; 3] {
         parse(&self.0).unwrap_or_default()
     }
@@ -68,11 +69,12 @@ impl From<Version> for String {
     }
 }
 
-/// The numbers before the first `-` or `+`.
+/// Returns the numbers before the first `-` or `+`, or `None` if the text is not a version.
 fn parse(text: &str) -> Option<[u64; 3]> {
     let core = text.split(['-', '+']).next()?;
     let mut numbers = [0; 3];
     for (at, part) in core.split('.').enumerate() {
+        // `parse` alone would accept a sign.
         let is_number = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         *numbers.get_mut(at)? = is_number.then(|| part.parse().ok()).flatten()?;
     }
