@@ -1,4 +1,4 @@
-//! The section `backends`: settings of each vendor's probe and rules for its devices, a file for each
+//! Section `backends`: settings of each vendor's probe and rules for its devices. One file for each
 //! vendor.
 
 #[cfg(feature = "acme")]
@@ -34,20 +34,20 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Backends {
-    /// NVIDIA's cards.
+    /// Settings of NVIDIA's probe, and rules for NVIDIA's devices.
     pub nvidia: NvidiaBackend,
-    /// The cards of a made-up vendor.
+    /// Rules for the cards of a made-up vendor.
     #[cfg(feature = "acme")]
     pub acme: AcmeBackend,
-    /// Backends whose probes are programs of the user's, by name.
+    /// Backends whose probe is a program of the user's, by name.
     #[serde(flatten)]
     pub programs: BTreeMap<String, ExecBackend>,
 }
 
-/// Values of flags and variables about each vendor's driver, which win over the file.
+/// Values of flags and variables for each vendor's driver, which win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendOverrides {
-    /// Values about NVIDIA's driver.
+    /// Values for NVIDIA's driver.
     pub nvidia: NvidiaOverrides,
 }
 
@@ -63,10 +63,10 @@ impl Section for Backends {
 }
 
 impl Backends {
-    /// The name of NVIDIA's backend.
+    /// Name of NVIDIA's backend.
     pub const NVIDIA: &str = "nvidia";
 
-    /// The start of each backend that this config has, by its name.
+    /// Returns the start settings of each backend, with the name of the backend.
     pub fn startups(&self) -> impl Iterator<Item = (&str, &Startup)> {
         let programs = self.programs.iter();
         let programs = programs.map(|(name, backend)| (name.as_str(), &backend.startup));
@@ -75,7 +75,7 @@ impl Backends {
             .chain(programs)
     }
 
-    /// The pools of a node whose config names none: those of each vendor.
+    /// Returns the pools of a node whose config has none: the default pools of each vendor.
     pub fn pools(&self) -> Vec<Pool> {
         self.nvidia.pools()
     }
@@ -84,7 +84,7 @@ impl Backends {
 // === impl BackendOverrides ===
 
 impl BackendOverrides {
-    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    /// Sets every value in the config, and calls `said` with its key, its flag and the value.
     pub(crate) fn apply(self, backends: &mut Backends, said: &mut impl FnMut(&str, &str, &Path)) {
         self.nvidia.apply(&mut backends.nvidia, said);
     }

@@ -1,4 +1,4 @@
-//! The section `cdi`.
+//! Section `cdi`.
 
 use std::path::PathBuf;
 
@@ -14,21 +14,22 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cdi {
-    /// The folder of the specs, as the agent sees it.
+    /// Folder of the specs, as the agent sees it.
     pub dir: PathBuf,
-    /// Support of CDI names by kubelet and container runtime, for the strategy `auto`.
+    /// Support for CDI names in kubelet and container runtime, for the strategy `auto`.
     pub runtime: RuntimeSupport,
 }
 
-/// Support of CDI names by kubelet and container runtime.
+/// Support for CDI names in kubelet and container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeSupport {
-    /// By the runtime's own config and files that only newer kubelets write, where they can be read.
+    /// Detected from the runtime's own config and from files that only newer kubelets write, where
+    /// they can be read.
     Auto,
-    /// They do.
+    /// Both support CDI names.
     Supported,
-    /// They do not.
+    /// CDI names are not supported.
     Unsupported,
 }
 

@@ -1,37 +1,37 @@
-//! Why a config is not used.
+//! Reasons why a config cannot be used.
 
 use std::path::PathBuf;
 
 use crate::{Problems, nvidia, source::SIZE_LIMIT};
 
-/// Why a config is not used.
+/// Reason why a config cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
+    /// The file cannot be opened or read. The source names its path.
     #[error("cannot read the config file")]
     Read(#[source] std::io::Error),
-    /// It is not a plain file.
+    /// The path leads to a folder, a device, a FIFO or a socket.
     #[error("{} is not a plain file", path.display())]
     NotAFile {
-        /// The path.
+        /// Path as it was given.
         path: PathBuf,
     },
-    /// It is far too large.
+    /// The file is longer than 1 MiB.
     #[error("{} has more than {SIZE_LIMIT} bytes, the most that a config file may have", path.display())]
     TooLarge {
-        /// The file.
+        /// Path as it was given.
         path: PathBuf,
     },
-    /// It is not a text.
+    /// The file is not valid UTF-8.
     #[error("{} is not a text in UTF-8", path.display())]
     NotText {
-        /// The file.
+        /// Path as it was given.
         path: PathBuf,
     },
-    /// It says something wrong; everything that is wrong is there.
+    /// At least one value is wrong. Has every error and every warning, in the order of the file.
     #[error("{0}")]
     Invalid(Problems),
-    /// The command line of NVIDIA's plugin is wrong.
+    /// A flag or variable of NVIDIA's device plugin is wrong.
     #[error(transparent)]
     Flags(#[from] nvidia::FlagError),
 }
@@ -39,7 +39,7 @@ pub enum Error {
 // === impl Error ===
 
 impl Error {
-    /// Everything that is wrong, place by place; empty where it could not be read at all.
+    /// Returns every problem with its place. Empty unless the error is [`Error::Invalid`].
     pub fn problems(&self) -> &[crate::Problem] {
         match self {
             Self::Invalid(problems) => &problems.0,

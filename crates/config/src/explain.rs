@@ -1,34 +1,34 @@
-//! The effective config for people: every value and where it came from, in the shape of
-//! `ostler.yaml`, whichever way the agent was started.
+//! Effective config for operators (`ostler config explain`): every value with its origin, under the
+//! keys of `ostler.yaml`. NVIDIA's flags and file are shown under the same keys.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{Config, Origin, Resolved};
 
-/// One effective value.
+/// One effective value with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Its key in `ostler.yaml`.
+    /// Key in `ostler.yaml`, e.g. `pools[0].sharing.replicas`.
     pub key: String,
-    /// The value.
+    /// Value as JSON; `null` where nothing is set.
     pub value: Value,
-    /// Its origin.
+    /// Source of the value. A list or map without an origin of its own has that of its parent.
     pub origin: Origin,
 }
 
 // === impl Resolved ===
 
 impl Resolved {
-    /// Every value and where it came from.
+    /// Returns every value with its origin. A list is one value, except for the list of pools.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         self.collect("", &self.config.to_value(), &mut rows);
         rows
     }
 
-    /// The config as an `ostler.yaml` that says the same, with a comment for each value that is
-    /// not a default.
+    /// Returns an `ostler.yaml` that results in the same config. Every value that is not a default
+    /// has a comment with its origin.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         self.write("", &self.config.to_value(), 0, &mut text);
@@ -51,9 +51,10 @@ impl Resolved {
     fn write(&self, path: &str, value: &Value, depth: usize, text: &mut String) {
         let indent = "  ".repeat(depth);
         for (n, (key, value)) in children(path, value).into_iter().enumerate() {
-            // A name can have dots.
+            // Not the text after the last dot: a name, e.g. of a condition, can have dots.
             let name = key.strip_prefix(path).unwrap_or(&key);
             let name = key_text(name.strip_prefix('.').unwrap_or(name));
+            // The first key of a pool is on the line of the list item's `- `.
             let in_list = path.ends_with(']') && n == 0;
             let lead = match in_list {
                 true => format!("{}- ", "  ".repeat(depth.saturating_sub(1))),
@@ -79,7 +80,7 @@ impl Resolved {
 // === impl Row ===
 
 impl Row {
-    /// The value in one line.
+    /// Returns the value on one line, `-` where nothing is set.
     pub fn text(&self) -> String {
         match &self.value {
             Value::Null => "-".to_owned(),
@@ -91,13 +92,14 @@ impl Row {
 // === impl Config ===
 
 impl Config {
-    /// The config in the shape of `ostler.yaml`.
+    /// Returns the config as JSON, with the keys of `ostler.yaml`.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("every path of a config is a text, which is checked")
     }
 }
 
-/// Values that are shown on lines of their own: the keys of a map, the pools of the list of pools.
+/// Returns the values that get lines of their own: the keys of a map, and the items of the list of
+/// pools.
 fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
     match value {
         Value::Object(map) => {
@@ -107,6 +109,7 @@ fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
             };
             map.iter().map(|(name, value)| (key(name), value)).collect()
         }
+        // Only pools have enough keys for lines of their own; any other list is short.
         Value::Array(list) if path == "pools" => {
             let key = |n| format!("{path}[{n}]");
             list.iter()
@@ -118,8 +121,9 @@ fn children<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
     }
 }
 
-/// A key as YAML reads it.
+/// Writes a key, in quotes where YAML needs them.
 fn key_text(name: &str) -> String {
+    // The reader takes every key as a text, so a number needs no quotes.
     let is_number = name.bytes().all(|b| b.is_ascii_digit());
     if is_number || is_plain(name) {
         name.to_owned()
@@ -128,7 +132,7 @@ fn key_text(name: &str) -> String {
     }
 }
 
-/// A value in one line that YAML reads as the same.
+/// Writes a value on one line, so that YAML reads the same value.
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),
@@ -146,7 +150,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A text in quotes; what might be taken for a line break or is not seen is escaped.
+/// Puts a text in double quotes. Escapes line breaks, control characters and invisible characters.
 fn quote(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for c in text.chars() {
@@ -154,13 +158,15 @@ fn quote(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', c]),
             ' '..='~' => quoted.push(c),
             c if c.is_alphanumeric() => quoted.push(c),
+            // YAML 1.1 takes more characters for line breaks than YAML 1.2: U+0085, U+2028, U+2029.
+            // An escape means the same in both.
             c => quoted += &format!("\\U{:08x}", u32::from(c)),
         }
     }
     quoted + "\""
 }
 
-/// Returns true if YAML reads a text as itself without quotes, in a list too.
+/// Returns true if YAML reads an unquoted text as the same text, in a list too.
 fn is_plain(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let start = |c: char| c.is_ascii_alphanumeric() || "/.".contains(c);
@@ -168,6 +174,8 @@ fn is_plain(text: &str) -> bool {
     text.starts_with(start)
         && text.chars().all(inner)
         && text.chars().any(|c| c.is_ascii_alphabetic() || c == '/')
+        // `yes`, `no`, `on`, `off`, `y` and `n` are bools in YAML 1.1 alone. Other programs that
+        // read this output may follow it.
         && !["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
             .into_iter()
             .any(word)

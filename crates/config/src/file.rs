@@ -1,4 +1,4 @@
-//! Reads `ostler.yaml`. Everything may be left out.
+//! Reads `ostler.yaml`. Every key may be left out.
 
 use std::path::Path;
 
@@ -7,12 +7,26 @@ use crate::{
     source::{Dialect, Item, Notes, Source, read_section},
 };
 
-/// Reads a config file.
+/// Reads a config file of at most 1 MiB. `/dev/null`, or a link to it, is an empty file.
+///
+/// # Errors
+/// [`Error::Invalid`] has every problem of the text. Any other variant: there is no text.
 pub fn load(path: &Path) -> Result<Resolved, Error> {
     read_source(Source::load(path)?)
 }
 
-/// Reads a config; `name` stands in errors. An empty text is all defaults.
+/// Parses a config. `name` stands for the file in problems and origins. An empty text gives the
+/// defaults.
+///
+/// # Errors
+/// [`Error::Invalid`] has every problem of the text.
+///
+/// ```
+/// let resolved = config::parse("ostler.yaml", "probe: {period: 3s}")?;
+/// assert_eq!(resolved.config.probe.period.as_secs(), 3);
+/// assert_eq!(resolved.origins.of("probe.period").to_string(), "ostler.yaml:1");
+/// # Ok::<(), config::Error>(())
+/// ```
 pub fn parse(name: &str, text: &str) -> Result<Resolved, Error> {
     read_source(Source::new(name, text))
 }
@@ -29,6 +43,8 @@ fn read_source(source: Source) -> Result<Resolved, Error> {
         return Err(Error::Invalid(Problems(problems)));
     }
     let mut origins = notes.origins();
+    // A key of a pool's `handover` that the pool does not set has the value, and so the origin, of
+    // the file's `handover`.
     for n in 0..config.pools.pools.len() {
         origins.inherit("handover", &format!("pools[{n}].handover"));
     }

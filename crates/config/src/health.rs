@@ -1,4 +1,4 @@
-//! The section `health`: rules by which verdicts are made.
+//! Section `health`: rules for verdicts.
 
 mod weights;
 
@@ -15,99 +15,106 @@ use crate::{
     source::{At, FromNode, Item, Notes, Section, Word, command, number},
 };
 
-/// The longest command for deep checks: Linux takes 128 KiB in one argument.
+/// Longest command for deep checks, in bytes.
+// Linux takes 128 KiB in one argument (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h, with pages of
+// 4 KiB). The line of settings that brings the command to the probe may have 64 KiB
+// (`probe::protocol::CONFIGURE_LIMIT`), and JSON escapes need room in it.
 const COMMAND_LIMIT: usize = 32 << 10;
 
-/// Rules by which verdicts are made.
+/// Rules for verdicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Health {
-    /// The time for which a card that does not answer is Unknown before it is Unhealthy.
+    /// Time for which a card that does not answer is Unknown before it is Unhealthy.
     #[serde(with = "Period")]
     pub unanswered_grace: Duration,
-    /// The time for which a card that is gone stays listed as Unhealthy.
+    /// Time for which a card that has disappeared stays listed as Unhealthy.
     #[serde(with = "Period")]
     pub gone_grace: Duration,
-    /// The state that the kubelet is told of a device that cannot be judged.
+    /// State that the kubelet is told for a device that is Unknown.
     pub unknown: UnknownAs,
-    /// The fate of the devices of a probe that does not run.
+    /// Treatment of the devices of a probe that does not run.
     pub on_monitor_loss: MonitorLoss,
-    /// The time for which a probe may be down before `drain` takes its devices out.
+    /// Time for which a probe may be down before `drain` takes its devices out of service.
     #[serde(with = "Period")]
     pub monitor_loss_grace: Duration,
-    /// The time over which a check has to pass before its cause ends.
+    /// Time over which a check must pass before its cause ends. It doubles with each recurrence.
     #[serde(with = "Period")]
     pub hold_down: Duration,
-    /// The longest that a cause that keeps coming back is held.
+    /// Longest hold-down of a recurring cause. Not shorter than `holdDown`.
     #[serde(with = "Period")]
     pub hold_down_limit: Duration,
-    /// Trouble that did not begin for this long is forgotten: the hold-down is the first again.
+    /// Time without a recurrence after which earlier ones no longer count: the hold-down is
+    /// `holdDown` again.
     #[serde(with = "Period")]
     pub hold_down_memory: Duration,
-    /// The number of times in a row that a check has to pass before its cause ends.
+    /// Number of passes in a row, of a check of the tier *present*, before its cause ends.
     #[schemars(range(min = 1, max = 100))]
     pub passes: u32,
-    /// The time for which a device is withheld that was not clean when a container was about to
-    /// start.
+    /// Time for which a device is withheld that `preStart` found in use before a container
+    /// started. It doubles with each recurrence.
     #[serde(with = "Period")]
     pub residue_hold: Duration,
-    /// Times between two checks of each tier. The tier *present* has the probe's period.
+    /// Times between two checks of each tier. The tier *present* is checked every `probe.period`.
     #[serde(flatten)]
     pub periods: Periods,
-    /// The command of the tier *deep*: a text for `/bin/sh -c`, or a program and its arguments. An
-    /// empty list switches the tier off.
+    /// Command of the tier *deep*: a text for `/bin/sh -c`, or a list of a program and its
+    /// arguments. An empty list switches the tier off.
     #[schemars(with = "OneOrMany<String>")]
     pub deep_command: Vec<String>,
-    /// The longest time that this command may take for a card.
+    /// Longest time that `deepCommand` may take for one card. After that the check has failed.
     #[serde(with = "Period")]
     pub deep_limit: Duration,
-    /// The time for which an event that is a program's fault is shown as a warning.
+    /// Time for which an event that a program caused is shown as a warning.
     #[serde(with = "Period")]
     pub event_warning: Duration,
-    /// The effect of a finding, by its tier.
+    /// Effect of a finding, by its tier.
     pub weights: TierWeights,
-    /// Limits from which on a value is a finding.
+    /// Limits at which a value becomes a finding.
     pub thresholds: Thresholds,
-    /// The file in which verdicts are kept over a restart of the agent, or `off`. Beside the
-    /// kubelet's socket unless it is said.
+    /// File in which verdicts are kept across restarts of the agent, or `off`. Default:
+    /// `ostler-state.json` in `kubelet.dir`.
     #[serde(with = "PathOrOff")]
     pub state_file: Option<PathBuf>,
 }
 
-/// A path, or `off`: a form for reader, writer and schema.
+// No value of this type is made: it names the reader, the writer and the schema of an
+// `Option<PathBuf>`.
+/// Path, or `off`.
 #[derive(JsonSchema)]
 #[schemars(with = "String")]
 struct PathOrOff;
 
-/// Times between two checks of each tier; `None`, written `off`, is never.
+/// Times between two checks of each tier. `None`, written `off`, is never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Periods {
-    /// The time between two checks of the tier *working* (does it work), or `off`.
+    /// Time between two checks of the tier *working* (the card works), or `off`.
     #[serde(with = "PeriodOrOff")]
     pub working: Option<Duration>,
-    /// The time between two checks of the tier *performing* (as well as it could), or `off`.
+    /// Time between two checks of the tier *performing* (the card is as fast as it can be), or
+    /// `off`.
     #[serde(with = "PeriodOrOff")]
     pub performing: Option<Duration>,
-    /// The time between two checks of the tier *trend* (is it getting worse), or `off`.
+    /// Time between two checks of the tier *trend* (the card is getting worse), or `off`.
     #[serde(with = "PeriodOrOff")]
     pub trend: Option<Duration>,
-    /// The time between two runs of `deepCommand`, or `off`.
+    /// Time between two runs of `deepCommand`, or `off`.
     #[serde(with = "PeriodOrOff")]
     pub deep: Option<Duration>,
 }
 
-/// The fate of the devices of a probe that does not run.
+/// Treatment of the devices of a probe that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MonitorLoss {
-    /// They stay Unknown.
+    /// The devices stay Unknown.
     Keep,
-    /// They are taken out after a grace.
+    /// The devices are taken out of service after `monitorLossGrace`.
     Drain,
 }
 
-/// The state that the kubelet is told of a device that cannot be judged.
+/// State that the kubelet is told for a device that is Unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownAs {
@@ -144,7 +151,7 @@ impl Section for Health {
 }
 
 impl Health {
-    /// The name of the state file in the kubelet's device plugin folder.
+    /// Name of the state file in the kubelet's device plugin folder.
     pub const STATE_FILE: &str = "ostler-state.json";
 
     fn check(&self, at: &mut At<'_>) {
@@ -160,6 +167,8 @@ impl Health {
             let message = format!("the command has {length} bytes, and may have {COMMAND_LIMIT}");
             at.error("deepCommand", message, "put it into a file, and name that");
         }
+        // Without a command the options of the tier have no effect. Probably the command was
+        // forgotten.
         let runs = self.periods.deep.is_some();
         for (key, counts) in [("deep", runs), ("deepLimit", true)] {
             if counts && at.place(key).is_some() && at.place("deepCommand").is_none() {

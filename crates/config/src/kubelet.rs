@@ -1,4 +1,4 @@
-//! The section `kubelet`.
+//! Section `kubelet`.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,20 @@ use crate::{
     source::{At, Section},
 };
 
-/// The shortest name that our sockets have: prefix, hash of the resource, nonce, a number of up
-/// to ten digits, for which one registration a second would take 300 years.
+/// Length of the shortest form of a socket's name: prefix, hash of the resource name, nonce, and a
+/// number of up to ten digits. Ten digits last 300 years with one registration per second.
 const SHORTEST_SOCKET: usize = "/ostler-xxxxxxxx-xxxxxxxx-nnnnnnnnnn.sock".len();
 
 /// Paths of the kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Kubelet {
-    /// The device plugin folder.
+    /// Device plugin folder of the kubelet.
     pub dir: PathBuf,
-    /// The pod resources socket; it need not exist.
+    /// Socket of the kubelet's pod resources API. It need not exist.
     pub pod_resources_socket: PathBuf,
-    /// Registers resources. If `false`, nothing is offered and everything else works.
+    /// Registers resources with the kubelet. With `false` nothing is offered; everything else
+    /// works.
     pub register: bool,
 }
 
@@ -43,11 +44,12 @@ impl Section for Kubelet {
 }
 
 impl Kubelet {
-    /// The longest path of the device plugin folder in which every socket of ours fits.
+    /// Longest path, in bytes, of a device plugin folder in which every socket of ours fits.
+    // A socket address takes a path of 107 bytes and a NUL (unix(7), `sun_path`).
     pub(crate) const DIR_LIMIT: usize = PATH_LIMIT - SHORTEST_SOCKET;
 
-    /// Returns a message and its remedy if our sockets do not fit into the device plugin folder,
-    /// whatever the resources are called.
+    /// Returns a message and its remedy if the folder's path is too long for our sockets. The names
+    /// of the resources make no difference.
     pub(crate) fn lacks_room(&self) -> Option<(String, String)> {
         let (length, room) = (self.dir.as_os_str().len(), Self::DIR_LIMIT);
         (length > room).then(|| {

@@ -1,6 +1,7 @@
-//! `ostler.yaml`, or NVIDIA's v1 file, with flags and environment → one resolved [`Config`]. Flags
-//! and variables win over the file, the file over the defaults. Everything that is wrong is told
-//! at once, with its place and a remedy; where each value came from is kept.
+//! Reads `ostler.yaml`, or NVIDIA's v1 file, with flags and environment variables into one resolved
+//! [`Config`]. Flags win over variables, variables over the file, the file over the defaults. All
+//! problems are reported at once, each with its place and a remedy. The origin of each value is
+//! kept for `ostler config explain`.
 
 mod backends;
 mod cdi;

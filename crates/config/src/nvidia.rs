@@ -1,5 +1,5 @@
-//! NVIDIA's own names: the command line, the variables and the config file of
-//! `nvidia-device-plugin`, translated at one place into [`Config`](crate::Config).
+//! Command line, variables and config file of `nvidia-device-plugin`, translated into
+//! [`Config`](crate::Config) in one place, `translate`.
 
 mod file;
 mod flags;

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::Origin;
 
-/// Origins of values, by their keys. A value without one is a default.
+/// Origins of values by key. A value without an entry is a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(BTreeMap<String, Origin>);
 
 // === impl Origins ===
 
 impl Origins {
-    /// Returns the origin of a key's value, or of the map or list that it is in.
+    /// Returns the origin of a key's value. Without one: the origin of the innermost map or list
+    /// around it that has one.
     pub fn of(&self, key: &str) -> Origin {
         let mut key = key;
         loop {
@@ -25,7 +26,7 @@ impl Origins {
         }
     }
 
-    /// Gives every key below `to` that has no origin that of the same key below `from`.
+    /// Copies the origin of each key below `from` to the same key below `to`, if that has none.
     pub(crate) fn inherit(&mut self, from: &str, to: &str) {
         let below = |(key, origin): (&String, &Origin)| {
             let rest = key.strip_prefix(from)?.strip_prefix('.')?;

@@ -1,4 +1,4 @@
-//! Lengths of time as people write them: `10s`, `500ms`, `5m`.
+//! Lengths of time with a unit: `10s`, `500ms`, `5m`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -8,17 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::source::{Item, Notes, parsed};
 
-/// The shortest and the longest time that makes sense anywhere in the config.
+/// Shortest time that an option takes.
 const LEAST: Duration = Duration::from_millis(1);
+/// Longest time that an option takes.
 const MOST: Duration = Duration::from_hours(24);
 
-/// A length of time between a millisecond and a day.
+/// Length of time between `1ms` and `24h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]
 pub struct Period(Duration);
 
-/// A length of time, or `off`.
+/// Length of time between `1ms` and `24h`, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String")]
 pub struct PeriodOrOff(pub Option<Duration>);
@@ -43,7 +44,7 @@ impl PeriodOrOff {
         parsed(help)(item, notes).map(|Self(length)| length)
     }
 
-    /// Writes a length of time, or `off`: for `#[serde(with = "PeriodOrOff")]`.
+    /// Serializes a length of time, or `off`; for `#[serde(with = "PeriodOrOff")]`.
     pub(crate) fn serialize<S: Serializer>(
         length: &Option<Duration>,
         serializer: S,
@@ -64,12 +65,12 @@ impl fmt::Display for PeriodOrOff {
 // === impl Period ===
 
 impl Period {
-    /// The length.
+    /// Returns the length.
     pub fn get(self) -> Duration {
         self.0
     }
 
-    /// Writes a length of time: for `#[serde(with = "Period")]`.
+    /// Serializes a length of time; for `#[serde(with = "Period")]`.
     pub(crate) fn serialize<S: Serializer>(
         length: &Duration,
         serializer: S,
@@ -77,7 +78,8 @@ impl Period {
         serializer.collect_str(&Self::from(*length))
     }
 
-    /// Reads a length of time as it is written: for `#[serde(with = "Period")]`.
+    /// Deserializes a length of time from the text that [`Self::serialize`] writes; for
+    /// `#[serde(with = "Period")]`.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Duration, D::Error> {
@@ -88,7 +90,7 @@ impl Period {
 }
 
 impl From<Duration> for Period {
-    /// The length, or the nearest that makes sense.
+    /// Clamps the length to between `1ms` and `24h`.
     fn from(length: Duration) -> Self {
         Self(length.clamp(LEAST, MOST))
     }
@@ -117,6 +119,8 @@ impl From<Period> for String {
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match SignedDuration::try_from(self.0) {
+            // The alternate form is jiff's friendly one, `1m 30s`. The plain form is that of
+            // ISO 8601, `PT1M30S`.
             Ok(length) => write!(f, "{length:#}"),
             Err(_) => write!(f, "{}s", self.0.as_secs()),
         }

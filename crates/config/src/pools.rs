@@ -1,5 +1,5 @@
-//! The pools: devices that are offered, under which name, shared how, and how they are handed over.
-//! The native file and NVIDIA's v1 file both end here; below, there is one path.
+//! Pools: groups of devices with a resource name, sharing, placement and handover. `ostler.yaml`
+//! and NVIDIA's v1 file both result in these types; everything after them is the same for both.
 
 mod check;
 mod extra;
@@ -27,59 +27,58 @@ use crate::{
     source::{At, Section, number},
 };
 
-/// Every pool of the node, and what is kept out of all of them.
+/// Every pool of the node, and the selectors that hold for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pools {
-    /// If there are any, only devices that one of them matches are offered.
+    /// Selectors of the devices that may be offered. Without one, every device may be offered.
     #[schemars(with = "OneOrMany<Selector>")]
     pub include: Vec<Selector>,
-    /// Devices that one of them matches are not offered.
+    /// Selectors of devices that are not offered.
     #[schemars(with = "OneOrMany<Selector>")]
     pub exclude: Vec<Selector>,
-    /// The pools, in the order of the config: the first whose selector matches takes the device.
+    /// Pools in the order of the file. The first one whose selector matches takes the device.
     pub pools: Vec<Pool>,
 }
 
-/// Devices under one resource name, or under one name for each shape.
+/// Devices under one resource name, or under names that a template makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pool {
-    /// The name that people call it by; unique.
+    /// Name of the pool in messages and in the status. Unique.
     pub name: String,
-    /// Selectors of the devices that it takes: any that one of these matches. Without one, it takes
-    /// all.
+    /// Selectors of the devices that the pool takes. Without one, it takes every device.
     #[serde(rename = "select", default)]
     #[schemars(with = "OneOrMany<Selector>")]
     pub selectors: Vec<Selector>,
-    /// Of the devices that it takes, those that are never offered.
+    /// Selectors of devices that the pool takes and never offers.
     #[serde(default)]
     #[schemars(with = "OneOrMany<Selector>")]
     pub reserved: Vec<Selector>,
-    /// The largest number of devices that it takes, the first by the driver's index; the others are
-    /// left to the pools after it.
+    /// Largest number of devices that the pool takes, the first by the driver's index. The others
+    /// are left to the pools after it.
     #[schemars(range(min = 1))]
     pub limit: Option<u32>,
-    /// The resource name, or how it is made.
+    /// Resource name, or a template for it.
     pub resource: Template,
-    /// The sharing of a device: a method, or a map.
+    /// Sharing of a device: a method, or a map.
     #[serde(default)]
     #[schemars(with = "WordOr<Method, Sharing>")]
     pub sharing: Sharing,
-    /// The rule by which units are chosen: a policy, or a map.
+    /// Rule by which units are chosen: a policy, or a map.
     #[serde(default)]
     #[schemars(with = "WordOr<Policy, Placement>")]
     pub placement: Placement,
-    /// The parts that a container is given, where they differ from `handover` of the whole file.
+    /// Parts that a container is given, where they differ from the file's `handover`.
     #[serde(default)]
     pub handover: Handover,
-    /// The action before a container starts on a device.
+    /// Action before a container starts on a device.
     #[serde(flatten)]
     pub pre_start: PreStart,
 }
 
-/// A resource name with places to fill in: `{profile}` (MIG profile with `+` as `.`), `{model}`
-/// (product name as lower-case words with `-`), `{memory}` (`40gb`), `{vendor}`, `{index}`.
+/// Resource name with placeholders: `{profile}` (MIG profile with `+` as `.`), `{model}` (product
+/// name in lower case, its words joined by `-`), `{memory}` (`40gb`), `{vendor}`, `{index}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Template(pub String);
@@ -87,7 +86,7 @@ pub struct Template(pub String);
 // === impl Pools ===
 
 impl Default for Pools {
-    /// Those of every vendor's defaults.
+    /// Returns the default pools of every vendor.
     fn default() -> Self {
         Self {
             include: Vec::new(),
@@ -98,11 +97,12 @@ impl Default for Pools {
 }
 
 impl Pools {
-    /// Reads the pools, each over the handover of the whole file. Where the file has none, they are
-    /// those of the backends.
+    /// Reads the pools, each over the handover of the file. A file without pools gets those of the
+    /// backends.
     pub(crate) fn read(&mut self, backends: &Backends, handover: &Handover, at: &mut At<'_>) {
         at.set("include", &mut self.include);
         at.set("exclude", &mut self.exclude);
+        // `pools: []` is the clear way to offer nothing. An empty selector is most often a mistake.
         if self.exclude.contains(&Selector::default()) {
             let help = "say which devices, or write `pools: []` to offer nothing";
             at.error("exclude", "an empty selector excludes every device", help);
@@ -122,7 +122,7 @@ impl Pools {
         }
     }
 
-    /// Returns true if some pool asks who uses a device before a container starts on it.
+    /// Returns true if some pool needs the holders of a device before a container starts on it.
     pub fn asks_who(&self) -> bool {
         let asks = |pool: &Pool| pool.pre_start.mode != PreStartMode::Off;
         self.pools.iter().any(asks)
@@ -147,6 +147,7 @@ impl Section for Pool {
         let word = at.section_or("placement", &mut self.placement, "policy", |placement| {
             &mut placement.policy
         });
+        // The word has no place for weights; the map reports the same error itself.
         if word && self.placement.policy == Policy::Weighted {
             let (message, help) = (Placement::LACKS_WEIGHTS, Placement::ADD_WEIGHTS);
             at.error("placement.policy", message, help);
@@ -158,7 +159,14 @@ impl Section for Pool {
 }
 
 impl Pool {
-    /// A pool that takes all devices, with every default.
+    /// Makes a pool that takes every device and has default options.
+    ///
+    /// ```
+    /// use config::{Config, Pool};
+    ///
+    /// let mut config = Config::default();
+    /// config.pools.pools = vec![Pool::all("gpu", "example.com/gpu")];
+    /// ```
     pub fn all(name: &str, resource: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -183,7 +191,7 @@ impl From<String> for Template {
 }
 
 impl Template {
-    /// The name itself, where there is nothing to fill in.
+    /// Returns the resource name of a template without placeholders. `None` for any other.
     pub fn plain(&self) -> Option<ResourceName> {
         self.0.parse().ok()
     }

@@ -1,5 +1,5 @@
-//! The keys `preStart*` of a pool: actions on exclusive devices between
-//! allocation and start of a container.
+//! Keys `preStart*` of a pool: actions on exclusive devices between allocation and start of a
+//! container.
 
 use std::time::Duration;
 
@@ -12,37 +12,38 @@ use crate::{
     source::{At, Section, Word, command},
 };
 
-/// The action before a container starts on a device.
+/// Action before a container starts on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct PreStart {
-    /// The action before a container starts on a device.
+    /// Action before a container starts on a device.
     #[serde(rename = "preStart")]
     pub mode: PreStartMode,
-    /// The command for `reset` and `exec`: a text for `/bin/sh -c`, or a program and its arguments.
-    /// Without one, `reset` runs `nvidia-smi --gpu-reset`.
+    /// Command for `reset` and `exec`: a text for `/bin/sh -c`, or a list of a program and its
+    /// arguments. Without one, `reset` runs the vendor's, e.g. `nvidia-smi --gpu-reset`.
     #[schemars(with = "OneOrMany<String>")]
     #[serde(rename = "preStartCommand", skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// The longest time for all of it, at most 25 s: the kubelet waits for 30 s.
+    /// Longest time for the whole action, at most 25 s: the kubelet waits for 30 s.
     #[serde(rename = "preStartLimit", with = "Period")]
     pub limit: Duration,
 }
 
-/// Actions before a container starts on a device.
+/// Action before a container starts on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PreStartMode {
-    /// Nothing.
+    /// No action.
     #[default]
     Off,
-    /// A device that somebody else uses is refused.
+    /// A device that is still in use is refused.
     Check,
-    /// The start waits until nobody else uses the device.
+    /// The start waits until the device is no longer in use.
     Wait,
-    /// The device is reset if nobody computes on it, by NVIDIA's command or one of the user's.
+    /// The device is reset if no process computes on it, by the vendor's command or one of the
+    /// user's, and then checked as with `check`.
     Reset,
-    /// A command of the user's prepares the device.
+    /// A command of the user's prepares the device, which is then checked as with `check`.
     Exec,
 }
 
@@ -59,7 +60,10 @@ impl Section for PreStart {
 }
 
 impl PreStart {
-    /// The longest limit: the kubelet gives up after 30 s.
+    /// Longest limit.
+    // The kubelet ends the call PreStartContainer after 30 s, and the pod fails
+    // (KubeletPreStartContainerRPCTimeoutInSecs; pkg/kubelet/cm/devicemanager/endpoint.go,
+    // preStartContainer). The other 5 s are for the agent's answer.
     pub const MOST: Duration = Duration::from_secs(25);
 
     fn check_command(&self, at: &mut At<'_>) {
@@ -101,7 +105,7 @@ impl Default for PreStart {
 impl Word for PreStartMode {}
 
 impl PreStartMode {
-    /// Returns true if a command is run.
+    /// Returns true if the action runs a command.
     pub fn runs(self) -> bool {
         matches!(self, Self::Reset | Self::Exec)
     }

@@ -1,4 +1,4 @@
-//! The section `probe`.
+//! Section `probe`.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::{
     source::{At, Section},
 };
 
-/// Times of every probe.
+/// Period and time limits of every probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Probe {
-    /// The time between two reports.
+    /// Time between two reports.
     #[serde(with = "Period")]
     pub period: Duration,
-    /// The longest time that a driver call for one card may take.
+    /// Longest time that a driver call for one card may take.
     #[serde(with = "Period")]
     pub call_limit: Duration,
-    /// The longest time that a call for the whole driver may take.
+    /// Longest time that a call for the whole driver may take.
     #[serde(with = "Period")]
     pub driver_call_limit: Duration,
-    /// The pause before a stuck card is tried again; it doubles with each try.
+    /// Pause before a stuck card is tried again. It doubles with each try.
     #[serde(with = "Period")]
     pub retry_pause: Duration,
 }

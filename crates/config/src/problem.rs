@@ -1,92 +1,92 @@
-//! What is wrong with a config, where exactly, and what to do about it.
+//! Problems of a config: the place, the message and the remedy.
 
 use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 
-/// The most of a line that is shown.
+/// Longest part of a line that is shown, in characters.
 const LINE_LIMIT: usize = 100;
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "source", rename_all = "lowercase")]
 pub enum Origin {
-    /// Nobody said anything.
+    /// No file, flag or variable sets the value.
     Default,
-    /// A flag, as it was typed.
+    /// A flag.
     Flag {
-        /// Its name, with its dashes.
+        /// Name with its dashes, as it was typed.
         name: String,
     },
     /// An environment variable.
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
     },
     /// A config file.
     File {
-        /// The file.
+        /// Path of the file, as it was given.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The column, from 1, in characters.
+        /// Column, from 1, in characters.
         column: usize,
     },
 }
 
-/// Whether the config can be used all the same.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It cannot.
+    /// The config cannot be used.
     Error,
-    /// It can; but something is probably not meant so.
+    /// The config can be used, but has a probable mistake.
     Warning,
 }
 
-/// One thing that is wrong.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Whether the config can be used all the same.
+    /// Error or warning.
     pub severity: Severity,
-    /// Where.
+    /// Place in the file, or the flag or variable. [`Origin::Default`] if none of them is known.
     pub at: Origin,
-    /// The key, e.g. `pools[0].sharing.replicas`; empty where it is the file as a whole.
+    /// Key, e.g. `pools[0].sharing.replicas`. Empty for the file as a whole and for a flag.
     pub key: String,
-    /// What is wrong.
+    /// Description of the problem, without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// Remedy. Can be empty.
     pub help: String,
-    /// The line in question.
+    /// Line of the file, for a place in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
 }
 
-/// A line of a text with one place in it marked.
+/// Line of a text with one place marked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snippet {
-    /// The line, shortened around the place where it is long.
+    /// Line, cut around the place to 100 characters. A control character is shown as a space.
     pub line: String,
-    /// Where the place begins in `line`, from 0.
+    /// Beginning of the place in `line`, in characters, from 0.
     pub start: usize,
-    /// How many characters it has.
+    /// Length of the place in characters, at least 1.
     pub width: usize,
 }
 
-/// Everything that is wrong, in the order of the file.
+/// All problems of a config, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
 // === impl Origin ===
 
 impl Origin {
-    /// A flag by its name without dashes.
+    /// Makes the origin of a flag from its name without dashes.
     pub fn flag(name: &str) -> Self {
         let name = format!("--{name}");
         Self::Flag { name }
     }
 
-    /// A variable by its name.
+    /// Makes the origin of a variable from its name.
     pub fn variable(name: impl Into<String>) -> Self {
         Self::Variable { name: name.into() }
     }
@@ -106,12 +106,12 @@ impl fmt::Display for Origin {
 // === impl Problem ===
 
 impl Problem {
-    /// Whether the config cannot be used.
+    /// Returns true if the config cannot be used.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// Line and column, for putting them in order.
+    /// Returns line and column, by which problems are sorted. Flags and variables come first.
     pub(crate) fn position(&self) -> (usize, usize) {
         match self.at {
             Origin::File { line, column, .. } => (line, column),
@@ -121,7 +121,8 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `file:line:column: key: message`, the line with the place marked, and the remedy.
+    /// Writes `file:line:column: key: message`, then the line with the place marked, then the
+    /// remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
             Origin::Default => {}
@@ -166,8 +167,9 @@ impl fmt::Display for Problems {
 // === impl Snippet ===
 
 impl Snippet {
-    /// The part of a line around a place. Columns count from 1, in characters.
+    /// Cuts out the part of a line around a place. Columns count from 1, in characters.
     pub(crate) fn new(line: &str, column: usize, width: usize) -> Self {
+        // A tab would move the mark, and an escape sequence would control the operator's terminal.
         let shown = |c: char| if c.is_control() { ' ' } else { c };
         let chars: Vec<char> = line.chars().map(shown).collect();
         let start = column.saturating_sub(1).min(chars.len());

@@ -1,5 +1,4 @@
-//! The config that the agent runs with: flags and variables over the file, the file over the
-//! defaults.
+//! Config that the agent runs with: flags and variables over the file, the file over the defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -12,55 +11,55 @@ use crate::{
     source::{At, Section},
 };
 
-/// Values of flags and variables, which win over the file. Everything may be left out.
+/// Values of flags and variables, which win over the file. `None` leaves the value of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// The device plugin folder.
+    /// Device plugin folder of the kubelet.
     pub kubelet_dir: Option<PathBuf>,
-    /// The pod resources socket.
+    /// Socket of the kubelet's pod resources API.
     pub pod_resources_socket: Option<PathBuf>,
-    /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
+    /// Folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: Option<PathBuf>,
-    /// The socket on which commands reach the agent.
+    /// Socket on which the agent takes commands.
     pub control_socket: Option<PathBuf>,
-    /// The folder of the CDI specs.
+    /// Folder of the CDI specs, as the agent sees it.
     pub cdi_dir: Option<PathBuf>,
-    /// Values about the drivers of each vendor.
+    /// Values for the driver of each vendor.
     pub backends: BackendOverrides,
 }
 
-/// A config, the origin of each value, and warnings.
+/// Config with the origin of each value, and warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The config.
+    /// Config with every default filled in.
     pub config: Config,
-    /// The origins of its values.
+    /// Origins of the config's values.
     pub origins: Origins,
-    /// Warnings: what is probably not meant so.
+    /// Warnings: probable mistakes that do not prevent the use of the config.
     pub warnings: Vec<Problem>,
 }
 
-/// Everything the agent needs to know, with every default filled in, in the shape of `ostler.yaml`.
+/// Config of the Ostler agent. Every key may be left out and then has its default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// The folder under which the host's `/sys`, `/proc` and `/dev` are.
+    /// Folder under which the host's `/sys`, `/proc` and `/dev` are.
     pub host_root: PathBuf,
-    /// The socket on which commands reach the agent.
+    /// Socket on which the agent takes commands.
     pub control_socket: PathBuf,
     /// Paths of the kubelet.
     pub kubelet: Kubelet,
-    /// Times of every probe.
+    /// Period and time limits of every probe.
     pub probe: Probe,
     /// Settings of each vendor's probe, and rules for its devices.
     pub backends: Backends,
-    /// Rules by which verdicts are made.
+    /// Rules for verdicts.
     pub health: Health,
     /// Settings of CDI specs.
     pub cdi: Cdi,
-    /// The parts that a container is given, for every pool that does not say otherwise.
+    /// Parts that a container is given, for every pool that does not set them itself.
     pub handover: Handover,
-    /// The devices that are offered, and how.
+    /// Devices that are offered, as pools.
     #[serde(flatten)]
     pub pools: Pools,
 }
@@ -68,7 +67,7 @@ pub struct Config {
 // === impl Overrides ===
 
 impl Overrides {
-    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    /// Sets every value in the config, and calls `said` with its key, its flag and the value.
     fn apply(self, config: &mut Config, mut said: impl FnMut(&str, &str, &Path)) {
         let (kubelet, said) = (&mut config.kubelet, &mut said);
         let names = ("kubelet.dir", "kubelet-dir");
@@ -89,8 +88,11 @@ impl Overrides {
 // === impl Resolved ===
 
 impl Resolved {
-    /// Lays flags and variables over the config, and checks them. The error names each flag or
-    /// variable that is wrong.
+    /// Applies flags and variables to the config, and checks them. `from` returns, for the name of
+    /// a flag, whether the flag or its variable was given.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names each flag or variable that is wrong.
     pub fn lay_over(
         &mut self,
         overrides: Overrides,
@@ -109,6 +111,7 @@ impl Resolved {
         };
         overrides.apply(&mut self.config, |key, flag, path| {
             self.origins.set(key, from(flag));
+            // serde refuses to write such a path, and messages could not show it.
             if path.to_str().is_none() {
                 let message = "the path is not a text in UTF-8".to_owned();
                 let help = "use a path that is: it is handed on and shown as a text".to_owned();
@@ -125,9 +128,11 @@ impl Resolved {
         }
     }
 
-    /// Fills in what follows from other values.
+    /// Sets the defaults that depend on other values.
     pub(crate) fn settle(&mut self) {
         let health = &mut self.config.health;
+        // The kubelet's folder is mounted from the host in any case, so the file outlives the
+        // agent's container.
         if self.origins.of("health.stateFile") == Origin::Default {
             health.state_file = Some(self.config.kubelet.dir.join(Health::STATE_FILE));
         }
@@ -152,15 +157,16 @@ impl Section for Config {
 }
 
 impl Config {
-    /// The kubelet's device plugin folder.
+    /// Device plugin folder of the kubelet. Its place is a constant of the kubelet
+    /// (`DevicePluginPath` in k8s.io/kubelet, pkg/apis/deviceplugin/v1beta1/constants.go).
     pub const KUBELET_DIR: &str = "/var/lib/kubelet/device-plugins";
-    /// The longest path of the device plugin folder in which every socket fits.
+    /// Longest path, in bytes, of a device plugin folder in which every socket of ours fits.
     pub const KUBELET_DIR_LIMIT: usize = Kubelet::DIR_LIMIT;
-    /// The socket on which the kubelet serves the pod resources API.
+    /// Socket on which the kubelet serves the pod resources API.
     pub const POD_RESOURCES_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
-    /// The socket on which commands reach the agent.
+    /// Socket on which the agent takes commands.
     pub const CONTROL_SOCKET: &str = "/run/ostler/control.sock";
-    /// The folder of CDI specs that are made at run time.
+    /// Folder of CDI specs that are made at run time. `/etc/cdi` is for static ones.
     pub const CDI_DIR: &str = "/var/run/cdi";
 }
 
@@ -180,7 +186,7 @@ impl Default for Config {
     }
 }
 
-/// Puts a value of a flag in its place, and calls `said` with its key, its flag and the value.
+/// Sets the value of a flag, and calls `said` with its key, its flag and the value.
 pub(crate) fn put<T: From<PathBuf>>(
     (key, flag): (&str, &str),
     value: Option<PathBuf>,
@@ -193,8 +199,11 @@ pub(crate) fn put<T: From<PathBuf>>(
     }
 }
 
-/// Reads the config file, if there is one, and lays flags and variables over it. `from` tells
-/// for a flag's name whether the flag or its variable said it.
+/// Reads the config file, if one is given, and applies flags and variables to it. `from` returns,
+/// for the name of a flag, whether the flag or its variable was given.
+///
+/// # Errors
+/// The errors of [`load`](crate::load), then those of [`Resolved::lay_over`].
 pub fn native(
     path: Option<&Path>,
     overrides: Overrides,

@@ -1,44 +1,44 @@
-//! The JSON schema of `ostler.yaml`, made from the types of the config.
+//! JSON schema of `ostler.yaml`, made from the types of the config.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use crate::Config;
 
-/// One value, or a list of them: a form for the schema alone.
+/// One value, or a list of values.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "the schema is made from it, no value ever is")]
 pub(crate) enum OneOrMany<T> {
-    /// One.
+    /// One value.
     One(T),
-    /// Some.
+    /// List of values.
     Many(Vec<T>),
 }
 
-/// An index, written as a number or a text: a form for the schema alone.
+/// Index, written as a number or a text.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "the schema is made from it, no value ever is")]
 pub(crate) enum Index {
-    /// `3`.
+    /// Number, e.g. `3`.
     Number(u32),
-    /// `3:0`.
+    /// Text, e.g. `3:0`.
     Text(String),
 }
 
-/// A word, or a map that says more: a form for the schema alone.
+/// Word, or a map with more keys.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "the schema is made from it, no value ever is")]
 pub(crate) enum WordOr<W, M> {
-    /// The word.
+    /// Short form: one word.
     Word(W),
-    /// The map.
+    /// Long form: a map.
     Map(M),
 }
 
-/// Returns the schema of `ostler.yaml`.
+/// Returns the JSON schema of `ostler.yaml`, in draft 2020-12.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Config>();
@@ -48,7 +48,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Removes the defaults of whole sections: those of their options say the same.
+/// Removes the defaults of whole sections, which repeat the defaults of their options.
 fn forget_defaults(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

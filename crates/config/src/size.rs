@@ -1,11 +1,12 @@
-//! Amounts of memory as people write them: `40Gi`, `80G`, `512Mi`, `1000000`.
+//! Amounts of memory in the form of Kubernetes' quantities: `40Gi`, `80G`, `512Mi`, `1000000`.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The units, largest first of each kind.
+/// Units, binary before decimal, the largest first.
+// A size is written in the first unit that divides it, so the order decides how it looks.
 const UNITS: [(&str, u64); 8] = [
     ("Ti", 1 << 40),
     ("Gi", 1 << 30),
@@ -17,7 +18,7 @@ const UNITS: [(&str, u64); 8] = [
     ("k", 1_000),
 ];
 
-/// A number of bytes, written as Kubernetes writes quantities.
+/// Number of bytes, written like a quantity of Kubernetes: `40Gi`, `80G`, `512Mi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]
@@ -26,7 +27,13 @@ pub struct Size(u64);
 // === impl Size ===
 
 impl Size {
-    /// The number of bytes.
+    /// Returns the number of bytes.
+    ///
+    /// ```
+    /// let size: config::Size = "40Gi".parse()?;
+    /// assert_eq!(size.bytes(), 40 << 30);
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn bytes(self) -> u64 {
         self.0
     }
@@ -43,6 +50,8 @@ impl FromStr for Size {
             Some((unit, factor)) => (&text[..text.len() - unit.len()], *factor),
             None => (text, 1),
         };
+        // Kubernetes takes fractions and exponents too (k8s.io/apimachinery,
+        // pkg/api/resource/quantity.go, ParseQuantity). No selector needs them.
         let number: u64 = number.parse().map_err(|_| wrong())?;
         number.checked_mul(factor).map(Self).ok_or_else(wrong)
     }

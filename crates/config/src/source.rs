@@ -1,5 +1,5 @@
-//! A config text: where it came from, its tree with the place of every value, and the reader that
-//! goes through it and notes everything that is wrong, not only the first.
+//! Text of a config: its file, its tree with the place of every value, and the reader, which notes
+//! every problem, not only the first.
 
 mod at;
 mod from_node;
@@ -27,10 +27,10 @@ pub(crate) use self::{
 };
 use crate::{Error, Origin, problem::Snippet};
 
-/// The largest file that is read; a config is a page or two.
+/// Size of the largest file that is read, in bytes. A usual config has one or two pages.
 pub(crate) const SIZE_LIMIT: u64 = 1 << 20;
 
-/// A text and its name. Cheap to clone.
+/// Text with its name. Clones share the text.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Source(Arc<Inner>);
 
@@ -40,10 +40,10 @@ struct Inner {
     text: String,
 }
 
-/// A value that a file says, and where.
+/// Value that a file sets, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said<T> {
-    /// The value.
+    /// Value as the file has it.
     pub value: T,
     pub(crate) place: Place,
 }
@@ -51,16 +51,16 @@ pub struct Said<T> {
 // === impl Source ===
 
 impl Source {
-    /// A text that is at hand.
+    /// Makes a source of a text in memory.
     pub(crate) fn new(name: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         let (name, text) = (name.into(), text.into());
         Self(Arc::new(Inner { name, text }))
     }
 
-    /// Reads a plain file; anything else might never end. The exception is `/dev/null`, which
-    /// stands for an empty config where somebody links to it.
+    /// Reads a regular file; any other might never end. The exception is `/dev/null`, or a link to
+    /// it, which is an empty config.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
-        // Errors of fs_err name the path.
+        // Only for its error, in which fs_err names the path.
         fs_err::metadata(path).map_err(Error::Read)?;
         let named = path.to_owned();
         match small::read_text(path, SIZE_LIMIT) {
@@ -76,13 +76,13 @@ impl Source {
         }
     }
 
-    /// The text.
+    /// Returns the text without its byte order mark.
     pub(crate) fn text(&self) -> &str {
         let text = &self.0.text;
         text.strip_prefix('\u{feff}').unwrap_or(text)
     }
 
-    /// A place in it, for people.
+    /// Returns the origin of the value at a place.
     pub(crate) fn origin(&self, place: Place) -> Origin {
         Origin::File {
             path: self.0.name.clone(),
@@ -91,7 +91,7 @@ impl Source {
         }
     }
 
-    /// The line of a place, with the place marked.
+    /// Returns the line of a place, with the place marked.
     pub(crate) fn snippet(&self, place: Place) -> Option<Snippet> {
         let line = self.text().lines().nth(place.line.checked_sub(1)?)?;
         Some(Snippet::new(line, place.column, place.width))
@@ -115,6 +115,7 @@ impl<T> Said<T> {
     }
 }
 
+// The schema of a value does not show its place.
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Said<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
@@ -132,11 +133,15 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Said<T> {
         T::json_schema(generator)
     }
 
+    // schemars asks it whether a field of the type may be left out.
     fn _schemars_private_is_option() -> bool {
         T::_schemars_private_is_option()
     }
 }
 
+// NVIDIA's config-manager links the config to `/dev/null` if no config is chosen for the node
+// (cmd/config-manager/main.go).
+/// Returns true if the path is `/dev/null` or a link to it.
 fn is_null(path: &Path) -> bool {
     fs_err::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"))
 }

@@ -1,4 +1,4 @@
-//! The section `health.thresholds`.
+//! Section `health.thresholds`.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -10,38 +10,39 @@ use crate::{
     source::{At, Item, Notes, Section, number, parsed},
 };
 
-/// Limits from which on a value is a finding; `off` switches a check off.
+/// Limits at which a value becomes a finding. `off` switches a check off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Thresholds {
-    /// Memory errors that were not repaired and are tolerated.
+    /// Uncorrected memory errors (ECC), since the driver was loaded, that are tolerated.
     pub ecc_uncorrected: u32,
-    /// The smallest distance, in degrees, to the temperature at which the hardware slows down.
+    /// Smallest distance, in degrees Celsius, to the temperature at which the hardware slows down.
     #[schemars(range(max = 100))]
     pub temperature_margin: u32,
-    /// The utilization, in percent, from which on a low PCIe generation counts.
+    // An idle card lowers its PCIe generation to save power. That is no fault.
+    /// Utilization, in percent, from which a PCIe generation below the highest is a finding.
     #[schemars(range(max = 100))]
     pub busy_percent: u32,
-    /// Errors of direct links to other cards between two check-ups that are tolerated.
+    /// Errors on direct links to other cards, between two check-ups, that are tolerated.
     pub link_errors: u32,
-    /// Repaired memory errors in an hour that are tolerated.
+    /// Corrected memory errors (ECC) per hour that are tolerated.
     #[serde(with = "NumberOrOff")]
     pub ecc_corrected_per_hour: Option<u32>,
-    /// Memory rows repaired in an hour that are tolerated.
+    /// Repaired memory rows per hour that are tolerated.
     #[serde(with = "NumberOrOff")]
     pub repaired_rows_per_hour: Option<u32>,
-    /// PCIe replays in an hour that are tolerated.
+    /// PCIe replays per hour that are tolerated.
     #[serde(with = "NumberOrOff")]
     pub pcie_replays_per_hour: Option<u32>,
-    /// Mean power in watts that is tolerated.
+    /// Mean power, in watts, that is tolerated.
     #[serde(with = "NumberOrOff")]
     pub mean_watts: Option<u32>,
-    /// The shortest time over which a mean power counts.
+    /// Shortest time over which a mean power counts.
     #[serde(with = "Period")]
     pub mean_time: Duration,
 }
 
-/// A whole number, or `off`.
+/// Whole number, or `off`, which is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberOrOff(pub Option<u32>);
 
@@ -117,7 +118,7 @@ impl NumberOrOff {
         parsed("write a whole number, or off")(item, notes).map(|Self(number)| number)
     }
 
-    /// Writes a number, or `off`: for `#[serde(with = "NumberOrOff")]`.
+    /// Serializes a number, or `off`; for `#[serde(with = "NumberOrOff")]`.
     pub(crate) fn serialize<S: Serializer>(
         number: &Option<u32>,
         serializer: S,

@@ -1,4 +1,4 @@
-//! The page and the schema in `docs/` say what the types say.
+//! Page and schema in `docs/`, compared with the types.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ fn docs(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// The blocks of the page that open with these words.
+/// Returns the code blocks of the page with this info string.
 fn blocks(opening: &str) -> Vec<String> {
     let page = fs_err::read_to_string(docs(PAGE)).unwrap();
     let opening = format!("```{opening}\n");

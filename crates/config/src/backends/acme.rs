@@ -1,4 +1,4 @@
-//! The section `backends.acme`: settings of a made-up vendor, which only the tests of
+//! Section `backends.acme`: rules of a made-up vendor, which only the tests of
 //! `crates/vendors/acme` compile.
 
 use schemars::JsonSchema;
@@ -13,20 +13,20 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AcmeBackend {
-    /// The way in which cards that are cut in halves are offered.
+    /// Treatment of cards that are divided into halves.
     pub halves: AcmeHalves,
-    /// The meaning of a trap for its card.
+    /// Meaning of a trap for its card.
     pub trap: EventAction,
 }
 
-/// The way in which cards that are cut in halves are offered.
+/// Treatment of cards that are divided into halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AcmeHalves {
-    /// As their halves.
+    /// The halves are offered.
     #[default]
     Offered,
-    /// Not at all: whole cards alone are offered.
+    /// Nothing of them is offered, only whole cards are.
     Hidden,
 }
 

@@ -1,4 +1,4 @@
-//! A backend whose probe is a program that the config names: `backends.<name>.exec`.
+//! Section `backends.<name>`: a backend whose probe is a program of the user's, `exec`.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,19 @@ use crate::source::{At, Section, command, many, map_by, parsed};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExecBackend {
-    /// The start of the backend.
+    /// Settings of the backend's start.
     #[serde(flatten)]
     pub startup: Startup,
-    /// The probe: a program and its arguments.
+    /// Command of the probe: a list of a program and its arguments, or a text for `/bin/sh -c`.
     pub exec: Vec<String>,
-    /// Device nodes that the probe may name. A device with any other node is not offered.
+    /// Device nodes that the probe may name: patterns under `/dev/`. A device with any other node
+    /// is not offered.
     pub allow: Vec<NodePattern>,
-    /// Settings that the probe is given, as texts.
+    /// Settings that the probe is given: a map from names to texts.
     pub settings: BTreeMap<String, String>,
 }
 
-/// The longest name of a backend.
+/// Longest name of a backend, in bytes.
 const NAME_LIMIT: usize = 32;
 
 // === impl ExecBackend ===
@@ -37,7 +38,7 @@ impl Section for ExecBackend {
         at.set_by("allow", &mut self.allow, many(parsed(help)));
         let any_name = |name: &str| Ok(name.to_owned());
         at.set_by("settings", &mut self.settings, map_by(any_name));
-        // A command that is wrong was told.
+        // An invalid command has an error already.
         let is_wrong = at.has("exec") && at.place("exec").is_none();
         if self.exec.is_empty() && !is_wrong {
             let help = "name the program of its probe, e.g. `exec: [/opt/company/probe]`";
@@ -47,13 +48,13 @@ impl Section for ExecBackend {
 }
 
 impl ExecBackend {
-    /// Returns true if the probe may name this device node.
+    /// Returns true if the probe may name the device node.
     pub fn allows(&self, node: &str) -> bool {
         self.allow.iter().any(|pattern| pattern.matches(node))
     }
 }
 
-/// Checks the name of a backend; its error is a message and a remedy.
+/// Checks the name of a backend. An error is a message and its remedy.
 pub(super) fn check_name(name: &str) -> Result<String, (String, String)> {
     let is_letter = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
     if (1..=NAME_LIMIT).contains(&name.len()) && name.bytes().all(is_letter) {

@@ -1,5 +1,5 @@
-//! The section `backends.nvidia`: settings that NVIDIA's probe is given, and rules that the agent
-//! keeps to itself.
+//! Section `backends.nvidia`: settings that NVIDIA's probe is given, and rules that only the agent
+//! reads.
 
 mod cdi;
 mod handover;
@@ -33,68 +33,69 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NvidiaBackend {
-    /// The start of the backend.
+    /// Settings of the backend's start.
     #[serde(flatten)]
     pub startup: Startup,
-    /// The part that the probe is given.
+    /// Settings that the probe is given.
     #[serde(flatten)]
     pub probe: NvidiaProbe,
-    /// The way in which cards in MIG mode are offered.
+    /// Strategy for cards in MIG mode.
     pub mig: Mig,
-    /// Makes a missing IMEX channel an error.
+    /// Reports units as Unhealthy while an IMEX channel of `handover.nvidia.imex` is missing.
     pub imex_required: bool,
-    /// The contents of CDI specs.
+    /// Contents of CDI specs.
     pub cdi: NvidiaCdi,
-    /// The meaning of XIDs.
+    /// Meaning of XIDs.
     pub xids: Xids,
 }
 
-// The probe reads the same type as JSON: a key that is missing has its default there, and a key that is
-// not known is ignored.
+// The probe reads the same type as JSON: there a missing key has its default, and an unknown key is
+// ignored.
 /// Settings of the probe of NVIDIA's cards. Paths are as the agent sees them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NvidiaProbe {
-    /// The folder under which the driver's files are.
+    /// Folder under which the driver's files are. Default: the search path of the loader.
     pub driver_path: Option<PathBuf>,
-    /// Asks the loader for the library where `driverPath` does not have it.
+    /// Asks the loader for the driver library where `driverPath` does not have it.
     pub loader_fallback: bool,
-    /// The driver library itself; without it, it is looked for.
+    /// Driver library itself. Default: a search for `libnvidia-ml.so.1`.
     pub nvml_library: Option<PathBuf>,
-    /// A second folder under which device nodes are.
+    /// Second folder under which device nodes are.
     pub dev_path: Option<PathBuf>,
-    /// The folder of the MPS daemons.
+    /// Folder of the MPS daemons. Units that are shared through MPS are Unhealthy until
+    /// `<mpsPath>/<resource>/.started` exists.
     pub mps_path: Option<PathBuf>,
-    /// The way in which cards are found.
+    /// Strategy for finding cards.
     pub discovery: Discovery,
-    /// The longest time that a card may take to join its fabric without a warning.
+    /// Longest time that a card may take to join its fabric without a warning.
     #[serde(with = "Period")]
     pub fabric_join: Duration,
 }
 
-/// The way in which cards in MIG mode are offered.
+/// Strategy for cards in MIG mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mig {
-    /// MIG is not looked at: every card is offered whole.
+    /// MIG is ignored: every card is offered whole.
     None,
-    /// MIG devices, all of one shape, are offered as if they were cards.
+    /// MIG devices, all of one profile, are offered as if they were cards.
     Single,
-    /// MIG devices are offered by shape, cards that are not in MIG mode whole.
+    /// MIG devices are offered by profile, cards that are not in MIG mode whole.
     #[default]
     Mixed,
 }
 
-/// The way in which cards are found.
+/// Strategy for finding cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Discovery {
-    /// As the machine is.
+    /// Detected from the machine.
     #[default]
     Auto,
     /// Through NVML.
     Nvml,
-    /// As a Tegra board.
+    /// By the files of a Tegra board.
     Tegra,
 }
 
@@ -112,8 +113,8 @@ impl Section for NvidiaBackend {
 }
 
 impl NvidiaBackend {
-    /// The pools of a node whose config names none: whole cards as `nvidia.com/gpu`, MIG devices as
-    /// `nvidia.com/mig-<profile>`, or as `nvidia.com/gpu` too under [`Mig::Single`].
+    /// Returns the pools of a node whose config has none: whole cards as `nvidia.com/gpu`, MIG
+    /// devices as `nvidia.com/mig-<profile>`, or with [`Mig::Single`] as `nvidia.com/gpu` too.
     pub fn pools(&self) -> Vec<Pool> {
         let partitions = match self.mig {
             Mig::Single => "nvidia.com/gpu",
@@ -163,7 +164,7 @@ impl Default for NvidiaProbe {
 }
 
 impl NvidiaProbe {
-    /// The section as JSON.
+    /// Returns the section as JSON, for the probe.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("the config refuses paths that are not UTF-8")
     }

@@ -1,4 +1,4 @@
-//! The settings of a backend's start, which every backend has.
+//! Settings of a backend's start, which every backend has.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::source::{At, Section};
 pub struct Startup {
     /// Runs the backend's probe.
     pub enabled: bool,
-    /// Exits when the backend's driver does not start, instead of waiting.
+    /// Exits if the backend's driver does not start, instead of waiting for it.
     pub fail_on_init_error: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The effective config, and that it is a config itself.
+//! Effective config: its output, which is a valid config itself.
 
 mod random;
 
@@ -66,7 +66,7 @@ fn the_effective_config_is_a_config_that_says_the_same() {
     }
 }
 
-/// Removes everything from a config that is wrong with it.
+/// Removes every invalid value from a config, until it is valid.
 fn mended(mut value: Value) -> Resolved {
     loop {
         match parse("random.yaml", &value.to_string()) {
@@ -104,7 +104,7 @@ fn so_is_that_of_any_config() {
     });
 }
 
-/// A random config that never says an option would prove nothing of it.
+/// Checks the generator: an option that no random config sets is not tested by them.
 #[test]
 fn random_configs_say_every_option() {
     let schema = crate::schema();
@@ -120,7 +120,8 @@ fn random_configs_say_every_option() {
     assert_eq!(missing, BTreeSet::new());
 }
 
-/// The key of a row without the number of its pool, and without names that are free.
+/// Returns the key of a row without the number of its pool, and without names that the user
+/// chooses.
 fn general(row: &Row) -> String {
     let key: String = row.key.split(['[', ']']).step_by(2).collect();
     let key = match key

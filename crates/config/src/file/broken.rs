@@ -1,4 +1,4 @@
-//! Broken configs: each error names file, line, column and key, and says what to do.
+//! Broken configs: each problem names file, line, column and key, and has a remedy.
 
 mod health;
 mod pools;
@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::{Error, Origin, Problem};
 
-/// The place that `«` marks, and the text without it.
+/// Returns the text without the mark `«`, and the line and column of the mark.
 pub(crate) fn marked(text: &str) -> (String, usize, usize) {
     let before = text.split('«').next().unwrap();
     let line = before.matches('\n').count() + 1;
@@ -15,7 +15,8 @@ pub(crate) fn marked(text: &str) -> (String, usize, usize) {
     (text.replace('«', ""), line, column)
 }
 
-/// The one problem of a config, which is at the place that is marked and says these words.
+/// Checks that a config has one problem, at the marked place, with these words in its key, message
+/// and remedy. Returns the problem.
 pub(crate) fn the_problem(
     text: &str,
     load: impl Fn(&std::path::Path) -> Result<Vec<Problem>, Error>,

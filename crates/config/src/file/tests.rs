@@ -1,4 +1,4 @@
-//! Reading `ostler.yaml`.
+//! Reader of `ostler.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(config("probe:\npools:\nkubelet: {}\n"), Config::default());
 }
 
-/// A file in which every key is said.
+/// File that sets every key.
 pub(crate) const EVERY_KEY: &str = "
 kubelet: {dir: /a, podResourcesSocket: /b, register: false}
 hostRoot: /c
@@ -232,7 +232,7 @@ fn an_absent_file_is_named() {
     assert!(source.contains("/nowhere/ostler.yaml"), "{source}");
 }
 
-/// The keys that the reader knows in the map at `path`: it names them when it meets none of them.
+/// Returns the keys that the reader knows in the map at `path`, from its error for an unknown key.
 fn known(path: &str, list: bool) -> BTreeSet<String> {
     let mut text = "{\"0123456789012345\": 1}".to_owned();
     if list {
@@ -254,17 +254,17 @@ fn known(path: &str, list: bool) -> BTreeSet<String> {
     help.split(", ").map(str::to_owned).collect()
 }
 
-/// A map of the file with fixed keys.
+/// Map of the file with fixed keys.
 #[derive(Debug)]
 struct Known {
-    /// Its path, as `known` takes it.
+    /// Path of the map, in the form that `known` takes.
     path: String,
-    /// Its name among the definitions of the schema.
+    /// Name of the map's type among the definitions of the schema.
     name: String,
     keys: BTreeSet<String>,
 }
 
-/// Every map with fixed keys that a schema has.
+/// Returns every map with fixed keys in a schema.
 fn sections(schema: &Value, at: &Value, path: &str, name: &str) -> Vec<Known> {
     let inside = |at: &Value| sections(schema, at, path, name);
     if let Some(name) = at["$ref"].as_str().and_then(|r| r.rsplit('/').next()) {
@@ -275,11 +275,11 @@ fn sections(schema: &Value, at: &Value, path: &str, name: &str) -> Vec<Known> {
         let all = at[choice].as_array().into_iter().flatten();
         found.extend(all.flat_map(inside));
     }
-    // Elsewhere one map may stand for a list of them, and is met without the list.
+    // Any other list may be written as its single item, so its items were found already.
     if at["type"] == "array" && path == "pools" {
         found.extend(sections(schema, &at["items"], &format!("{path}[]"), name));
     }
-    // `EVERY_KEY` has a map of that name wherever names are free.
+    // `EVERY_KEY` has a map of that name wherever the user chooses the names.
     let rest = &at["additionalProperties"];
     if rest.is_object() {
         let path = format!("{path}/crypto");
@@ -301,7 +301,7 @@ fn sections(schema: &Value, at: &Value, path: &str, name: &str) -> Vec<Known> {
     found
 }
 
-/// The keys that maps at a path have in the output of `explain`.
+/// Returns the keys that the maps at a path have in the output of `explain`.
 fn shown(value: &Value, path: &str) -> BTreeSet<String> {
     if let Value::Array(list) = value {
         return list.iter().flat_map(|one| shown(one, path)).collect();
@@ -318,7 +318,7 @@ fn shown(value: &Value, path: &str) -> BTreeSet<String> {
     }
 }
 
-/// An option that is only half declared is found here.
+/// Finds an option that is declared for only one or two of reader, schema and `explain`.
 #[test]
 fn schema_reader_and_explain_have_the_same_keys() {
     let schema = schema();

@@ -1,4 +1,4 @@
-//! The section `health.weights`.
+//! Section `health.weights`.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{At, Section, Word, among, map_by};
 
-/// The effect of a finding, by its tier. One of the tier *present* always takes the device out.
+/// Effect of a finding, by its tier. A finding of the tier *present* always takes the device out of
+/// service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TierWeights {
-    /// The effect of a finding of the tier *working*.
+    /// Effect of a finding of the tier *working*.
     pub working: Weight,
-    /// The effect of a finding of the tier *performing*.
+    /// Effect of a finding of the tier *performing*.
     pub performing: Weight,
-    /// The effect of a finding of the tier *trend*.
+    /// Effect of a finding of the tier *trend*.
     pub trend: Weight,
-    /// The effect of a finding of the tier *deep*.
+    /// Effect of a finding of the tier *deep*.
     pub deep: Weight,
-    /// Exceptions for single causes: a map from their names.
+    /// Exceptions for single causes: a map from the name of a cause to its effect.
     #[schemars(schema_with = "causes")]
     pub causes: BTreeMap<CauseKind, Weight>,
-    /// Exceptions for single conditions: a map from the names that a vendor gives them.
+    /// Exceptions for single conditions: a map from the vendor's name of a condition to its effect.
+    /// A condition that the driver reports as a warning stays a warning.
     pub conditions: BTreeMap<ConditionName, Weight>,
 }
 
-/// The effect of a finding.
+/// Effect of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// It takes the device out.
+    /// The device is taken out of service.
     Out,
-    /// It is reported as a warning only.
+    /// The finding is reported as a warning only.
     Warn,
-    /// It is left out of account.
+    /// The finding is ignored.
     Off,
 }
 
@@ -66,7 +68,7 @@ impl Default for TierWeights {
 }
 
 impl TierWeights {
-    /// The causes that can have a weight of their own: those of the tiers that have one.
+    /// Causes that can have a weight of their own. A cause of the tier *present* cannot.
     pub const CAUSES: [CauseKind; 10] = [
         CauseKind::Ecc,
         CauseKind::MemoryRepair,
@@ -85,7 +87,7 @@ impl TierWeights {
 
 impl Word for Weight {}
 
-/// A cause by its name in `ostler health`.
+/// Parses the name of a cause in `ostler health`. An error is a message and its remedy.
 fn cause(name: &str) -> Result<CauseKind, (String, String)> {
     let names = TierWeights::CAUSES.map(|cause| format!("{cause:?}"));
     let at = names.iter().position(|known| known == name);
@@ -96,14 +98,14 @@ fn cause(name: &str) -> Result<CauseKind, (String, String)> {
     })
 }
 
-/// A condition by its name in `ostler health`.
+/// Parses the name of a condition in `ostler health`. An error is a message and its remedy.
 fn condition(name: &str) -> Result<ConditionName, (String, String)> {
     let help = "write a name as `ostler health` shows it, e.g. `conditions: {ras.umc: warn}`";
     let invalid = |error: InvalidConditionName| (error.to_string(), help.to_owned());
     name.parse().map_err(invalid)
 }
 
-/// The schema of a map from causes to weights.
+/// Returns the schema of a map from causes to weights.
 fn causes(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! NVIDIA's config file, `version: v1`, as it is written.
+//! NVIDIA's config file, `version: v1`: its types, before the translation into our config.
 
 mod interval;
 mod read;
@@ -12,118 +12,129 @@ use crate::{
     source::{Dialect, Notes, Said, Source},
 };
 
-/// The file as it is written. Everything may be left out.
+/// Content of a v1 file. Every key may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// What flags can say too.
+    /// Section `flags`: options that flags can set too.
     pub flags: FlagsSection,
-    /// Names for cards, by product name.
+    /// Resource names for cards, by product name. The first pattern that matches wins.
     pub gpus: Vec<NamedPattern>,
-    /// Names for MIG devices, by profile.
+    /// Resource names for MIG devices, by profile. The first pattern that matches wins.
     pub mig: Vec<NamedPattern>,
-    /// Sharing by taking turns.
+    /// Section `sharing.timeSlicing`.
     pub time_slicing: Option<Replicated>,
-    /// Sharing through MPS; where it is there, `time_slicing` does not count.
+    // Both sections together are no error for NVIDIA's plugin, which then uses `mps` everywhere.
+    /// Section `sharing.mps`. If it is set, `time_slicing` is not used.
     pub mps: Option<Replicated>,
-    /// IMEX channels.
+    /// Section `imex`.
     pub imex: Imex,
-    /// What is probably not meant so.
+    /// Warnings: unknown keys and probable mistakes.
     pub warnings: Vec<Problem>,
     pub(crate) source: Source,
 }
 
-/// `flags`: what flags can say too.
+/// Section `flags`: options that flags can set too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlagsSection {
-    /// `migStrategy`.
+    /// `migStrategy`: `none`, `single` or `mixed`.
     pub mig_strategy: Option<Said<String>>,
-    /// `failOnInitError`.
+    /// `failOnInitError`: exit if the driver does not start.
     pub fail_on_init_error: Option<Said<bool>>,
-    /// `mpsRoot`.
+    /// `mpsRoot`: folder on the host with the MPS daemon's files.
     pub mps_root: Option<Said<String>>,
-    /// `nvidiaDriverRoot`.
+    /// `nvidiaDriverRoot`: folder on the host with the driver's files.
     pub driver_root: Option<Said<String>>,
-    /// `nvidiaDevRoot`.
+    /// `nvidiaDevRoot`: folder on the host with `/dev/nvidia*`. Default: `nvidiaDriverRoot`.
     pub dev_root: Option<Said<String>>,
-    /// `gdrcopyEnabled`.
+    /// `gdrcopyEnabled`: GDRCopy in containers.
     pub gdrcopy: Option<Said<bool>>,
-    /// `gdsEnabled`.
+    /// `gdsEnabled`: GPUDirect Storage in containers.
     pub gds: Option<Said<bool>>,
-    /// `mofedEnabled`.
+    /// `mofedEnabled`: RDMA devices in containers.
     pub mofed: Option<Said<bool>>,
-    /// `useNodeFeatureAPI`, for the labels.
+    /// `useNodeFeatureAPI`, for the node's labels.
     pub use_node_feature_api: Option<Said<bool>>,
-    /// `deviceDiscoveryStrategy`.
+    /// `deviceDiscoveryStrategy`: `auto`, `nvml` or `tegra`.
     pub discovery: Option<Said<String>>,
-    /// `plugin`.
+    /// Section `flags.plugin`.
     pub plugin: PluginFlags,
-    /// `gfd`, for the labels.
+    /// Section `flags.gfd`, for the node's labels.
     pub gfd: GfdFlags,
 }
 
-/// `flags.plugin`.
+/// Section `flags.plugin`: options of the device plugin alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginFlags {
-    /// `passDeviceSpecs`.
+    /// `passDeviceSpecs`: device nodes in the kubelet's answer.
     pub pass_device_specs: Option<Said<bool>>,
-    /// `deviceListStrategy`: one, which is not split at commas, or a list.
+    /// `deviceListStrategy`: a list, or one strategy. Unlike the flag, a text is not split at
+    /// commas.
     pub device_list_strategy: Option<Said<Vec<String>>>,
-    /// `deviceIDStrategy`.
+    /// `deviceIDStrategy`: `uuid` or `index`.
     pub device_id_strategy: Option<Said<String>>,
-    /// `cdiAnnotationPrefix`.
+    /// `cdiAnnotationPrefix`: beginning of the CDI annotation's key.
     pub cdi_annotation_prefix: Option<Said<String>>,
-    /// `nvidiaCTKPath`.
+    /// `nvidiaCTKPath`: program on the host that the hooks of CDI specs call.
     pub ctk_path: Option<Said<String>>,
-    /// `containerDriverRoot`.
+    /// `containerDriverRoot`: folder with the driver's files as the plugin sees it.
     pub container_driver_root: Option<Said<String>>,
-    /// `sharedDevicesAllocationPolicy`.
+    /// `sharedDevicesAllocationPolicy`: `distributed` or `packed`.
     pub allocation_policy: Option<Said<String>>,
 }
 
-/// `flags.gfd`: how the node's labels are made.
+/// Section `flags.gfd`: options of GPU Feature Discovery, which makes the node's labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GfdFlags {
-    /// `oneshot`.
+    /// `oneshot`: write the labels once and exit.
     pub oneshot: Option<Said<bool>>,
-    /// `noTimestamp`.
+    /// `noTimestamp`: no label with the time.
     pub no_timestamp: Option<Said<bool>>,
-    /// `sleepInterval`.
+    /// `sleepInterval`: time between two updates of the labels.
     pub sleep_interval: Option<Said<SleepInterval>>,
-    /// `outputFile`.
+    /// `outputFile`: file for the labels.
     pub output_file: Option<Said<String>>,
-    /// `machineTypeFile`.
+    /// `machineTypeFile`: file with the type of the machine.
     pub machine_type_file: Option<Said<String>>,
 }
 
-/// A pattern and the resource name of what it matches.
+/// Pattern with the resource name of the devices that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPattern {
-    /// `*` stands for any text, the rest for itself; all of the value must match.
+    /// Pattern: `*` stands for any text, any other character for itself. The whole value must
+    /// match.
     pub pattern: Said<String>,
-    /// The name.
+    /// Resource name.
     pub name: Said<ResourceName>,
 }
 
-/// `imex`.
+/// Section `imex`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imex {
-    /// `channelIDs`.
+    /// `channelIDs`: numbers of the IMEX channels. Only `[]` and `[0]` are valid.
     pub channel_ids: Option<Said<Vec<i64>>>,
-    /// `required`.
+    /// `required`: a missing channel is an error.
     pub required: Option<Said<bool>>,
 }
 
-/// Reads a config file. `/dev/null`, to which a config manager may link, is an empty one.
+/// Reads a v1 file. `/dev/null`, to which NVIDIA's config-manager may link, is an empty file.
+///
+/// # Errors
+/// [`Error::Invalid`] has every problem of the text. Any other variant: there is no text.
 pub fn load(path: &Path) -> Result<File, Error> {
     read_source(Source::load(path)?)
 }
 
-/// Reads a config; `name` stands in errors. An empty text is all defaults.
+/// Parses a v1 file. `name` stands for the file in problems and origins. An empty text gives the
+/// defaults.
+///
+/// # Errors
+/// [`Error::Invalid`] has every problem of the text.
 pub fn parse(name: &str, text: &str) -> Result<File, Error> {
     read_source(Source::new(name, text))
 }
 
-/// Whether a text says that it is one of these files: a top-level `version` and none of our keys.
+/// Returns true if a text is a v1 file: it has a key of one at the top. A text that cannot be
+/// parsed is one if a line begins with `version:`.
 pub fn is_v1(text: &str) -> bool {
     let source = Source::new("", text);
     let mut notes = Notes::new(source, Dialect::Go);

@@ -1,5 +1,5 @@
-//! The command line and the variables of `nvidia-device-plugin`, as urfave/cli v2 and Go's `flag`
-//! read them. A pure function of arguments and environment.
+//! Command line and variables of `nvidia-device-plugin`, read as urfave/cli v2 and Go's `flag` read
+//! them. A pure function of arguments and environment.
 
 mod parse;
 mod table;
@@ -9,37 +9,37 @@ use std::collections::BTreeMap;
 pub(super) use self::table::{FLAGS, Kind, Spec, spec};
 use crate::{Origin, Problem, Severity};
 
-/// What a command line asks for.
+/// Request of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// To run.
+    /// Run the plugin with these flags.
     Run(Flags),
-    /// To show [`help`](crate::nvidia::help()).
+    /// Show [`help`](crate::nvidia::help()).
     Help,
-    /// To show the version.
+    /// Show the version.
     Version,
 }
 
-/// What flags and variables say. What they do not say is not there.
+/// Values of flags and variables. A flag that was not given has no value here, not its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     pub(super) given: BTreeMap<&'static str, Given>,
-    /// The XIDs of `DP_DISABLE_HEALTHCHECKS`.
+    /// Value of the variable `DP_DISABLE_HEALTHCHECKS`, which has no flag.
     pub(super) disable_xids: Option<String>,
-    /// The XIDs of `DP_ENABLE_HEALTHCHECKS`.
+    /// Value of the variable `DP_ENABLE_HEALTHCHECKS`, which has no flag.
     pub(super) enable_xids: Option<String>,
-    /// What is probably not meant so.
+    /// Warnings: probable mistakes on the command line.
     pub warnings: Vec<Problem>,
 }
 
-/// A value and who said it.
+/// Value of a flag with its origin: the flag or a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) value: Value,
     pub(super) origin: Origin,
 }
 
-/// The value of a flag.
+/// Value of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),
@@ -48,45 +48,46 @@ pub(super) enum Value {
     Ints(Vec<i64>),
 }
 
-/// Why a command line cannot be used.
+/// Reason why a command line cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
-    /// There is no such flag.
+    /// The plugin has no flag of that name.
     #[error("flag {flag} is not known; {help}")]
     Unknown {
-        /// As it was typed.
+        /// Flag as it was typed.
         flag: String,
-        /// What may be meant.
+        /// Remedy: a similar name, or a hint at `--help`.
         help: String,
     },
-    /// It is not written as flags are.
+    /// The text does not have the form of a flag.
     #[error("`{text}` is not a flag; write --name, --name=value or --name value")]
     Syntax {
-        /// As it was typed.
+        /// Text as it was typed.
         text: String,
     },
-    /// Its value is missing.
+    /// The value of a flag is missing.
     #[error("flag {flag} needs a value: write {flag}=VALUE")]
     NoValue {
-        /// As it was typed.
+        /// Flag as it was typed.
         flag: String,
     },
-    /// Its value is not of its kind.
+    /// The value has the wrong type.
     #[error("{origin}: `{value}` is not {expected}")]
     BadValue {
-        /// The flag or variable.
+        /// Flag or variable.
         origin: Origin,
-        /// The value.
+        /// Value as it was given.
         value: String,
-        /// What it should be.
+        /// Description of a valid value.
         expected: &'static str,
     },
-    /// Two names of one flag are both there.
+    // urfave/cli refuses that too: "Cannot use two forms of the same flag".
+    /// A flag was given under both of its names.
     #[error("flags --{first} and --{second} are one and the same; give one of them")]
     TwoForms {
-        /// One.
+        /// Name that was given first.
         first: &'static str,
-        /// The other.
+        /// Name that was given second.
         second: &'static str,
     },
 }
@@ -94,7 +95,16 @@ pub enum FlagError {
 // === impl Flags ===
 
 impl Flags {
-    /// Reads a command line without its first word, and the environment.
+    /// Parses a command line without the program's name, and the environment. `env` returns the
+    /// value of a variable.
+    ///
+    /// ```
+    /// use config::nvidia::{Call, Flags};
+    ///
+    /// let call = Flags::parse(&["--mig-strategy=mixed"], &|_| None)?;
+    /// assert!(matches!(call, Call::Run(_)));
+    /// # Ok::<(), config::nvidia::FlagError>(())
+    /// ```
     pub fn parse<S: AsRef<str>>(
         args: &[S],
         env: &dyn Fn(&str) -> Option<String>,
@@ -102,7 +112,7 @@ impl Flags {
         parse::parse(args, env)
     }
 
-    /// The config file, if one is named.
+    /// Returns the path of the config file. `None` if it is not given or empty.
     pub fn config_file(&self) -> Option<&str> {
         match self.value("config-file") {
             Some(Value::Text(path)) if !path.is_empty() => Some(path),

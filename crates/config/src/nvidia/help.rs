@@ -1,4 +1,4 @@
-//! What `nvidia-device-plugin --help` says.
+//! Text of `nvidia-device-plugin --help`.
 
 use super::flags::{FLAGS, Kind};
 
@@ -30,7 +30,8 @@ How Ostler differs:
   - docs/nvidia.md has all of it
 ";
 
-/// The text of `--help`.
+/// Returns the text of `--help`: every flag with its variables and its default, and the differences
+/// from NVIDIA's plugin.
 pub fn help() -> String {
     let mut text = HEAD.to_owned();
     for spec in FLAGS {

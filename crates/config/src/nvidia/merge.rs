@@ -1,4 +1,5 @@
-//! Flags and variables over the file, the file over the defaults.
+//! Merges the values of NVIDIA's flags, variables and file. Flags win over variables, variables
+//! over the file, the file over the defaults.
 
 use super::{
     File, Flags,
@@ -9,7 +10,7 @@ use crate::{
     source::{Place, Said, Word, word},
 };
 
-/// A value, who said it, and whether anybody did.
+/// Value with its origin. The place is set if it comes from the file.
 #[derive(Clone, Debug)]
 pub(super) struct Pick<T> {
     pub(super) value: T,
@@ -18,7 +19,7 @@ pub(super) struct Pick<T> {
     key: &'static str,
 }
 
-/// Every value, and what is wrong with them.
+/// Flags and file that are merged, with the problems that are found.
 #[derive(Debug)]
 pub(super) struct Merge<'a> {
     pub(super) flags: &'a Flags,
@@ -26,16 +27,17 @@ pub(super) struct Merge<'a> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// A kind of value that flags can have.
+/// Type that a flag's value can have.
 pub(super) trait Kind: Clone {
-    /// The value, if it is of this kind.
+    /// Returns the value if it has this type.
     fn of(value: &Value) -> Option<Self>;
 }
 
 // === impl Merge ===
 
 impl Merge<'_> {
-    /// The value of a flag; `None` where nobody said anything. `key` is its key in the file.
+    /// Returns the value of a flag, variable or key. `None` if none is set. `key` is the key in the
+    /// file.
     pub(super) fn said<T: Kind>(
         &self,
         name: &str,
@@ -59,7 +61,7 @@ impl Merge<'_> {
         })
     }
 
-    /// The text of a flag, or its default.
+    /// Returns a text, or the default of its flag.
     pub(super) fn text(
         &self,
         name: &str,
@@ -70,7 +72,7 @@ impl Merge<'_> {
         said.unwrap_or_else(|| Pick::default_text(name, key))
     }
 
-    /// Like [`Self::text`], with an empty text as if nobody had said anything.
+    /// As [`Self::text`], but an empty text counts as not set.
     pub(super) fn path(
         &self,
         name: &str,
@@ -80,7 +82,7 @@ impl Merge<'_> {
         self.path_or(name, key, file, &Pick::default_text(name, key))
     }
 
-    /// Like [`Self::path`], with another default.
+    /// As [`Self::path`], with another default.
     pub(super) fn path_or(
         &self,
         name: &str,
@@ -94,7 +96,7 @@ impl Merge<'_> {
         said.unwrap_or_else(|| default.clone())
     }
 
-    /// Whether a switch is on.
+    /// Returns a bool. Default: false.
     pub(super) fn is(
         &self,
         name: &str,
@@ -105,7 +107,7 @@ impl Merge<'_> {
         said.unwrap_or_else(|| Pick::default_of(false, key))
     }
 
-    /// One of a few words; anything else is a problem.
+    /// Parses one of a few words. Any other text is noted as an error.
     pub(super) fn word<T: Word>(&mut self, pick: &Pick<String>) -> Option<T> {
         match word(&pick.value) {
             Ok(value) => Some(value),
@@ -139,7 +141,7 @@ impl Merge<'_> {
         });
     }
 
-    /// A problem at a place of the file.
+    /// Notes a problem at a place of the file.
     pub(super) fn at(
         &mut self,
         severity: Severity,
@@ -172,7 +174,7 @@ impl<T> Pick<T> {
 }
 
 impl Pick<String> {
-    /// The default of a flag.
+    /// Returns the default of a flag.
     fn default_text(name: &str, key: &'static str) -> Self {
         let default = spec(name).map_or("", |spec| spec.default);
         Self::default_of(default.to_owned(), key)

@@ -1,7 +1,11 @@
-//! Names and sharing of NVIDIA's file → pools.
+//! Makes pools of the resource names and the sharing in NVIDIA's file.
 //!
-//! Every name is a base: cards or MIG devices of a pattern, the first that matches wins, and the
-//! default names come last. What is shared of a base is a pool of its own, before the rest of it.
+//! Each resource name is a base: the cards or MIG devices that match a pattern. The first pattern
+//! that matches wins, and the default names come last. The shared devices of a base are pools of
+//! their own, before the pool with the rest of the base.
+//!
+//! NVIDIA's plugin v0.20.0 parses `resources`, `rename` and `devices` and then drops them with a
+//! warning (api/config/v1/config.go, DisableResourceNamingInConfig). Here they work.
 
 mod base;
 
@@ -16,7 +20,7 @@ use crate::{
     Template, Weights, source::Place,
 };
 
-/// What holds for every pool.
+/// Options that hold for every pool.
 #[derive(Debug)]
 pub(super) struct Wishes {
     pub(super) mig: Mig,
@@ -24,17 +28,17 @@ pub(super) struct Wishes {
     pub(super) handover: Handover,
 }
 
-/// A pool, and where the file speaks of it.
+/// Pool with the places of the file that it comes from.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) pool: Pool,
     name: Option<Origin>,
     sharing: Option<Origin>,
-    /// Where a problem with it is shown.
+    /// Place at which a problem with the pool is shown.
     place: Option<Place>,
 }
 
-/// The section of sharing that counts.
+/// Section of `sharing` that is used.
 #[derive(Debug)]
 struct Active<'f> {
     method: Method,
@@ -42,7 +46,7 @@ struct Active<'f> {
     section: &'f Replicated,
 }
 
-/// The pools, in order.
+/// Returns the pools in order.
 pub(super) fn build(merge: &mut Merge<'_>, wishes: &Wishes) -> Vec<Built> {
     let file = merge.file;
     let active = Active::of(file);
@@ -72,7 +76,7 @@ struct Builder<'b, 'm> {
 // === impl Builder ===
 
 impl Builder<'_, '_> {
-    /// The pools of one base: what is shared of it, then the rest.
+    /// Adds the pools of one base: those with shared devices, then the one with the rest.
     fn base(&mut self, base: &Base, active: Option<&Active<'_>>) {
         let mut rest = true;
         let entries = active.map_or(&[][..], |active| &active.section.resources);
@@ -89,7 +93,7 @@ impl Builder<'_, '_> {
                 continue;
             }
             self.shared(base, active, n, profiles.clone());
-            // A name with a profile takes only a part of all MIG devices.
+            // A name with a profile takes only the MIG devices of that profile.
             rest = entry.devices.value != Devices::All || profiles.is_some();
         }
         if rest {
@@ -151,7 +155,7 @@ impl Builder<'_, '_> {
         });
     }
 
-    /// The name that an entry's devices have when they are shared.
+    /// Returns the resource name of an entry's shared devices.
     fn name(&mut self, active: &Active<'_>, n: usize) -> String {
         let entry = &active.section.resources[n];
         let key = active.entry(n);
@@ -159,6 +163,7 @@ impl Builder<'_, '_> {
             Some(name) => return name.value.to_string(),
             None if active.section.rename_by_default => entry.name.value.shared(),
             None if entry.devices.value == Devices::All => return entry.name.value.to_string(),
+            // One resource cannot have shared and exclusive devices: a pod could not choose.
             None => {
                 let name = entry.name.value.shared();
                 let message = format!(
@@ -210,7 +215,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Warns of entries whose name no device has.
+    /// Warns of entries with a name that no device has.
     fn absent(&mut self, bases: &[Base], active: &Active<'_>) {
         for (n, entry) in active.section.resources.iter().enumerate() {
             if !bases.iter().any(|base| base.covers(entry).is_some()) {
@@ -227,7 +232,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Two pools of one name must be shared in one way.
+    /// Reports two pools with one resource name that are shared in different ways.
     fn conflicts(&mut self) {
         let mut found = Vec::new();
         for (n, pool) in self.built.iter().enumerate() {
@@ -254,7 +259,8 @@ impl Builder<'_, '_> {
 // === impl Built ===
 
 impl Built {
-    /// Where its values came from; `policy` is where that of shared pools did.
+    /// Returns the origins of the pool's values. `policy` is the origin of the policy of shared
+    /// pools.
     pub(super) fn origins(&self, policy: &Origin) -> Vec<(&'static str, Origin)> {
         let mut origins = Vec::new();
         origins.extend(self.name.clone().map(|origin| ("resource", origin)));
@@ -271,6 +277,7 @@ impl Built {
 
 impl<'f> Active<'f> {
     fn of(file: &'f File) -> Option<Self> {
+        // If the file has both sections, NVIDIA's plugin uses `mps` everywhere.
         let mps = file.mps.as_ref().map(|section| Self {
             method: Method::Mps,
             key: "sharing.mps",
@@ -285,7 +292,8 @@ impl<'f> Active<'f> {
         })
     }
 
-    /// With MPS a container has one unit, unless the file says otherwise.
+    /// Returns true if a container gets at most one unit. That is the default with MPS (NVIDIA's
+    /// api/config/v1/config.go, NewConfig).
     fn one_per_request(&self) -> bool {
         let said = self.section.fail_requests_greater_than_one.as_ref();
         said.map_or(self.method == Method::Mps, |said| said.value)

@@ -1,4 +1,5 @@
-//! `sharing.timeSlicing` and `sharing.mps` of NVIDIA's file, and the names in it.
+//! Sections `sharing.timeSlicing` and `sharing.mps` of NVIDIA's file, and its resource names. The
+//! rules are those of the plugin (api/config/v1/replicas.go).
 
 use std::{fmt, str::FromStr};
 
@@ -8,63 +9,64 @@ use crate::{
     source::{Fields, Item, Notes, Place, Said},
 };
 
-/// What every name begins with.
+/// Beginning of every resource name.
 const PREFIX: &str = "nvidia.com/";
-/// The longest name, prefix included.
+/// Longest resource name, with its prefix, in bytes.
 const LENGTH_LIMIT: usize = 63;
 
-/// How resources are shared.
+/// Sharing of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replicated {
-    /// `renameByDefault`: what is shared has `.shared` at the end of its name.
+    /// `renameByDefault`: shared resources have `.shared` at the end of their name.
     pub rename_by_default: bool,
-    /// `failRequestsGreaterThanOne`, where it is said.
+    /// `failRequestsGreaterThanOne`: a container gets at most one unit. The default depends on the
+    /// section.
     pub fail_requests_greater_than_one: Option<Said<bool>>,
-    /// The resources; at least one.
+    /// Shared resources, at least one.
     pub resources: Vec<ReplicatedResource>,
     pub(crate) place: Place,
 }
 
-/// One resource that is shared.
+/// Shared resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicatedResource {
-    /// Its name before it is shared.
+    /// Name before sharing.
     pub name: Said<ResourceName>,
-    /// How many units a device becomes; at least 2.
+    /// Number of units that a device becomes, at least 2.
     pub replicas: Said<u32>,
-    /// Its name when it is shared.
+    /// Name after sharing.
     pub rename: Option<Said<ResourceName>>,
-    /// Which of its devices are shared.
+    /// Devices of the resource that are shared.
     pub devices: Said<Devices>,
 }
 
-/// Which devices are shared.
+/// Devices of a resource that are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// All.
+    /// All devices.
     All,
-    /// So many.
+    /// The first devices, this number of them, at least 1.
     Count(u32),
-    /// These.
+    /// Single devices.
     List(Vec<DeviceRef>),
 }
 
-/// One device.
+/// Reference to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceRef {
-    /// A card's index.
+    /// Index of a card, `0`.
     Index(String),
-    /// A MIG device's index, `0:1`.
+    /// Index of a MIG device, `0:1`.
     MigIndex(String),
-    /// The id of a card or a MIG device.
+    /// Id of a card or a MIG device.
     Uuid(String),
 }
 
-/// `nvidia.com/…`, at most 63 characters long.
+/// Resource name under `nvidia.com/`, at most 63 characters long.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceName(String);
 
-/// How many units a device can become.
+/// Limit on the number of units that a device becomes, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     replicas: u32,
@@ -74,19 +76,19 @@ pub(super) struct Most {
 // === impl Most ===
 
 impl Most {
-    /// Of time-slicing.
+    /// Limit of time-slicing.
     pub(super) const SLICES: Self = Self {
         replicas: Sharing::MOST,
         why: "the kubelet takes no longer list",
     };
-    /// Of MPS.
+    /// Limit of MPS.
     pub(super) const CLIENTS: Self = Self {
         replicas: MPS_CLIENT_LIMIT,
         why: "no card serves as many clients of MPS",
     };
 }
 
-/// Reads a section; at least one resource must be in it.
+/// Reads a section. At least one resource must be in it.
 pub(super) fn read(item: &Item<'_>, notes: &mut Notes, most: Most) -> Option<Replicated> {
     let mut at = item.fields(notes)?;
     let rename = at
@@ -165,7 +167,7 @@ fn replicas(at: &mut Fields<'_>, notes: &mut Notes, most: Most) -> Option<Said<u
         return None;
     };
     let replicas = item.number(notes, 2..=i32::MAX.unsigned_abs())?;
-    // NVIDIA's plugin takes any number.
+    // NVIDIA's plugin takes any number, so more than our limit is not an error here.
     if replicas.value > most.replicas {
         let message = format!(
             "{} are too many, {}: the devices are not offered",
@@ -177,7 +179,7 @@ fn replicas(at: &mut Fields<'_>, notes: &mut Notes, most: Most) -> Option<Said<u
     Some(replicas)
 }
 
-/// `all`, a number, or a list of devices.
+/// Reads `all`, a number, or a list of devices.
 fn devices(item: &Item<'_>, notes: &mut Notes) -> Option<Said<Devices>> {
     let help = "write `all`, a number of devices, or a list such as [0, \"1:0\", GPU-…]";
     if item.is_list() {
@@ -209,7 +211,7 @@ fn devices(item: &Item<'_>, notes: &mut Notes) -> Option<Said<Devices>> {
 // === impl DeviceRef ===
 
 impl DeviceRef {
-    /// The text.
+    /// Returns the reference as it was written.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Index(text) | Self::MigIndex(text) | Self::Uuid(text) => text,
@@ -231,6 +233,8 @@ impl FromStr for DeviceRef {
         {
             return Ok(Self::MigIndex(text.to_owned()));
         }
+        // Drivers before R470 name a MIG device by the card's UUID and its instances:
+        // MIG-GPU-<uuid>/<GPU instance>/<compute instance>.
         let legacy = text.strip_prefix("MIG-GPU-");
         let legacy: Option<Vec<&str>> = legacy.map(|rest| rest.splitn(3, '/').collect());
         let valid = match legacy.as_deref() {
@@ -258,12 +262,12 @@ fn is_uuid(text: &str) -> bool {
 // === impl ResourceName ===
 
 impl ResourceName {
-    /// The whole name.
+    /// Returns the whole name, with its prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name that a shared resource has by default.
+    /// Returns the default name of the resource after sharing. It can be too long.
     pub(super) fn shared(&self) -> String {
         format!("{}.shared", self.0)
     }
@@ -272,7 +276,7 @@ impl ResourceName {
 impl FromStr for ResourceName {
     type Err = String;
 
-    /// The prefix is added where it is missing.
+    /// Parses a name. Adds the prefix if it is missing.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let name = match text.starts_with(PREFIX) {
             true => text.to_owned(),
@@ -284,6 +288,7 @@ impl FromStr for ResourceName {
                 "`{name}` has {length} characters, {LENGTH_LIMIT} at most are possible"
             ));
         }
+        // The part after the prefix is a DNS subdomain (RFC 1123).
         let alnum = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let label = |label: &str| {
             let bytes = label.as_bytes();

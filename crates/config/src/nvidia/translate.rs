@@ -1,4 +1,4 @@
-//! Flags, variables and file → [`Config`]: the one place where NVIDIA's words become ours.
+//! Translates NVIDIA's flags, variables and file into [`Config`]. No other place knows both.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,14 @@ use crate::{
     Origins, Overrides, Policy, Pools, Problem, Problems, Resolved, XidBase, XidSet, source::Word,
 };
 
-/// Where the MPS daemons' files are in the plugin's container.
+/// Folder of the MPS daemons' files in the plugin's container, as NVIDIA's chart mounts it.
 const MPS_PATH: &str = "/mps";
 
-/// Reads the file that the flags name, if they do, and makes the config of it. `overrides` are
-/// what our own variables say; `from` tells for the name of a flag of ours who said it.
+/// Reads the file that the flags name, if any, and makes the config. `overrides` are the values of
+/// our own variables. `from` returns, for the name of a flag of ours, the variable that was given.
+///
+/// # Errors
+/// The errors of [`load`](super::load), then those of [`resolve`].
 pub fn config(
     flags: &Flags,
     overrides: Overrides,
@@ -33,7 +36,10 @@ pub fn config(
     resolve(flags, &file, overrides, from)
 }
 
-/// Makes the config of flags and file.
+/// Makes the config of flags and file. The warnings of both are in the result.
+///
+/// # Errors
+/// [`Error::Invalid`] has every problem of the merged values.
 pub fn resolve(
     flags: &Flags,
     file: &File,
@@ -115,13 +121,15 @@ impl Translation<'_> {
         };
     }
 
-    /// Takes a value over, and notes where it came from.
+    /// Returns a value, and stores its origin.
     fn take<T>(&mut self, key: &str, pick: Pick<T>) -> T {
         self.origins.set(key, pick.origin);
         pick.value
     }
 
     fn kubelet(&mut self) {
+        // NVIDIA's plugin has the folder as a constant, and `--kubelet-socket` does not move it.
+        // Here the folder is that of the socket.
         let socket = self.merge.text("kubelet-socket", "", &None);
         let path = Path::new(&socket.value);
         self.config.kubelet.register = !socket.value.is_empty();
@@ -153,6 +161,7 @@ impl Translation<'_> {
         let key = "flags.deviceDiscoveryStrategy";
         let discovery = merge.text("device-discovery-strategy", key, &file.discovery);
         let required = merge.is("imex-required", "", &merge.file.imex.required);
+        // NVIDIA's default is true. Here the agent waits for the driver unless true is set.
         if let Some(fail) = fail {
             let startup = self.take("backends.nvidia.failOnInitError", fail);
             self.config.backends.nvidia.startup.fail_on_init_error = startup;
@@ -186,7 +195,7 @@ impl Translation<'_> {
         nvidia.mps_path = Some(MPS_PATH.into());
     }
 
-    /// A list of names; empty ones do not count.
+    /// Returns a list of names without empty ones.
     fn names(&mut self, flag: &str, key: &str) -> Vec<String> {
         let Some(given) = self.merge.flags.given.get(flag) else {
             return Vec::new();
@@ -241,7 +250,7 @@ impl Translation<'_> {
         (pick, policy)
     }
 
-    /// What containers are given, and where that came from.
+    /// Returns the parts that containers are given, with their origins.
     fn handover(&mut self) -> (Handover, Vec<(&'static str, Origin)>) {
         let (merge, flags) = (&self.merge, &self.merge.file.flags);
         let plugin = &flags.plugin;
@@ -305,7 +314,8 @@ impl Translation<'_> {
 
 impl Word for SharedPolicy {}
 
-/// The XIDs of a health variable: numbers, or `all` or `xids`; the rest is left out.
+/// Parses a health variable: numbers of XIDs, or `all` or `xids`. Any other word is left out, as in
+/// NVIDIA's plugin (internal/rm/health.go).
 fn xids(text: &str) -> XidSet {
     let lower = text.to_lowercase();
     let mut found = Vec::new();

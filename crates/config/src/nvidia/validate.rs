@@ -1,4 +1,5 @@
-//! What the plugin refuses after it has put flags and file together.
+//! Checks that NVIDIA's plugin makes after it has merged flags and file, and warnings for values
+//! that it takes and that cannot work.
 
 use std::path::Path;
 
@@ -9,13 +10,14 @@ use crate::{
     source::{unlike, word, words},
 };
 
-/// The list strategies, sorted, each once.
+/// Returns the list strategies, sorted and without duplicates.
 pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
     let file = &merge.file.flags.plugin.device_list_strategy;
     let key = "flags.plugin.deviceListStrategy";
     let Some(pick) = merge.said("device-list-strategy", key, file) else {
         return (vec![ListStrategy::Envvar], Origin::Default);
     };
+    // `auto` is a strategy of ours alone.
     let ours = |word: &&&str| **word == "auto";
     let words = words::<ListStrategy>().iter();
     let words: Vec<&str> = words.filter(|word| !ours(word)).copied().collect();
@@ -37,7 +39,8 @@ pub(super) fn lists(merge: &mut Merge<'_>) -> (Vec<ListStrategy>, Origin) {
     (found, pick.origin)
 }
 
-/// The IMEX channels: none, or 0.
+/// Returns the IMEX channels: none, or 0. NVIDIA's plugin refuses any other
+/// (api/config/v1/imex.go).
 pub(super) fn imex(merge: &mut Merge<'_>) -> (Vec<u32>, Origin) {
     let file = &merge.file.imex.channel_ids;
     let Some(pick) = merge.said("imex-channel-ids", "imex.channelIDs", file) else {
@@ -55,7 +58,7 @@ pub(super) fn imex(merge: &mut Merge<'_>) -> (Vec<u32>, Origin) {
     (channels, pick.origin)
 }
 
-/// Folders on the host. NVIDIA's plugin takes any text.
+/// Warns of relative paths of folders on the host. NVIDIA's plugin takes any text.
 pub(super) fn roots(merge: &mut Merge<'_>, dev: &Pick<String>, mps: &Pick<String>) {
     let roots = [(dev, "/run/nvidia/driver"), (mps, "/run/nvidia/mps")];
     for (pick, example) in roots {
@@ -67,14 +70,14 @@ pub(super) fn roots(merge: &mut Merge<'_>, dev: &Pick<String>, mps: &Pick<String
     }
 }
 
-/// The beginning of the CDI annotation's key. NVIDIA's plugin takes any text.
+/// Warns of a text that cannot begin the CDI annotation's key. NVIDIA's plugin takes any text.
 pub(super) fn prefix(merge: &mut Merge<'_>, pick: &Pick<String>) {
     if let Some((message, help)) = prefix_fault(&pick.value) {
         merge.warn(pick, message, help);
     }
 }
 
-/// What sharing through MPS needs.
+/// Checks that sharing through MPS is possible. The plugin refuses the same two cases.
 pub(super) fn sharing(merge: &mut Merge<'_>, mig: &(Pick<String>, Mig), handover: &Handover) {
     let Some(mps) = &merge.file.mps else { return };
     let place = mps.place;

@@ -1,4 +1,5 @@
-//! Checks of pools whose options are right one by one.
+//! Checks of pools whose options are valid one by one: options against each other, and pools
+//! against each other.
 
 use model::ResourceName;
 
@@ -8,7 +9,8 @@ use crate::{
     source::{At, among},
 };
 
-/// Places of a resource name that are filled in, with an example of each.
+/// Placeholders of a resource name, with an example value of each.
+// A name is checked with these values. The real ones are known only when devices are.
 const PLACEHOLDERS: [(&str, &str); 5] = [
     ("profile", "1g.5gb"),
     ("model", "model"),
@@ -17,10 +19,10 @@ const PLACEHOLDERS: [(&str, &str); 5] = [
     ("index", "0"),
 ];
 
-/// A message and its remedy.
+/// Message and its remedy.
 type Words = (String, String);
 
-/// Checks a pool.
+/// Checks the options of a pool against each other.
 pub(super) fn pool(pool: &Pool, at: &mut At<'_>) {
     name(pool, at);
     sharing(pool, at);
@@ -38,7 +40,7 @@ pub(super) fn pool(pool: &Pool, at: &mut At<'_>) {
     }
 }
 
-/// Checks each pool against those before it.
+/// Checks each pool against the pools before it.
 pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
     for (n, pool) in pools.iter().enumerate() {
         let before = || pools[..n].iter().enumerate();
@@ -64,7 +66,7 @@ pub(super) fn pools(pools: &[Pool], at: &mut At<'_>) {
     }
 }
 
-/// Checks that no pool before this one has its name.
+/// Checks that no earlier pool has the pool's name.
 fn unique<'p>(
     n: usize,
     pool: &Pool,
@@ -80,7 +82,10 @@ fn unique<'p>(
     }
 }
 
-/// Checks that pools with one resource name are shared, placed and handed over alike.
+/// Checks that an earlier pool with the same resource name has the same sharing, placement,
+/// `preStart` and handover.
+// The kubelet has one list of devices and one plugin for a resource name
+// (pkg/kubelet/cm/devicemanager/manager.go, ManagerImpl.endpoints), and chooses among all of them.
 fn alike<'p>(
     n: usize,
     pool: &Pool,
@@ -106,7 +111,7 @@ fn alike<'p>(
     }
 }
 
-/// Checks that a text makes resource names.
+/// Checks that a template makes valid resource names. An error is a message and its remedy.
 fn template(template: &str) -> Result<(), Words> {
     let mut name = String::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! Variables and mounts that a pool gives to containers besides what the vendor's rules give.
+//! Environment variables and mounts that a pool adds to those of the vendor's rules.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -8,36 +8,36 @@ use serde::Serialize;
 
 use crate::source::{At, FromNode, Item, Notes, Section, parsed, read_section};
 
-/// A file or folder of the host that containers are given.
+/// File or folder of the host that is mounted into containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExtraMount {
-    /// The path on the host, a template.
+    /// Path on the host, a template.
     pub host_path: ValueTemplate,
-    /// The path in the container, a template; without it, the same as on the host.
+    /// Path in the container, a template. Default: the path on the host.
     pub container_path: Option<ValueTemplate>,
-    /// The container may not write to it.
+    /// Makes the mount read-only.
     pub read_only: bool,
 }
 
-/// A text with places that are filled in for each device: `{id}`, `{index}`, `{pci}`, `{numa}`,
+/// Text with placeholders that are filled in for each device: `{id}`, `{index}`, `{pci}`, `{numa}`,
 /// `{vendor}`, or the name of any attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ValueTemplate(String);
 
-/// A text that is no template.
+/// Reason why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
-    /// A brace has no other one.
+    /// A brace without its partner.
     #[error("`{0}` has a brace without its other one")]
     Brace(String),
-    /// A name between braces cannot be that of a fact.
+    /// Text between braces that cannot be the name of an attribute.
     #[error("`{{{0}}}` cannot be the name of an attribute")]
     Name(String),
 }
 
-/// A part of a template.
+/// Part of a template: a text, or the name of a placeholder.
 enum Part<'t> {
     Text(&'t str),
     Place(&'t str),
@@ -71,12 +71,13 @@ impl FromNode for ExtraMount {
 }
 
 impl ExtraMount {
-    /// The paths on the host and in the container for a device. A fact is a part of one name: a probe
-    /// chooses no other folder by it.
+    /// Returns the paths on the host and in the container for a device.
     ///
     /// # Errors
-    /// The name of a fact that the device does not have, or that cannot be a part of a path.
+    /// Name of the first fact that the device does not have, or that cannot be a part of a path.
     pub fn fill(&self, device: &Device) -> Result<(PathBuf, PathBuf), String> {
+        // Facts come from a probe, which can be a program of the user's with fewer rights than the
+        // agent. With a `/` or `..` in a fact it could have any folder of the host mounted.
         let host = self.host_path.fill_by(device, is_name)?;
         let container = self.container_path.as_ref();
         let container = container.map(|path| path.fill_by(device, is_name));
@@ -94,17 +95,17 @@ impl FromNode for ValueTemplate {
 }
 
 impl ValueTemplate {
-    /// Fills the template in for a device.
+    /// Fills in the facts of a device.
     ///
     /// # Errors
-    /// The name of a fact that the device does not have.
+    /// Name of the first fact that the device does not have.
     pub fn fill(&self, device: &Device) -> Result<String, String> {
         self.fill_by(device, |_| true)
     }
 
-    /// Fills it in with facts that are `usable`.
+    /// Fills in the facts of a device. A fact that is not `usable` counts as missing.
     fn fill_by(&self, device: &Device, usable: fn(&str) -> bool) -> Result<String, String> {
-        // It was checked when it was made.
+        // `from_str` refuses a text with an invalid part.
         let parts = parts(&self.0).filter_map(Result::ok);
         let filled = parts.map(|part| match part {
             Part::Text(text) => Ok(text.to_owned()),
@@ -138,12 +139,12 @@ impl fmt::Display for ValueTemplate {
     }
 }
 
-/// Returns true for a text that can be a part of the name of a file.
+/// Returns true if the text can be the name of a file, or a part of such a name.
 fn is_name(text: &str) -> bool {
     !text.contains('/') && !matches!(text, "" | "." | "..")
 }
 
-/// The parts of a template in their order.
+/// Splits a template into its parts, in order.
 fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, InvalidTemplate>> {
     let broken = || Some(Err(InvalidTemplate::Brace(text.to_owned())));
     let mut rest = text;
@@ -174,7 +175,8 @@ fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, InvalidTemplate>> 
     })
 }
 
-/// A fact of a device by its name, as a text; none where it has control characters.
+/// Returns a fact of a device by its name, as a text. `None` if the device does not have the fact,
+/// or if the text has control characters.
 fn fact(device: &Device, name: &str) -> Option<String> {
     let text = match name {
         "id" => Some(device.id.to_string()),
@@ -187,6 +189,7 @@ fn fact(device: &Device, name: &str) -> Option<String> {
             device.attributes.get(&name).map(ToString::to_string)
         }
     };
+    // A NUL ends a path or variable, and a line break ends a line of many tools' input.
     text.filter(|text| !text.chars().any(char::is_control))
 }
 

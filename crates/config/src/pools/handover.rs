@@ -1,4 +1,4 @@
-//! The section `handover`: the parts that a container is given for its devices.
+//! Section `handover`: the parts that a container is given for its devices.
 
 use std::collections::BTreeMap;
 
@@ -12,47 +12,48 @@ use crate::{
     source::{At, Section, Word, map_by},
 };
 
-/// The parts that a container is given for its devices.
+/// Parts that a container is given for its devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Handover {
-    /// The ways in which the container runtime is told which devices; an empty list: not at all.
-    /// Sorted, each once.
+    // Sorted and without duplicates, so that pools with the same strategies compare as equal.
+    /// Strategies by which the container runtime is told the devices. With an empty list it is not
+    /// told.
     #[schemars(with = "OneOrMany<ListStrategy>")]
     pub lists: Vec<ListStrategy>,
-    /// The ids by which they are named.
+    /// Ids by which the container runtime is told the devices.
     pub ids: IdStrategy,
-    /// Hands device nodes over through the kubelet.
+    /// Passes device nodes to the container through the kubelet.
     pub device_nodes: bool,
-    /// Variables that a container is given: a map from names to templates, which are filled in for each
-    /// device, with a comma between the values.
+    /// Environment variables of a container: a map from names to templates. A template is filled in
+    /// for each device, with a comma between the values.
     pub env: BTreeMap<String, ValueTemplate>,
-    /// Files and folders of the host that a container is given.
+    /// Files and folders of the host that are mounted into a container.
     #[schemars(with = "OneOrMany<ExtraMount>")]
     pub mounts: Vec<ExtraMount>,
-    /// The parts of NVIDIA's driver that a container is given.
+    /// Parts of NVIDIA's driver that a container is given.
     pub nvidia: NvidiaHandover,
 }
 
-/// A way in which the container runtime is told which devices.
+/// Strategy by which the container runtime is told the devices.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ListStrategy {
-    /// The best that the runtime is known to support.
+    /// The best strategy that the runtime is known to support.
     Auto,
-    /// `NVIDIA_VISIBLE_DEVICES` with the ids.
+    /// Variable `NVIDIA_VISIBLE_DEVICES` with the ids.
     Envvar,
     /// Mounts under `/var/run/nvidia-container-devices`.
     VolumeMounts,
     /// CDI names in an annotation.
     CdiAnnotations,
-    /// CDI names through the CRI.
+    /// CDI names in the field `CDIDevices` of the CRI.
     CdiCri,
 }
 
-/// By which ids a container's devices are named.
+/// Ids by which the container runtime is told the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IdStrategy {
@@ -78,7 +79,7 @@ impl Section for Handover {
 }
 
 impl Default for Handover {
-    /// The variable with UUIDs, and the device nodes.
+    /// Returns the strategy `envvar` with UUIDs, and device nodes.
     fn default() -> Self {
         Self {
             lists: vec![ListStrategy::Envvar],
@@ -92,7 +93,7 @@ impl Default for Handover {
 }
 
 impl Handover {
-    /// Returns true if devices are named by CDI, or would be where that works.
+    /// Returns true if a strategy uses CDI names, or may do so with some container runtime.
     pub fn may_use_cdi(&self) -> bool {
         use ListStrategy::{Auto, CdiAnnotations, CdiCri};
         let mut lists = self.lists.iter();
@@ -100,7 +101,8 @@ impl Handover {
     }
 }
 
-/// Checks the name of a variable; its error is a message and a remedy.
+/// Checks the name of an environment variable. An error is a message and its remedy.
+// A shell takes no other names (POSIX, chapter 8.1).
 fn check_variable(name: &str) -> Result<String, (String, String)> {
     let is_letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let starts_with_digit = name.bytes().next().is_none_or(|b| b.is_ascii_digit());

@@ -1,58 +1,58 @@
-//! Which units are best together.
+//! Section `placement` of a pool: the choice of units for a container.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{At, Section, Word, number};
 
-/// Which units are best together.
+/// Rule by which units are chosen for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Placement {
-    /// The rule.
+    /// Policy by which units are chosen.
     pub policy: Policy,
-    /// The weights of the policy `weighted`.
+    /// Weights of the policy `weighted`.
     #[serde(skip_serializing_if = "Weights::is_zero")]
     pub weights: Weights,
 }
 
-/// How units are chosen.
+/// Policy by which units are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The best connected, with the rest left as well connected as can be.
+    /// Cards with the best links between them, so that the remaining cards are well connected too.
     Topology,
-    /// Cards that are in use already, before others.
+    /// Cards that are in use before idle cards.
     Packed,
-    /// Cards that are used least, before others.
+    /// The least used cards first.
     Spread,
-    /// The first in the order of their ids.
+    /// The first units in the order of their ids.
     FirstFit,
-    /// The fullest card that still fits the request.
+    /// The fullest card on which the request still fits.
     BestFit,
-    /// The least recently granted.
+    /// The least recently granted units.
     RoundRobin,
-    /// By the user's weights.
+    /// The best units by the weights of the config.
     Weighted,
 }
 
-/// What counts how much when units are chosen. Whole numbers; 0 does not count.
+/// Weight of each criterion when units are chosen. Whole numbers; 0 switches a criterion off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Weights {
-    /// Links between the cards.
+    /// Weight of links between the cards.
     #[schemars(range(max = Weights::MOST))]
     pub link: u32,
-    /// The same NUMA node.
+    /// Weight of cards on the same NUMA node.
     #[schemars(range(max = Weights::MOST))]
     pub numa: u32,
-    /// Few other units in use on the card.
+    /// Weight of a card with few other units in use.
     #[schemars(range(max = Weights::MOST))]
     pub load: u32,
-    /// A cool card.
+    /// Weight of a low temperature of the card.
     #[schemars(range(max = Weights::MOST))]
     pub temperature: u32,
-    /// A card that draws little power.
+    /// Weight of a low power draw of the card.
     #[schemars(range(max = Weights::MOST))]
     pub power: u32,
 }
@@ -63,6 +63,7 @@ impl Section for Placement {
     fn read(&mut self, at: &mut At<'_>) {
         at.set("policy", &mut self.policy);
         let weights = at.section("weights", &mut self.weights);
+        // No other policy has weights, so they choose the policy.
         if weights.is_some() && at.place("policy").is_none() {
             self.policy = Policy::Weighted;
         }
@@ -87,7 +88,7 @@ impl Section for Placement {
 }
 
 impl Default for Placement {
-    /// The best connected.
+    /// Returns the policy `topology`.
     fn default() -> Self {
         Self {
             policy: Policy::Topology,
@@ -97,9 +98,9 @@ impl Default for Placement {
 }
 
 impl Placement {
-    /// The error of the policy `weighted` without weights.
+    /// Message for the policy `weighted` without weights.
     pub(crate) const LACKS_WEIGHTS: &str = "the policy weighted needs `weights`";
-    /// The remedy.
+    /// Remedy for [`Self::LACKS_WEIGHTS`].
     pub(crate) const ADD_WEIGHTS: &str =
         "write them, e.g. `placement: {policy: weighted, weights: {link: 2, numa: 1}}`";
 }
@@ -117,10 +118,10 @@ impl Section for Weights {
 }
 
 impl Weights {
-    /// The largest weight.
+    /// Largest weight.
     const MOST: u32 = 1_000_000;
 
-    /// Returns true if nothing counts: weights that nobody gave.
+    /// Returns true if all weights are 0, which is the default.
     pub(crate) fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Selectors: the devices that a rule is about.
+//! Selectors of devices.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,40 @@ use crate::{
     source::{At, FromNode, Item, Notes, Section, Word, parsed, read_section},
 };
 
-/// The devices that a rule is about. What is said must hold all together; what is not said holds for all. Texts are
-/// patterns: `*` stands for any text, the rest for itself, and all of the value must match.
+/// Selector of devices. Every key that is set must match; a key that is not set matches every
+/// device. Texts are patterns: `*` stands for any text, any other character for itself, and the
+/// whole value must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Selector {
-    /// The vendor, e.g. `nvidia`.
+    /// Vendor, e.g. `nvidia`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub vendor: Vec<String>,
-    /// The product name, e.g. `NVIDIA A100-*`.
+    /// Product name, e.g. `NVIDIA A100-*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub model: Vec<String>,
-    /// The device's id, or its card's: `GPU-…`, `MIG-…`.
+    /// Id of the device or of its card: `GPU-…`, `MIG-…`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub uuid: Vec<String>,
-    /// The driver's index, `3` (the card and its partitions) or `3:0` (one partition).
+    /// Driver's index: `3` (the card and its partitions) or `3:0` (one partition).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<crate::schema::Index>")]
     pub index: Vec<String>,
-    /// The PCI address, e.g. `0000:3b:00.0`.
+    /// PCI address, e.g. `0000:3b:00.0`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub pci: Vec<String>,
-    /// Memory, in bytes: at least.
+    /// Least memory of the device, e.g. `40Gi`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_memory: Option<Size>,
-    /// Memory, in bytes: at most.
+    /// Most memory of the device, e.g. `80G`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_memory: Option<Size>,
-    /// The profile of a partition, of any vendor: a MIG profile such as `1g.5gb` or `3g.*`. Whole cards
-    /// have none and never match.
+    /// Profile of a partition of any vendor, e.g. the MIG profile `1g.5gb`, or `3g.*`. A whole card
+    /// has no profile and never matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "crate::schema::OneOrMany<String>")]
     pub profile: Vec<String>,
@@ -53,33 +54,35 @@ pub struct Selector {
     /// Cards with (`true`) or without (`false`) a display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<bool>,
-    /// Attributes by name, e.g. `architecture: hopper`. Patterns, in upper or lower case. An attribute
-    /// that is not known of a device matches in `exclude` and `reserved`, and nowhere else.
+    // A failed driver call must not offer a device that the config excludes: so an unknown
+    // attribute matches in `exclude` (pool/src/select.rs).
+    /// Attributes by name, e.g. `architecture: hopper`. Patterns, in upper or lower case. An
+    /// unknown attribute of a device matches in `exclude` and `reserved`, and nowhere else.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, crate::schema::OneOrMany<AttributePattern>>")]
     pub attributes: BTreeMap<AttributeName, Vec<String>>,
 }
 
-/// A pattern for an attribute: a form for the schema alone.
+/// Pattern for an attribute.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "the schema is made from it, no value ever is")]
 enum AttributePattern {
-    /// For a text or a version.
+    /// Pattern for a text or a version.
     Text(String),
-    /// For a number.
+    /// Pattern for a number.
     Number(i64),
-    /// For a yes or no.
+    /// Pattern for a bool.
     Bool(bool),
 }
 
-/// Whole card or partition.
+/// Kind of a device: whole card or partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindName {
-    /// A whole card.
+    /// Whole card.
     Card,
-    /// A partition of a card, e.g. a MIG device.
+    /// Partition of a card, e.g. a MIG device.
     Partition,
 }
 
@@ -165,7 +168,8 @@ fn size(item: &Item<'_>, notes: &mut Notes) -> Option<Option<Size>> {
     parsed("write a whole number with Gi, G, Mi or M")(item, notes).map(Some)
 }
 
-/// Reads the attributes of a selector. What is wrong with one costs that one.
+/// Reads the attributes of a selector. An attribute with an invalid name is noted and left out; the
+/// others are read.
 fn attributes(item: &Item<'_>, notes: &mut Notes) -> Option<BTreeMap<AttributeName, Vec<String>>> {
     let mut found = BTreeMap::new();
     for (text, place, item) in item.fields(notes)?.items() {

@@ -1,49 +1,49 @@
-//! How a device becomes several units.
+//! Section `sharing` of a pool: one device as several units.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{At, Section, Word, number};
 
-/// How a device is shared.
+/// Sharing of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Sharing {
-    /// The means; `time-slicing` where only `replicas` is said.
+    /// Method of sharing. Default: `time-slicing` if `replicas` is more than 1, else `none`.
     pub method: Method,
-    /// The number of units that a device becomes; 1 where it is not shared.
+    /// Number of units that a device becomes. 1 if it is not shared.
     #[schemars(range(min = 1, max = Sharing::MOST))]
     pub replicas: u32,
-    /// Gives a container at most one of them.
+    /// Gives a container at most one unit.
     pub one_per_request: bool,
     /// Puts the units of one container on different cards.
     pub distinct: Distinct,
 }
 
-/// By which means a device is shared.
+/// Method by which a device is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Not at all.
+    /// The device is not shared.
     None,
-    /// Containers take turns; nothing keeps them from each other's memory.
+    /// Containers take turns on the device. There is no memory isolation between them.
     TimeSlicing,
-    /// Through the MPS control daemon.
+    /// Containers use the device at the same time, through NVIDIA's MPS control daemon.
     Mps,
-    /// MPS where card and daemon can, else time-slicing.
+    /// MPS where card and daemon support it, else time-slicing.
     Auto,
 }
 
-/// Whether the units of one container must be on different cards.
+/// Rule for units of one container on different cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Distinct {
-    /// They must; a request that cannot be met so is refused.
+    /// The units must be on different cards. A request for which that is impossible is refused.
     Require,
-    /// Where that is possible.
+    /// The units are on different cards where that is possible.
     #[default]
     Prefer,
-    /// It does not matter.
+    /// The units may be on the same card.
     Off,
 }
 
@@ -62,12 +62,15 @@ impl Section for Sharing {
 }
 
 impl Sharing {
-    /// The most units a device can become. A list with many more is too long for the kubelet.
+    /// Largest number of units that a device can become.
+    // The kubelet's client has grpc-go's default limit of 4 MiB for a message
+    // (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go sets no other). A longer list ends the
+    // stream. 4 MiB is roughly 60,000 units with short ids: 14 cards with this number of units.
     pub const MOST: u32 = 4096;
 }
 
 impl Default for Sharing {
-    /// Not shared.
+    /// Returns the sharing of a device that is not shared.
     fn default() -> Self {
         Self {
             method: Method::None,

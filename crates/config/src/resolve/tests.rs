@@ -1,4 +1,4 @@
-//! Flags over file over defaults.
+//! Precedence of flags, file and defaults.
 
 use super::*;
 use crate::{NvidiaOverrides, Origin};

@@ -1,17 +1,17 @@
-//! Reads a map of a file over the defaults. One call for an option takes its key, parses its
-//! value, notes what is wrong with it, and keeps its place, from which its origin follows.
+//! Reads a map of the file over its defaults. One call for an option takes its key, parses its
+//! value, notes its problems, and keeps its place, from which its origin follows.
 
 use std::collections::BTreeMap;
 
 use super::{Fields, FromNode, Item, Notes, Place};
 
-/// A map of the config: its fields are the options, their values before `read` the defaults.
+/// Map of the config. Its fields are the options; before `read` they have their defaults.
 pub(crate) trait Section {
-    /// Reads every option that the file has over its default, and checks them together.
+    /// Reads every option that the file sets over its default, and checks the options together.
     fn read(&mut self, at: &mut At<'_>);
 }
 
-/// A map of the file that is being read.
+/// Map of the file that is being read.
 pub(crate) struct At<'a> {
     fields: Fields<'a>,
     notes: &'a mut Notes,
@@ -40,7 +40,8 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Reads a map inside this one, and returns its place.
+    /// Reads a map inside this one, and returns its place. `None` if the file does not have it or
+    /// it is not a map.
     pub(crate) fn section(
         &mut self,
         name: &'static str,
@@ -50,8 +51,8 @@ impl<'a> At<'a> {
         read_section(&item, self.notes, section).then(|| item.place())
     }
 
-    /// Reads a map inside this one that may be written as one word: the value of its option `short`,
-    /// which `value` finds. Returns true for the word.
+    /// Reads a map inside this one that may be written as one word, the value of its option
+    /// `short`. `value` returns the field of that option. Returns true if the file has a word.
     pub(crate) fn section_or<S: Section, T: FromNode>(
         &mut self,
         name: &'static str,
@@ -74,7 +75,7 @@ impl<'a> At<'a> {
         true
     }
 
-    /// Reads a list of maps, each over the same defaults; `None` where the file has no such list.
+    /// Reads a list of maps, each over the same defaults. `None` if the file has no such list.
     pub(crate) fn sections<S: Section + Clone>(
         &mut self,
         name: &'static str,
@@ -89,8 +90,8 @@ impl<'a> At<'a> {
         Some(items.iter().map(read).collect())
     }
 
-    /// Reads the maps of all keys that nobody took, whose names are not the same in every file. `name`
-    /// reads one of them; its error is a message and a remedy.
+    /// Reads the maps of all keys that were not taken yet, whose names the user chooses. `name`
+    /// parses such a name; its error is a message and its remedy.
     pub(crate) fn rest<S: Section + Default>(
         &mut self,
         name: impl Fn(&str) -> Result<String, (String, String)>,
@@ -113,7 +114,7 @@ impl<'a> At<'a> {
         found
     }
 
-    /// Reads a text that must be there; `help` says what to write.
+    /// Reads a text that must be set and not empty. `help` is the remedy.
     pub(crate) fn require<T: From<String>>(
         &mut self,
         name: &'static str,
@@ -136,18 +137,18 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns true if the file has the key, whatever its value is.
+    /// Returns true if the file has the key, even with an invalid value.
     pub(crate) fn has(&self, name: &str) -> bool {
         let mut items = self.fields.items().into_iter();
         items.any(|(key, ..)| key == name)
     }
 
-    /// The place of a value that the file has and that could be read.
+    /// Returns the place of a value that the file has and that is valid.
     pub(crate) fn place(&self, name: &str) -> Option<Place> {
         self.notes.place(&self.fields.key(name))
     }
 
-    /// Notes an error at the value of an option.
+    /// Notes an error at the value of an option, or at the map if the option has no valid value.
     pub(crate) fn error(
         &mut self,
         name: &str,
@@ -197,7 +198,8 @@ impl<'a> At<'a> {
     }
 }
 
-/// Reads a map, and notes the keys that nobody took. Returns false for what is no map.
+/// Reads a map, and notes its unknown keys. Returns false, with an error noted, if the value is not
+/// a map.
 pub(crate) fn read_section(item: &Item<'_>, notes: &mut Notes, section: &mut impl Section) -> bool {
     let Some(fields) = item.fields(notes) else {
         return false;

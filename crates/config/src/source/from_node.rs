@@ -1,4 +1,4 @@
-//! The rules by which values of each type are read.
+//! Rules for reading the values of each type.
 
 use std::{
     collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr,
@@ -8,9 +8,9 @@ use std::{
 use super::{Item, Notes, Said, Word};
 use crate::Period;
 
-/// A type with one way of being written.
+/// Type that is written the same way everywhere.
 pub(crate) trait FromNode: Sized {
-    /// Reads a value, or notes what is wrong with it.
+    /// Reads a value. `None` if it is invalid, with an error noted.
     fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self>;
 }
 
@@ -60,18 +60,19 @@ impl<T: FromNode> FromNode for Option<T> {
 }
 
 impl<T: FromNode> FromNode for Vec<T> {
-    /// A list; one value stands for a list of one.
+    /// Reads a list. A single value stands for a list of one.
     fn from_node(item: &Item<'_>, notes: &mut Notes) -> Option<Self> {
         many(T::from_node)(item, notes)
     }
 }
 
-/// A whole number in a range.
+/// Returns the rule for a whole number in a range.
 pub(crate) fn number(range: RangeInclusive<u32>) -> impl Fn(&Item<'_>, &mut Notes) -> Option<u32> {
     move |item, notes| value(item.number(notes, range.clone()))
 }
 
-/// A list, or one value for a list of one, whose items are read by `read`.
+/// Returns the rule for a list, or a single value for a list of one. `read` is the rule for an
+/// item. Invalid items are noted and left out.
 pub(crate) fn many<T>(
     read: impl Fn(&Item<'_>, &mut Notes) -> Option<T>,
 ) -> impl Fn(&Item<'_>, &mut Notes) -> Option<Vec<T>> {
@@ -81,7 +82,7 @@ pub(crate) fn many<T>(
     }
 }
 
-/// A command: a text is for the shell, a list is a program and its arguments.
+/// Reads a command: a text for `/bin/sh -c`, or a list of a program and its arguments.
 pub(crate) fn command(item: &Item<'_>, notes: &mut Notes) -> Option<Vec<String>> {
     let words: Vec<String> = if item.is_list() {
         let words = item.list(notes)?;
@@ -100,8 +101,8 @@ pub(crate) fn command(item: &Item<'_>, notes: &mut Notes) -> Option<Vec<String>>
     Some(words)
 }
 
-/// A map from names that are not the same in every file. `name` reads one of them; its error is a
-/// message and a remedy.
+/// Returns the rule for a map whose names the user chooses. `name` parses a name; its error is a
+/// message and its remedy.
 pub(crate) fn map_by<K: Ord, T: FromNode>(
     name: impl Fn(&str) -> Result<K, (String, String)>,
 ) -> impl Fn(&Item<'_>, &mut Notes) -> Option<BTreeMap<K, T>> {
@@ -126,7 +127,8 @@ pub(crate) fn map_by<K: Ord, T: FromNode>(
     }
 }
 
-/// A value that is written as a text, with the remedy for a text that is none.
+/// Returns the rule for a value that is written as a text. `help` is the remedy for an invalid
+/// text.
 pub(crate) fn parsed<T>(help: &str) -> impl Fn(&Item<'_>, &mut Notes) -> Option<T>
 where
     T: FromStr<Err: Display>,

@@ -1,45 +1,48 @@
-//! Goes through a tree, key by key, and notes everything that is wrong.
+//! Walks through a tree, key by key, and notes every problem.
 
 use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
 use super::{Entry, Node, Place, Said, Source, Value, Word, among, tree, word};
 use crate::{Origins, Problem, Severity};
 
-/// How strictly a file is read.
+/// Strictness of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Ours: an unknown key is an error.
+    /// `ostler.yaml`: an unknown key is an error.
     Native,
-    /// As the Go plugin reads its file: keys in any case, an unknown one is a warning, of a key
-    /// that is there twice the last one counts, `yes` and `on` are bools.
+    // The plugin reads its file with sigs.k8s.io/yaml (api/config/v1/config.go, parseConfigFrom):
+    // YAML 1.1 to JSON, then encoding/json, which matches keys in any case and ignores unknown
+    // ones. An ignored key is still worth a warning.
+    /// NVIDIA's v1 file, as the plugin in Go reads it: keys in any case, an unknown key is a
+    /// warning, the last one of duplicate keys counts, `yes` and `on` are bools.
     Go,
 }
 
-/// What was noted while a text was read.
+/// Problems and places that were noted while a text was read.
 #[derive(Debug)]
 pub(crate) struct Notes {
     pub(crate) source: Source,
     pub(crate) dialect: Dialect,
     pub(crate) problems: Vec<Problem>,
-    /// Places of the values that were taken, by key.
+    /// Places of the values that were taken, by full key.
     places: BTreeMap<String, Place>,
 }
 
-/// A value with its full key.
+/// Value with its full key.
 #[derive(Clone, Debug)]
 pub(crate) struct Item<'n> {
     pub(crate) key: String,
     pub(crate) node: &'n Node,
 }
 
-/// The keys of a map, taken one by one; what is left over at the end is unknown.
+/// Keys of a map, taken one by one. Those that are left at the end are unknown.
 #[derive(Debug)]
 pub(crate) struct Fields<'n> {
     pub(crate) place: Place,
     path: String,
     entries: &'n [Entry],
     known: Vec<&'static str>,
-    /// All other keys were taken, too.
+    /// True if the user chooses the names of the other keys: none is unknown.
     is_open: bool,
 }
 
@@ -55,7 +58,7 @@ impl Notes {
         }
     }
 
-    /// The tree of the text; `None` where it is empty, or broken, which is then noted.
+    /// Parses the text into a tree. `None` if the text is empty, or broken, with an error noted.
     pub(crate) fn tree(&mut self) -> Option<Node> {
         match tree::parse(self.source.clone().text()) {
             Ok(tree) => tree,
@@ -86,7 +89,7 @@ impl Notes {
         self.note(Severity::Warning, place, key, (message.into(), help.into()));
     }
 
-    /// An error in our own dialect, a warning in the other.
+    /// Notes an error in our own dialect, a warning in NVIDIA's.
     fn complain(&mut self, place: Place, key: &str, words: (String, String)) {
         let severity = match self.dialect {
             Dialect::Native => Severity::Error,
@@ -111,18 +114,18 @@ impl Notes {
         self.places.insert(key, place);
     }
 
-    /// The place of a value that was taken.
+    /// Returns the place of a value that was taken.
     pub(crate) fn place(&self, key: &str) -> Option<Place> {
         self.places.get(key).copied()
     }
 
-    /// The origin of every value that was taken.
+    /// Returns the origin of every value that was taken.
     pub(crate) fn origins(&self) -> Origins {
         let origin = |(key, place): (&String, &Place)| (key.clone(), self.source.origin(*place));
         self.places.iter().map(origin).collect()
     }
 
-    /// Whether the file cannot be used.
+    /// Returns true if the file cannot be used.
     pub(crate) fn failed(&self) -> bool {
         self.problems.iter().any(Problem::is_error)
     }
@@ -131,7 +134,7 @@ impl Notes {
 // === impl Item ===
 
 impl<'n> Item<'n> {
-    /// The whole file.
+    /// Makes the item of the whole file, with an empty key.
     pub(crate) fn root(node: &'n Node) -> Self {
         Self {
             key: String::new(),
@@ -159,7 +162,7 @@ impl<'n> Item<'n> {
         notes.error(self.node.place, &self.key, message, help);
     }
 
-    /// The one word or text, and whether it is plain.
+    /// Returns a single value as a text, and true if it is plain, i.e. not in quotes.
     pub(crate) fn scalar(&self) -> Option<(&'n str, bool)> {
         match &self.node.value {
             Value::Scalar { text, plain } => Some((text, *plain)),
@@ -195,7 +198,7 @@ impl<'n> Item<'n> {
         Some(text.map(PathBuf::from))
     }
 
-    /// A value that is written as a text.
+    /// Reads a value that is written as a text. `help` is the remedy for an invalid text.
     pub(crate) fn parsed<T>(&self, notes: &mut Notes, help: &str) -> Option<Said<T>>
     where
         T: FromStr<Err: Display>,
@@ -215,6 +218,7 @@ impl<'n> Item<'n> {
         let value = match self.scalar() {
             Some(("true" | "True" | "TRUE", true)) => Some(true),
             Some(("false" | "False" | "FALSE", true)) => Some(false),
+            // Bools of YAML 1.1, which the plugin's reader follows. YAML 1.2 has none of them.
             Some(("yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y", true)) if go => {
                 Some(true)
             }
@@ -257,7 +261,7 @@ impl<'n> Item<'n> {
         }
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     pub(crate) fn choice<T: Word>(&self, notes: &mut Notes) -> Option<Said<T>> {
         match word(&self.text(notes)?.value) {
             Ok(value) => Some(self.said(value)),
@@ -268,7 +272,7 @@ impl<'n> Item<'n> {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn list(&self, notes: &mut Notes) -> Option<Vec<Item<'n>>> {
         let Value::List(list) = &self.node.value else {
             self.wrong(
@@ -281,7 +285,7 @@ impl<'n> Item<'n> {
         Some(self.numbered(list))
     }
 
-    /// The items of a list; what is no list is a list of one.
+    /// Returns the items of a list. A single value is a list of one.
     pub(crate) fn one_or_many(&self) -> Vec<Item<'n>> {
         match &self.node.value {
             Value::List(list) => self.numbered(list),
@@ -297,7 +301,7 @@ impl<'n> Item<'n> {
         list.iter().enumerate().map(item).collect()
     }
 
-    /// The keys of a map.
+    /// Returns the keys of a map.
     pub(crate) fn fields(&self, notes: &mut Notes) -> Option<Fields<'n>> {
         let Value::Map(entries) = &self.node.value else {
             self.wrong(notes, "a map", "write lines of `key: value`");
@@ -324,7 +328,7 @@ impl<'n> Item<'n> {
 // === impl Fields ===
 
 impl<'n> Fields<'n> {
-    /// The full key of a name in this map.
+    /// Returns the full key of a name in this map.
     pub(crate) fn key(&self, name: &str) -> String {
         match self.path.is_empty() {
             true => name.to_owned(),
@@ -332,7 +336,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// The value of a key; `None` where it is not there or says nothing.
+    /// Takes the value of a key. `None` if the key is missing or its value is null.
     pub(crate) fn take(&mut self, notes: &mut Notes, name: &'static str) -> Option<Item<'n>> {
         self.known.push(name);
         let go = notes.dialect == Dialect::Go;
@@ -356,10 +360,12 @@ impl<'n> Fields<'n> {
             key: self.key(name),
             node: &entry.node,
         };
+        // `pools:` without a value is null in YAML, e.g. because all its lines are commented out.
+        // It leaves the default.
         (!matches!(entry.node.value, Value::Null)).then_some(item)
     }
 
-    /// Every key with its place and its value, for maps whose keys are not known before.
+    /// Returns every key with its place and its value, for maps whose names the user chooses.
     pub(crate) fn items(&self) -> Vec<(&'n str, Place, Item<'n>)> {
         let item = |entry: &'n Entry| {
             let value = Item {
@@ -371,7 +377,7 @@ impl<'n> Fields<'n> {
         self.entries.iter().map(item).collect()
     }
 
-    /// Takes every key that nobody took yet, with its place and its value.
+    /// Takes every key that was not taken yet, with its place and its value.
     pub(crate) fn rest(&mut self) -> Vec<(&'n str, Place, Item<'n>)> {
         self.is_open = true;
         let mut items = self.items();
@@ -379,13 +385,13 @@ impl<'n> Fields<'n> {
         items
     }
 
-    /// The place of a key itself.
+    /// Returns the place of a key itself, or of the map if it does not have the key.
     pub(crate) fn key_place(&self, name: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == name);
         entry.map_or(self.place, |entry| entry.place)
     }
 
-    /// Notes the keys that nobody took.
+    /// Notes the keys that were not taken as unknown.
     pub(crate) fn finish(self, notes: &mut Notes) {
         for entry in self.entries.iter().filter(|_| !self.is_open) {
             let known = |name: &&str| match notes.dialect {

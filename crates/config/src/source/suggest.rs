@@ -1,20 +1,22 @@
-//! "Did you mean …?"
+//! Suggestions for misspelled words.
 
 use strsim::levenshtein;
 
-/// The most of a text that is compared.
+/// Longest part of a text that is compared, in characters.
 const TEXT_LIMIT: usize = 200;
 
-/// The candidate that is nearest to `text`, if one is near enough to be what was meant.
+/// Returns the candidate that is most similar to `text`, if `text` can be a misspelling of it.
 pub(crate) fn nearest<'c>(text: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    // No key is that long; a text from outside may be.
+    // The comparison takes time in proportion to the length. No key is that long, but a text from
+    // a file can be.
     let text: String = text.to_lowercase().chars().take(TEXT_LIMIT).collect();
     let far = |candidate: &&str| levenshtein(&text, &candidate.to_lowercase());
     let best = candidates.iter().copied().min_by_key(far)?;
+    // A misspelling changes at most a third of the letters, and at most three.
     (far(&best) <= best.len().div_ceil(3).min(3)).then_some(best)
 }
 
-/// A remedy that names what was meant, or everything that is allowed.
+/// Returns a remedy that names the most similar candidate, or else all candidates.
 pub(crate) fn among(text: &str, what: &str, candidates: &[&str]) -> String {
     match nearest(text, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -22,7 +24,7 @@ pub(crate) fn among(text: &str, what: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Tells what is wrong with a text that should be one of a few, and the remedy.
+/// Returns the message and the remedy for a text that is not one of the candidates.
 pub(crate) fn unlike(text: &str, candidates: &[&str]) -> (String, String) {
     let help = match nearest(text, candidates) {
         Some(near) => format!("did you mean `{near}`?"),

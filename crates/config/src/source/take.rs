@@ -1,9 +1,9 @@
-//! Takes a key out of a map and reads its value; `None` where the key is not there, or says
-//! nothing, or something wrong, which is then noted.
+//! Takes a key out of a map of NVIDIA's file and reads its value. `None` if the key is missing, or
+//! null, or has an invalid value, with an error noted.
 
 use super::{Fields, Item, Notes, Said};
 
-/// A list, or one value that stands for a list of one.
+/// Reads a list. A single value stands for a list of one. Invalid items are noted and left out.
 pub(crate) fn many<T>(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -16,7 +16,7 @@ pub(crate) fn many<T>(
     Some(item.said(values))
 }
 
-/// Texts.
+/// Reads a list of texts, or one text.
 pub(crate) fn texts(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -27,7 +27,7 @@ pub(crate) fn texts(
     })
 }
 
-/// A text.
+/// Reads a text.
 pub(crate) fn text(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -36,7 +36,7 @@ pub(crate) fn text(
     at.take(notes, name)?.text(notes)
 }
 
-/// True or false.
+/// Reads a bool.
 pub(crate) fn boolean(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -45,7 +45,7 @@ pub(crate) fn boolean(
     at.take(notes, name)?.boolean(notes)
 }
 
-/// Reads a map that may be left out.
+/// Reads a map. One that is missing has its defaults.
 pub(crate) fn section<T: Default>(
     at: &mut Fields<'_>,
     notes: &mut Notes,
@@ -58,7 +58,7 @@ pub(crate) fn section<T: Default>(
     }
 }
 
-/// Reads the keys of a map, and notes those that are unknown.
+/// Reads the keys of a map, and notes unknown ones.
 pub(crate) fn inside<T: Default>(
     item: &Item<'_>,
     notes: &mut Notes,

@@ -1,4 +1,4 @@
-//! Trees, and what keeps them small.
+//! Trees, and the limits on their size.
 
 use super::*;
 use proptest::prelude::*;

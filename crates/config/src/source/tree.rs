@@ -1,46 +1,48 @@
-//! YAML, and JSON, which is YAML → a tree in which every key and value knows its place.
+//! Parses YAML, and JSON, which is a subset of it, into a tree in which every key and value has its
+//! place.
 //!
-//! Depth and number of nodes are limited, those that aliases stand for included. `<<` merges maps.
+//! Depth and number of nodes are limited. An alias counts as all the nodes that it stands for:
+//! otherwise ten lines with aliases of aliases could make millions of nodes. `<<` merges maps.
 
 use std::collections::HashMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput};
 
-/// How deep a config may nest; ours needs seven.
+/// Deepest nesting of a config. The options need seven levels.
 const DEPTH_LIMIT: usize = 32;
-/// How many keys and values a config may have.
+/// Largest number of keys and values in a config.
 const NODE_LIMIT: usize = 50_000;
 
-/// A place in a text: line and column from 1, in characters.
+/// Place in a text: line and column from 1, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) line: usize,
     pub(crate) column: usize,
-    /// How many characters of the line belong to it.
+    /// Number of characters of the line that belong to the place.
     pub(crate) width: usize,
 }
 
-/// A value and its place.
+/// Value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) place: Place,
     pub(crate) value: Value,
 }
 
-/// What a value is.
+/// Value of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Nothing, `null` or `~`.
+    /// Nothing, `null` or `~`, not in quotes.
     Null,
-    /// One word or text; plain is what is not in quotes.
+    /// Single value. It is plain if it is not in quotes.
     Scalar { text: String, plain: bool },
-    /// A list.
+    /// List of values.
     List(Vec<Node>),
-    /// Keys and values, in order; a key may be there twice.
+    /// Keys and values, in order. A key can be there twice.
     Map(Vec<Entry>),
 }
 
-/// A key and its value.
+/// Key and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -48,7 +50,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// Why a text is no tree.
+/// Reason why a text cannot be parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) place: Place,
@@ -63,7 +65,7 @@ struct Builder<'t> {
     last: Place,
 }
 
-/// Reads a text; one without any value is `None`.
+/// Parses a text. `None` if the text has no value.
 pub(crate) fn parse(text: &str) -> Result<Option<Node>, Fault> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: DEPTH_LIMIT,
@@ -119,7 +121,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// The event that must come, because a list or map is open.
+    /// Returns the next event inside an open list or map. An error if the text ends there.
     fn inner(&mut self) -> Result<(Event<'t>, Place), Fault> {
         let last = self.last;
         let end = || fault(last, "the text ends too early", "close what is open");
@@ -145,6 +147,7 @@ impl<'t> Builder<'t> {
         self.count(1, place)?;
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
+                // `!!str` makes a text of a word such as `null`.
                 let text_tag = tag.is_some_and(|tag| tag.core_suffix() == Some("str"));
                 let plain = style == ScalarStyle::Plain && !text_tag;
                 let value = match plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL") {
@@ -162,10 +165,11 @@ impl<'t> Builder<'t> {
             _ => return Err(fault(place, "unexpected YAML", "write plain YAML")),
         };
         let node = Node { place, value };
+        // The parser numbers anchors from 1. 0 means no anchor.
         if anchor != 0 {
             let size = self.nodes - before;
             self.anchors.insert(anchor, (node.clone(), size));
-            // The copy is kept, so it counts.
+            // The copy is kept as long as the node itself, so it counts too.
             self.count(size, place)?;
         }
         Ok(node)
@@ -201,6 +205,7 @@ impl<'t> Builder<'t> {
                 false => entries.push(Entry { key, place, node }),
             }
         }
+        // A key of the map itself wins over a merged one (yaml.org/type/merge.html).
         for entry in merged {
             if !entries.iter().any(|e: &Entry| e.key == entry.key) {
                 entries.push(entry);
@@ -210,6 +215,8 @@ impl<'t> Builder<'t> {
     }
 
     fn alias(&mut self, id: usize, place: Place) -> Result<Node, Fault> {
+        // The parser refuses unknown names itself. An anchor that is not complete yet is one of the
+        // lists and maps around the alias.
         let Some((node, size)) = self.anchors.get(&id) else {
             let help = "write the value out";
             return Err(fault(place, "an alias within what it stands for", help));
@@ -240,7 +247,7 @@ impl Place {
     }
 }
 
-/// The entries that `<<` brings in.
+/// Returns the entries that `<<` adds: those of a map, or of each map in a list.
 fn merge_entries(node: Node) -> Result<Vec<Entry>, Fault> {
     match node.value {
         Value::Map(entries) => Ok(entries),

@@ -1,4 +1,4 @@
-//! The words of a choice are the names that serde gives the variants of an enum, so that reader,
+//! Words of a choice. They are the names that serde gives to the variants of an enum, so reader,
 //! schema and `explain` cannot differ.
 
 use std::fmt;
@@ -7,10 +7,11 @@ use serde::de::{self, DeserializeOwned, value::StrDeserializer};
 
 use super::unlike;
 
-/// A choice among a few words: an enum without data.
+/// Choice among a few words: an enum without data.
 pub(crate) trait Word: DeserializeOwned {}
 
-/// The error of a text that is none of these words.
+// serde lists the names of an enum's variants in this error alone, so `words` causes one.
+/// Error for a text that is none of these words.
 #[derive(Debug)]
 struct NoneOf(&'static [&'static str]);
 
@@ -34,12 +35,12 @@ impl fmt::Display for NoneOf {
 
 impl std::error::Error for NoneOf {}
 
-/// Reads a word. The error is a message and its remedy.
+/// Parses a word. An error is a message and its remedy.
 pub(crate) fn word<T: Word>(text: &str) -> Result<T, (String, String)> {
     read(text).map_err(|NoneOf(words)| unlike(text, words))
 }
 
-/// Every word of a choice, in the order of its variants.
+/// Returns every word of a choice, in the order of its variants.
 pub(crate) fn words<T: Word>() -> &'static [&'static str] {
     read::<T>("").err().map_or(&[], |NoneOf(words)| words)
 }

@@ -1,4 +1,4 @@
-//! The section `backends.nvidia.cdi`: the contents of the CDI specs of NVIDIA's devices.
+//! Section `backends.nvidia.cdi`: contents of the CDI specs of NVIDIA's devices.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,18 @@ use crate::{
     source::{At, Section},
 };
 
-/// Settings for the contents of the CDI specs of NVIDIA's devices. Paths are the host's.
+/// Contents of the CDI specs of NVIDIA's devices. Paths are those on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NvidiaCdi {
-    /// The folder on the host under which the driver's files are.
+    /// Folder on the host under which the driver's files are.
     pub driver_root: PathBuf,
-    /// The program on the host that the hooks call.
+    /// Program on the host that the hooks call.
     pub hook_path: PathBuf,
-    /// Switches for how specs are made.
+    /// Switches for the contents of the specs.
     #[schemars(with = "OneOrMany<String>")]
     pub feature_flags: Vec<String>,
-    /// Hooks that are left out, or `all`.
+    /// Names of hooks that are left out, or `all`.
     #[schemars(with = "OneOrMany<String>")]
     pub disable_hooks: Vec<String>,
 }
@@ -38,7 +38,7 @@ impl Section for NvidiaCdi {
 }
 
 impl NvidiaCdi {
-    /// The program that the hooks of CDI specs call.
+    /// Program on the host that the hooks of CDI specs call by default.
     pub const HOOK_PATH: &str = "/usr/bin/nvidia-ctk";
 }
 

@@ -1,4 +1,4 @@
-//! The section `handover.nvidia`: the parts of NVIDIA's driver that a container is given.
+//! Section `handover.nvidia`: the parts of NVIDIA's driver that a container is given.
 
 use std::{
     collections::BTreeSet,
@@ -13,37 +13,40 @@ use crate::{
     source::{At, Section, many, number},
 };
 
-/// The longest name in an annotation's key.
+/// Longest name in an annotation's key, after the slash.
+// Kubernetes' limit (k8s.io/apimachinery, pkg/util/validation/validation.go, IsQualifiedName). CDI
+// has the same one (container-device-interface, pkg/cdi/annotations.go, AnnotationKey).
 const NAME_LIMIT: usize = 63;
-/// The length of the part after the prefix: `nvidia-device-plugin_` and a UUID.
+/// Length of the part after the prefix: `nvidia-device-plugin_` and a UUID.
 const NAME: usize = "nvidia-device-plugin_".len() + 36;
-/// The highest number of an IMEX channel.
+/// Highest number of an IMEX channel.
 const LAST_CHANNEL: u32 = 2047;
 
-/// The parts of NVIDIA's driver that a container is given beside its devices. Paths are the host's.
+/// Parts of NVIDIA's driver that a container is given beside its devices. Paths are those on the
+/// host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NvidiaHandover {
-    /// The folder on the host under which `/dev/nvidia*` are; `/` where they are at home.
+    /// Folder on the host under which `/dev/nvidia*` are, e.g. `/` or `/run/nvidia/driver`.
     pub dev_root: PathBuf,
-    /// The beginning of the CDI annotation's key.
+    /// Beginning of the CDI annotation's key.
     pub annotation_prefix: String,
-    /// `NVIDIA_DRIVER_CAPABILITIES`, if it is to be set.
+    /// Value of `NVIDIA_DRIVER_CAPABILITIES`. Default: the variable is not set.
     pub capabilities: Option<String>,
-    /// GPUDirect Storage.
+    /// Gives containers GPUDirect Storage.
     pub gds: bool,
-    /// GDRCopy.
+    /// Gives containers GDRCopy.
     pub gdrcopy: bool,
-    /// MOFED: RDMA devices.
+    /// Gives containers RDMA devices (MOFED).
     pub mofed: bool,
-    /// IMEX channels.
+    /// Numbers of the IMEX channels.
     #[schemars(with = "OneOrMany<u32>")]
     pub imex: Vec<u32>,
-    /// The folder on the host with the MPS daemon's files.
+    /// Folder on the host with the MPS daemon's files.
     pub mps_root: Option<PathBuf>,
 }
 
-/// A message and its remedy.
+/// Message and its remedy.
 type Words = (String, String);
 
 // === impl NvidiaHandover ===
@@ -67,7 +70,7 @@ impl Section for NvidiaHandover {
 }
 
 impl NvidiaHandover {
-    /// Options with values that no container runtime or kubelet can use.
+    /// Returns the faults of the options whose values no container runtime or kubelet can use.
     fn faults(&self) -> [(&'static str, Option<Words>); 5] {
         let mps_root = self.mps_root.as_deref();
         let empty = |text: &String| text.trim_matches(' ').is_empty();
@@ -98,7 +101,7 @@ impl NvidiaHandover {
 }
 
 impl Default for NvidiaHandover {
-    /// Nothing beside the devices.
+    /// Returns a handover of nothing beside the devices.
     fn default() -> Self {
         Self {
             dev_root: PathBuf::from("/"),
@@ -113,7 +116,7 @@ impl Default for NvidiaHandover {
     }
 }
 
-/// Returns the fault of a folder on the host, and its remedy.
+/// Returns a message and its remedy if the path of a folder on the host is relative.
 pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
     (!path.is_absolute()).then(|| {
         let message = format!(
@@ -124,7 +127,9 @@ pub(crate) fn relative(path: &Path, example: &str) -> Option<Words> {
     })
 }
 
-/// Returns the fault of the beginning of the CDI annotation's key, and its remedy.
+/// Returns a message and its remedy if a text cannot begin the CDI annotation's key.
+// Only the form is checked. CDI's own library finds names under `cdi.k8s.io/` alone (Parse in the
+// file above), but NVIDIA's plugin has an option for another prefix.
 pub(crate) fn prefix(prefix: &str) -> Option<Words> {
     let domain = |text: &str| {
         let part = |part: &str| {

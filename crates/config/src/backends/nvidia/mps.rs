@@ -1,11 +1,14 @@
-//! Rules for pools whose cards are shared through NVIDIA's MPS.
+//! Checks of pools whose cards are shared through NVIDIA's MPS.
 
 use crate::{Method, Pool, source::At};
 
-/// The largest number of units that a card shared through MPS can become: none has more clients.
+/// Largest number of units that a card shared through MPS can become.
+// An MPS daemon serves 48 clients per card, 60 from CUDA 13.1. NVIDIA's own limit is 48 from
+// compute capability 7.5, else 16 (k8s-device-plugin, cmd/mps-control-daemon/mps). The config is
+// checked without a card, so it has the larger one.
 pub(crate) const MPS_CLIENT_LIMIT: u32 = 48;
 
-/// Checks the sharing of a pool, if it is through MPS.
+/// Checks a pool if its devices are shared through MPS.
 pub(crate) fn check_mps(pool: &Pool, at: &mut At<'_>) {
     let (method, replicas) = ("sharing.method", "sharing.replicas");
     let Some(any) = at.place(method).or(at.place(replicas)) else {

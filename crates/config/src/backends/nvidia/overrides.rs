@@ -1,26 +1,26 @@
-//! Values of flags and variables about NVIDIA's driver.
+//! Values of flags and variables for NVIDIA's driver.
 
 use std::path::{Path, PathBuf};
 
 use super::NvidiaBackend;
 use crate::resolve::put;
 
-/// Values of flags and variables about NVIDIA's driver, which win over the file. Everything may be
-/// left out.
+/// Values of flags and variables for NVIDIA's driver, which win over the file. `None` leaves the
+/// value of the file. Paths are as the agent sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NvidiaOverrides {
-    /// The folder under which the driver's files are.
+    /// Folder under which the driver's files are.
     pub driver_path: Option<PathBuf>,
-    /// The driver library itself.
+    /// Driver library itself.
     pub nvml_library: Option<PathBuf>,
-    /// The folder of the MPS daemons, as the agent sees it.
+    /// Folder of the MPS daemons.
     pub mps_path: Option<PathBuf>,
 }
 
 // === impl NvidiaOverrides ===
 
 impl NvidiaOverrides {
-    /// Puts every value in its place, and calls `said` with its key, its flag and the value.
+    /// Sets every value in the config, and calls `said` with its key, its flag and the value.
     pub(crate) fn apply(
         self,
         nvidia: &mut NvidiaBackend,

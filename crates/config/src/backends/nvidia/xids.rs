@@ -1,4 +1,4 @@
-//! The section `backends.nvidia.xids`: the meaning of NVIDIA's driver errors (XIDs).
+//! Section `backends.nvidia.xids`: meaning of the errors of NVIDIA's driver (XIDs).
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,41 @@ use crate::{
     source::{At, FromNode, Item, Notes, Section, Word, map_by},
 };
 
-/// The meaning of XIDs. `heed` beats `ignore`, which beats `actions`, which beat `base`.
+/// Meaning of XIDs. `heed` wins over `ignore`, `ignore` over `actions`, `actions` over `base`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Xids {
-    /// The meaning of XIDs that no other option names: that of our table, or of NVIDIA's device
-    /// plugin.
+    /// Meaning of XIDs that no other option names: that of our table, or of NVIDIA's device plugin.
     pub base: XidBase,
-    /// The meaning of single XIDs: a map from numbers.
+    /// Meaning of single XIDs: a map from their numbers.
     #[schemars(with = "BTreeMap<String, EventAction>")]
     pub actions: BTreeMap<u32, EventAction>,
-    /// The meaning of an XID that the table does not have; not with `base: nvidia`.
+    /// Meaning of an XID that the table does not have. Not used with `base: nvidia`.
     pub unknown: EventAction,
     /// XIDs that say nothing about a card's health: `all`, or numbers.
     pub ignore: XidSet,
-    /// XIDs that count although they usually do not: `all`, or numbers. They win.
+    /// XIDs that take a card out of service in any case: `all`, or numbers.
     pub heed: XidSet,
 }
 
-/// The meaning of XIDs that no other option names.
+/// Meaning of XIDs that no other option names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XidBase {
-    /// The meaning in our table, which follows NVIDIA's catalogue.
+    /// The meaning in our table, which follows NVIDIA's catalogue of XIDs.
     Catalogue,
-    /// The meaning to NVIDIA's device plugin: a few nothing, all others take the device out.
+    // k8s-device-plugin v0.20.0, internal/rm/health.go: 13, 31, 43, 45, 68 and 109 are ignored.
+    /// The meaning for NVIDIA's device plugin: a few are ignored, all others take the device out of
+    /// service.
     Nvidia,
 }
 
-/// Some XIDs, or all.
+/// Set of XIDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum XidSet {
-    /// All.
+    /// All XIDs.
     All,
-    /// These.
+    /// The XIDs with these numbers.
     Some(Vec<u32>),
 }
 
@@ -78,14 +79,14 @@ impl Word for XidBase {}
 // === impl XidSet ===
 
 impl Default for XidSet {
-    /// None of them.
+    /// Returns the empty set.
     fn default() -> Self {
         Self::Some(Vec::new())
     }
 }
 
 impl XidSet {
-    /// Returns true if it has this XID.
+    /// Returns true if the set has the XID.
     pub fn has(&self, xid: u64) -> bool {
         match self {
             Self::All => true,

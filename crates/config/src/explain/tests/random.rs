@@ -1,14 +1,14 @@
-//! Random configs, made from the schema, so that every option of every section is among them.
+//! Random configs, made from the schema, so that they have every option of every section.
 
 use serde_json::{Map, Value, json};
 
-/// Texts that are hard to write, and some that have a meaning elsewhere.
+/// Texts that need quotes in YAML, and texts that have a meaning for other options.
 const TEXTS: [&str; 8] = ["/a", "/b/c d", "x", "true", "1", "é\"\\", "# no", "off"];
 
-/// Random numbers, in an order that can be repeated; zeros once they are used up.
+/// Random numbers in a given order, so that a failure can be repeated; zeros after the last one.
 pub(super) struct Dice(std::vec::IntoIter<u32>);
 
-/// Makes values for a schema.
+/// Generator of values that fit a schema.
 pub(super) struct Maker<'s> {
     schema: &'s Value,
     dice: Dice,
@@ -38,7 +38,7 @@ impl<'s> Maker<'s> {
         Self { schema, dice }
     }
 
-    /// A config in which about two of three options are said.
+    /// Makes a config that sets about two of three options.
     pub(super) fn config(&mut self) -> Value {
         self.value("", self.schema)
     }
@@ -112,7 +112,7 @@ impl<'s> Maker<'s> {
         Value::Object(map)
     }
 
-    /// A value of a type that is written as a text of a certain form.
+    /// Returns a value for a type that is written as a text of a certain form.
     fn text_of(&mut self, name: &str) -> Option<&'static str> {
         let texts: &[&str] = match name {
             "Period" => &["1ms", "250ms", "10s", "90s", "24h"],
@@ -138,8 +138,8 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// Removes the value that an error is about, or the map or list that it is in. Returns false where
-/// all of them are gone already.
+/// Removes the value at the key of an error, or the map or list around it. Returns false if all of
+/// them are gone already.
 pub(super) fn remove(value: &mut Value, key: &str) -> bool {
     let path = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
     let mut path = path.as_str();

@@ -1,4 +1,4 @@
-//! Broken rules of health.
+//! Broken options of the section `health`.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Broken v1 files: each error names file, line, column and key, and says what to do.
+//! Broken v1 files: each problem names file, line, column and key, and has a remedy.
 
 use rstest::rstest;
 
@@ -8,7 +8,7 @@ use crate::{
     nvidia::{Flags, load, resolve},
 };
 
-/// Reads a file and makes a config of it, with no flag given.
+/// Reads a file and translates it without flags. Returns the warnings.
 fn problems(path: &std::path::Path) -> Result<Vec<Problem>, Error> {
     let file = load(path)?;
     let resolved = resolve(

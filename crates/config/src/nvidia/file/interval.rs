@@ -1,11 +1,13 @@
-//! Lengths of time as Go writes them.
+//! Lengths of time as Go's `time.ParseDuration` reads them and its `Duration.String` writes them.
 
 use std::{fmt, str::FromStr};
 
-/// How long to sleep: nanoseconds, or for ever.
+/// Time between two updates of the node's labels, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepInterval(i64);
 
+/// Units with their number of nanoseconds.
+// Go takes both characters for micro: U+00B5, the micro sign, and U+03BC, the Greek letter.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -20,15 +22,16 @@ const UNITS: [(&str, f64); 8] = [
 // === impl SleepInterval ===
 
 impl SleepInterval {
-    /// For ever.
+    /// Interval without an end, written `infinite`. In NVIDIA's plugin too it is the largest
+    /// integer.
     pub const INFINITE: Self = Self(i64::MAX);
 
-    /// A number of nanoseconds.
+    /// Makes an interval of a number of nanoseconds.
     pub fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The nanoseconds.
+    /// Returns the number of nanoseconds.
     pub fn nanos(self) -> i64 {
         self.0
     }
@@ -73,7 +76,7 @@ impl FromStr for SleepInterval {
 }
 
 impl fmt::Display for SleepInterval {
-    /// As Go prints a duration: `1h0m30s`, `1.5s`, `5ns`.
+    /// Writes the interval as Go prints a duration: `1h0m30s`, `1.5s`, `5ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::INFINITE {
             return f.write_str("infinite");
@@ -106,7 +109,7 @@ impl fmt::Display for SleepInterval {
     }
 }
 
-/// A length below a second in one unit.
+/// Writes a length below a second in one unit.
 fn fraction_of(nanos: u64, unit: u64, name: &str) -> String {
     let digits = format!("{:0width$}", nanos % unit, width = unit.ilog10() as usize);
     match digits.trim_end_matches('0') {

@@ -1,4 +1,4 @@
-//! A tree → [`File`]. Everything that is wrong is noted; what is right is taken.
+//! Reads a tree into a [`File`]. Invalid values are noted and left out.
 
 use super::{File, FlagsSection, GfdFlags, Imex, NamedPattern, PluginFlags, SleepInterval};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Reads the whole file.
+/// Reads the whole file. Empty if the text has no map.
 pub(super) fn file(notes: &mut Notes) -> File {
     let Some(tree) = notes.tree() else {
         return File::default();
@@ -99,7 +99,7 @@ fn gfd(at: &mut Fields<'_>, notes: &mut Notes) -> GfdFlags {
     }
 }
 
-/// A duration as a text, or a number of nanoseconds.
+/// Reads a duration: a text, or a number of nanoseconds.
 fn interval(at: &mut Fields<'_>, notes: &mut Notes) -> Option<Said<SleepInterval>> {
     let item = at.take(notes, "sleepInterval")?;
     if let Some((text, true)) = item.scalar()

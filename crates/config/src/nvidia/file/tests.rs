@@ -1,4 +1,4 @@
-//! Reading the v1 file.
+//! Reader of the v1 file.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -72,7 +72,7 @@ imex: {channelIDs: [0], required: true}
     assert_eq!(loud.mps, file.mps);
 }
 
-/// A line with its first key in capitals.
+/// Writes a line with its first key in capitals.
 fn uppercase(line: &str) -> String {
     match line.split_once(':') {
         Some((key, value)) => format!("{}:{value}", key.to_uppercase()),

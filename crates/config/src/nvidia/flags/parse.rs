@@ -1,9 +1,9 @@
-//! Go's way to read a command line, and urfave/cli's way to read variables.
+//! Parser of the command line, as Go's `flag` parses it, and of variables, as urfave/cli does.
 
 use super::{Call, FLAGS, FlagError, Flags, Given, Kind, Spec, Value, spec};
 use crate::Origin;
 
-/// What a switch of urfave/cli itself asks for.
+/// Switch of urfave/cli itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Own {
     Help,
@@ -13,7 +13,7 @@ enum Own {
 struct Line<'a, S> {
     args: &'a [S],
     flags: Flags,
-    /// The name that each flag was given by.
+    /// Each given flag: its main name, and the name that was used for it.
     names: Vec<(&'static str, &'static str)>,
     own: Vec<Own>,
 }
@@ -37,6 +37,7 @@ pub(super) fn parse<S: AsRef<str>>(
         own: Vec::new(),
     };
     let rest = line.read()?;
+    // urfave/cli adds a command `help` with the alias `h` to every program.
     if matches!(rest.first().map(AsRef::as_ref), Some("help" | "h")) {
         line.own.push(Own::Help);
     }
@@ -55,13 +56,15 @@ pub(super) fn parse<S: AsRef<str>>(
     Ok(Call::Run(line.flags))
 }
 
-/// The first variable that exists.
+/// Reads the value of a flag from the first of its variables that exists, even if it is empty.
 fn variable(spec: &Spec, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Given>, FlagError> {
     let mut found = spec.env.iter().filter_map(|name| Some((name, env(name)?)));
     let Some((name, text)) = found.next() else {
         return Ok(None);
     };
     let origin = Origin::variable(*name);
+    // urfave/cli v2 (flag_bool.go, flag_int_slice.go, Apply): an empty variable sets a bool to
+    // false and a text to the empty text, and leaves a list of numbers as it is.
     let value = match (spec.kind, text.as_str()) {
         (Kind::Bool, "") => Value::Bool(false),
         (Kind::Ints, "") => return Ok(None),
@@ -73,7 +76,7 @@ fn variable(spec: &Spec, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<
 // === impl Line ===
 
 impl<'a, S: AsRef<str>> Line<'a, S> {
-    /// Reads flags up to the first word that is none, and gives the rest back.
+    /// Reads flags up to the first word that is not one. Returns that word and the words after it.
     fn read(&mut self) -> Result<&'a [S], FlagError> {
         let mut args = self.args;
         while let Some((first, rest)) = args.split_first() {
@@ -98,6 +101,8 @@ impl<'a, S: AsRef<str>> Line<'a, S> {
             if self.own(name, inline, arg)? {
                 continue;
             }
+            // Go's `flag` takes a bool without a value for true, and never the next word as its
+            // value (flag.go, parseOne).
             let spec = known(name)?;
             let flag = format!("--{name}");
             let text = match (inline, spec.kind) {
@@ -114,7 +119,7 @@ impl<'a, S: AsRef<str>> Line<'a, S> {
         Ok(args)
     }
 
-    /// `--help` and `--version`.
+    /// Reads `--help` and `--version`. Returns true if the flag is one of them.
     fn own(&mut self, name: &str, inline: Option<&str>, arg: &str) -> Result<bool, FlagError> {
         let own = match name {
             "help" | "h" => Own::Help,
@@ -147,7 +152,8 @@ impl<'a, S: AsRef<str>> Line<'a, S> {
         self.names.push((spec.name, name));
         let origin = Origin::flag(name);
         let mut value = value(spec, text, &origin)?;
-        // A list that is given again grows; one from a variable is replaced.
+        // A list that is given again grows; one from a variable is replaced (urfave/cli v2,
+        // flag_int_slice.go, Apply and Set).
         if again && let Some(before) = self.flags.given.remove(spec.name) {
             match (&mut value, before.value) {
                 (Value::Texts(new), Value::Texts(old)) => drop(new.splice(0..0, old)),
@@ -188,7 +194,7 @@ fn value(spec: &Spec, text: &str, origin: &Origin) -> Result<Value, FlagError> {
     })
 }
 
-/// Go's `strconv.ParseBool`.
+/// Parses a bool as Go's `strconv.ParseBool` does.
 fn boolean(text: &str, origin: &Origin) -> Result<bool, FlagError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -201,7 +207,8 @@ fn boolean(text: &str, origin: &Origin) -> Result<bool, FlagError> {
     }
 }
 
-/// Go's `strconv.ParseInt` with base 0: decimal, `0x`, `0o`, `0b`, and a leading `0` is octal.
+/// Parses a number as Go's `strconv.ParseInt` does with base 0: decimal, `0x`, `0o`, `0b`, and
+/// octal with a leading `0`.
 fn integer(text: &str, origin: &Origin) -> Result<i64, FlagError> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -215,6 +222,7 @@ fn integer(text: &str, origin: &Origin) -> Result<i64, FlagError> {
         [b'0', _, ..] => (8, &lower[1..]),
         _ => (10, lower.as_str()),
     };
+    // Rust would take a second sign here, as in `0x-1`.
     let plain = digits.starts_with(|c: char| c.is_ascii_alphanumeric());
     let number = i64::from_str_radix(&format!("{sign}{digits}"), radix).ok();
     number.filter(|_| plain).ok_or_else(|| FlagError::BadValue {

@@ -1,6 +1,6 @@
-//! Every flag, with its other names, its variables and its default.
+//! Table of the flags: names, variables, types, defaults and help.
 
-/// What a flag takes.
+/// Type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::nvidia) enum Kind {
     Text,
@@ -9,7 +9,7 @@ pub(in crate::nvidia) enum Kind {
     Ints,
 }
 
-/// A flag.
+/// Flag of the plugin.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::nvidia) struct Spec {
     pub(in crate::nvidia) name: &'static str,
@@ -20,7 +20,7 @@ pub(in crate::nvidia) struct Spec {
     pub(in crate::nvidia) help: &'static str,
 }
 
-/// The flag of that name.
+/// Returns the flag with a name or an alias.
 pub(in crate::nvidia) fn spec(name: &str) -> Option<&'static Spec> {
     let is = |spec: &&Spec| spec.name == name || spec.alias == Some(name);
     FLAGS.iter().find(is)
@@ -41,7 +41,7 @@ macro_rules! flags {
     (@alias $alias:literal) => { Some($alias) };
 }
 
-/// Every flag of v0.20.
+/// Every flag of NVIDIA's plugin v0.20.0 (cmd/nvidia-device-plugin/main.go).
 pub(in crate::nvidia) const FLAGS: &[Spec] = flags! {
     "mig-strategy", ["MIG_STRATEGY"], Text, "none",
         "what becomes of cards in MIG mode: none, single or mixed";

@@ -1,4 +1,4 @@
-//! The command line, row by row, as urfave/cli v2 reads it.
+//! Command lines as urfave/cli v2 reads them.
 
 use proptest::prelude::*;
 use rstest::rstest;

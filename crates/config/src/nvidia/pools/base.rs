@@ -1,4 +1,4 @@
-//! Which devices have which name before anything is shared.
+//! Bases: the resource names of devices before sharing.
 
 use crate::{
     KindName, Mig, Selector,
@@ -8,10 +8,10 @@ use crate::{
 
 const CARDS: &str = "nvidia.com/gpu";
 pub(super) const PARTITIONS: &str = "nvidia.com/mig-{profile}";
-/// What the names of MIG devices begin with.
+/// Beginning of the default names of MIG devices.
 const MIG_PREFIX: &str = "nvidia.com/mig-";
 
-/// Devices that have one name before they are shared.
+/// Devices with one resource name before sharing.
 #[derive(Debug)]
 pub(super) struct Base {
     kind: KindName,
@@ -23,8 +23,8 @@ pub(super) struct Base {
 // === impl Base ===
 
 impl Base {
-    /// Whether an entry speaks of this base; for the default names of MIG devices, the profiles
-    /// that it speaks of.
+    /// Returns `Some` if an entry of `sharing` names this base. For the default names of MIG
+    /// devices it has the profiles that the entry names.
     pub(super) fn covers(&self, entry: &ReplicatedResource) -> Option<Option<Vec<String>>> {
         let name = entry.name.value.as_str();
         if self.resource == PARTITIONS {
@@ -51,7 +51,8 @@ impl Base {
     }
 }
 
-/// The bases, in order: patterns, then the default names.
+/// Returns the bases in order: for cards, then for MIG devices, the patterns and then the default
+/// name.
 pub(super) fn bases(file: &File, mig: Mig) -> Vec<Base> {
     let mut bases = Vec::new();
     let mut add = |kind, patterns: &[NamedPattern], default: &str| {
@@ -81,7 +82,9 @@ pub(super) fn bases(file: &File, mig: Mig) -> Vec<Base> {
     bases
 }
 
-/// The profiles whose resource name ends in `name`: a `+` is a `.` there.
+/// Returns the profiles whose resource name can end in `name`.
+// A `+` of a profile, as in `1g.10gb+me`, is a `.` in the resource name, because Kubernetes does
+// not take a `+`.
 fn profiles(name: &str) -> Vec<String> {
     let plus = name
         .split_once("gb.")
@@ -89,7 +92,7 @@ fn profiles(name: &str) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(plus).collect()
 }
 
-/// Selectors for single devices.
+/// Returns selectors for single devices of a base.
 pub(super) fn by_ref(whole: &Selector, list: &[DeviceRef]) -> Vec<Selector> {
     let texts = |keep: fn(&DeviceRef) -> bool| -> Vec<String> {
         let kept = list.iter().filter(|one| keep(one));

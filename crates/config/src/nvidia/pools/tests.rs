@@ -1,10 +1,10 @@
-//! Names and sharing of NVIDIA's file → pools.
+//! Pools that resource names and sharing of NVIDIA's file result in.
 
 use rstest::rstest;
 
 use crate::{Pool, Selector, nvidia::translate::tests::translate};
 
-/// A pool in one line.
+/// Writes a pool on one line.
 fn show(pool: &Pool) -> String {
     let selector = |selector: &Selector| {
         let mut text = match selector.kind {

@@ -1,4 +1,4 @@
-//! The forms of `sharing`, row by row.
+//! Forms of the section `sharing`.
 
 use rstest::rstest;
 
@@ -11,7 +11,7 @@ fn file(json: &str) -> Result<File, String> {
     parse("x", json).map_err(|error| error.to_string())
 }
 
-/// The one resource of a section that is shared by taking turns.
+/// Reads the one resource of a section `sharing.timeSlicing`.
 fn resource(json: &str) -> Result<ReplicatedResource, String> {
     let text = format!(r#"{{"sharing": {{"timeSlicing": {{"resources": [{json}]}}}}}}"#);
     file(&text).map(|file| file.time_slicing.unwrap().resources.remove(0))

@@ -1,4 +1,4 @@
-//! NVIDIA's words → ours.
+//! Translation of NVIDIA's flags, variables and file into our config.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -27,8 +27,8 @@ pub(in crate::nvidia) fn translate(
     Ok(resolved)
 }
 
-/// A translation, as an `ostler.yaml`, says the same. What is taken, with a warning, because
-/// NVIDIA's plugin takes it is refused there.
+/// Checks that a translation, written as an `ostler.yaml`, results in the same config. The
+/// exceptions are values that NVIDIA's plugin takes: a warning here, an error in `ostler.yaml`.
 fn says_the_same(resolved: &Resolved) {
     let yaml = resolved.to_yaml();
     match crate::parse("ostler.yaml", &yaml) {
@@ -83,18 +83,18 @@ sharing:
 #[case(&[], &[], FILE, "backends.nvidia.mig", "single by config.yaml:3")]
 #[case(&[], &[], "", "backends.nvidia.mig", "none by default")]
 #[case(&[], &[], FILE, "backends.nvidia.cdi.driverRoot", "/file by config.yaml:4")]
-// The dev root is the driver root where nobody says it, or says nothing with it.
+// The default of the dev root is the driver root, also if it is set to an empty text.
 #[case(&[], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
 #[case(&["--driver-root=/a"], &[], FILE, "pools[0].handover.nvidia.devRoot", "/a by flag --driver-root")]
 #[case(&["--dev-root=/b"], &[], FILE, "pools[0].handover.nvidia.devRoot", "/b by flag --dev-root")]
 #[case(&["--dev-root="], &[], FILE, "pools[0].handover.nvidia.devRoot", "/file by config.yaml:4")]
 #[case(&[], &[("NVIDIA_DEV_ROOT", "")], "", "pools[0].handover.nvidia.devRoot", "/ by default")]
-// A variable that is there and empty counts for texts and bools, and not for numbers.
+// A variable that is set and empty counts for texts and bools, but not for numbers.
 #[case(&[], &[("MPS_ROOT", "")], FILE, "pools[0].handover.nvidia.mpsRoot", "- by variable MPS_ROOT")]
 #[case(&[], &[("GDS_ENABLED", "")], "flags: {gdsEnabled: true}", "pools[0].handover.nvidia.gds", "false by variable GDS_ENABLED")]
 #[case(&[], &[("IMEX_CHANNEL_IDS", "")], "imex: {channelIDs: [0]}", "pools[0].handover.nvidia.imex", "[0] by config.yaml:1")]
 #[case(&[], &[("IMEX_REQUIRED", "true")], "", "backends.nvidia.imexRequired", "true by variable IMEX_REQUIRED")]
-// Only an explicit true exits, only an explicit false hands no device nodes over.
+// Only an explicit true exits. Only an explicit false passes no device nodes.
 #[case(&[], &[], "", "backends.nvidia.failOnInitError", "false by default")]
 #[case(&["--fail-on-init-error"], &[], "", "backends.nvidia.failOnInitError", "true by flag --fail-on-init-error")]
 #[case(&[], &[("FAIL_ON_INIT_ERROR", "true")], "", "backends.nvidia.failOnInitError", "true by variable FAIL_ON_INIT_ERROR")]
@@ -105,12 +105,12 @@ sharing:
 #[case(&[], &[("PASS_DEVICE_SPECS", "false")], "", "pools[0].handover.deviceNodes", "false by variable PASS_DEVICE_SPECS")]
 #[case(&[], &[], "flags: {plugin: {passDeviceSpecs: false}}", "pools[0].handover.deviceNodes", "false by config.yaml:1")]
 #[case(&["--pass-device-specs"], &[], "", "pools[0].handover.deviceNodes", "true by flag --pass-device-specs")]
-// The kubelet's folder is that of its socket; an empty text never registers.
+// The kubelet's folder is that of its socket. With an empty text nothing is registered.
 #[case(&["--kubelet-socket=/k/kubelet.sock"], &[], "", "kubelet.dir", "/k by flag --kubelet-socket")]
 #[case(&["--kubelet-socket=/k/kubelet.sock"], &[], "", "kubelet.register", "true by flag --kubelet-socket")]
 #[case(&[], &[("KUBELET_SOCKET", "")], "", "kubelet.register", "false by variable KUBELET_SOCKET")]
 #[case(&[], &[("KUBELET_SOCKET", "")], "", "kubelet.dir", "/var/lib/kubelet/device-plugins by default")]
-// The rest.
+// The other flags.
 #[case(&["--device-list-strategy=cdi-cri,envvar"], &[], "", "pools[0].handover.lists",
     "[envvar, cdi-cri] by flag --device-list-strategy")]
 #[case(&[], &[], "flags: {plugin: {deviceListStrategy: []}}", "pools[0].handover.lists", "[] by config.yaml:1")]
@@ -118,7 +118,7 @@ sharing:
 #[case(&["--gdrcopy-enabled", "--mofed-enabled"], &[], "", "pools[0].handover.nvidia.mofed", "true by flag --mofed-enabled")]
 #[case(&["--cdi-annotation-prefix=x/"], &[], "", "pools[0].handover.nvidia.annotationPrefix", "x/ by flag --cdi-annotation-prefix")]
 #[case(&["--nvidia-ctk-path=/h"], &[], "", "backends.nvidia.cdi.hookPath", "/h by flag --nvidia-ctk-path")]
-// A path that is said and empty is as if nobody had said it.
+// A path that is set and empty counts as not set.
 #[case(&[], &[("NVIDIA_CTK_PATH", "")], "", "backends.nvidia.cdi.hookPath", "/usr/bin/nvidia-ctk by default")]
 #[case(&["--driver-root="], &[], "", "backends.nvidia.cdi.driverRoot", "/ by default")]
 #[case(&["--driver-root="], &[], "", "pools[0].handover.nvidia.devRoot", "/ by default")]
@@ -280,7 +280,7 @@ fn the_file_that_a_flag_names_is_read() {
     );
 }
 
-/// Flags in every form that a translation tells apart.
+/// Generates flags in every form that the translation tells apart.
 fn flag() -> impl Strategy<Value = String> {
     let text = |flag: &'static str, values: &'static [&'static str]| {
         prop::sample::select(values).prop_map(move |value| format!("--{flag}={value}"))
@@ -318,7 +318,7 @@ fn flag() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Sections of the file.
+/// Generates sections of the file.
 fn section() -> impl Strategy<Value = String> {
     let resource = (
         prop::sample::select(&["gpu", "t4", "mig-1g.5gb"][..]),
