@@ -1,5 +1,5 @@
-//! The calls under way that may hang, readable by a thread that makes none: foreign calls, and file
-//! reads in which a driver of the kernel's answers.
+//! Table of the calls under way that may hang: foreign calls, and file reads that a kernel driver
+//! answers. A thread that makes no such call reads the table and reports the overdue ones.
 
 use std::{
     borrow::Cow,
@@ -19,40 +19,40 @@ use model::{CardRef, Work};
 )]
 type Clock = std::time::Instant;
 
-/// The table of calls: how many were made, and which have not returned.
+/// Table of calls: the number of calls made, and those that have not returned.
 ///
-/// Shared between the threads that call the driver and one that watches them. No lock is held
-/// while a call is under way.
+/// Shared between the threads that call the driver and the thread that watches them. No lock is
+/// held while a call is under way.
 #[derive(Debug, Default)]
 pub struct Calls {
     made: AtomicU64,
     tickets: AtomicU64,
     running: Mutex<Vec<Running>>,
-    /// What each thread works at, where it is not the survey.
+    /// Kind of work of each thread, unless it is the survey. The newest entry of a thread counts.
     works: Mutex<Vec<(ThreadId, Work)>>,
 }
 
-/// A call that takes longer than it may.
+/// Call that takes longer than its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overdue {
-    /// The symbol that was called, or what was done with which file.
+    /// Symbol that was called, or the file operation: `read /sys/…`.
     pub call: Cow<'static, str>,
-    /// The card it was called for.
+    /// Card of the call; `None` for calls that concern the whole driver.
     pub device: Option<CardRef>,
-    /// When it was called.
+    /// Start of the call by the wall clock.
     pub since: SystemTime,
-    /// What the thread that called it works at.
+    /// Kind of work that the call belongs to.
     pub work: Work,
 }
 
-/// Strikes a call out when it is dropped.
+/// Guard of a recorded call: dropping it removes the call from the table.
 #[derive(Debug)]
 pub struct Ticket<'a> {
     calls: &'a Calls,
     number: u64,
 }
 
-/// Ends the newest part of a thread's work when it is dropped.
+/// Guard of a thread's kind of work: dropping it restores the kind before.
 #[derive(Debug)]
 struct Shift<'a> {
     calls: &'a Calls,
@@ -73,16 +73,16 @@ struct Running {
 // === impl Calls ===
 
 impl Calls {
-    /// Time that a call may take before it is overdue, unless it says otherwise.
+    /// Time after which a call is overdue, unless the call has its own limit.
     pub const ALLOWED: Duration = Duration::from_secs(1);
 
-    /// How many foreign calls have been made, those under way included.
+    /// Returns the number of foreign calls so far, including those under way.
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// The calls that take longer than they may: a second, or for a call that waits by design a
-    /// second more than it was told to wait.
+    /// Lists the overdue calls. The limit is one second; a call that waits by design has its
+    /// timeout and one second more.
     pub fn overdue(&self) -> Vec<Overdue> {
         self.running()
             .iter()
@@ -96,8 +96,8 @@ impl Calls {
             .collect()
     }
 
-    /// Does something that is no foreign call and may hang like one, such as reading a file of the
-    /// driver's: `call` says what, for a person. It is not counted.
+    /// Runs an operation that may hang like a foreign call, such as a read of a driver's file, and
+    /// records it under the name `call`. The operation is not counted as a foreign call.
     pub fn watch<T>(
         &self,
         call: impl Into<Cow<'static, str>>,
@@ -108,8 +108,8 @@ impl Calls {
         act()
     }
 
-    /// Does a part of the work that is not the survey: the calls that this thread makes meanwhile
-    /// belong to it.
+    /// Runs `act` as another kind of work than the survey: all calls that this thread makes in
+    /// `act` belong to `work`.
     pub fn during<T>(&self, work: Work, act: impl FnOnce() -> T) -> T {
         let shift = Shift {
             calls: self,
@@ -119,7 +119,7 @@ impl Calls {
         act()
     }
 
-    /// Writes a foreign call down that is about to be made; dropping the ticket strikes it out.
+    /// Records a foreign call before it is made. Dropping the guard removes the record.
     pub fn begin(
         &self,
         call: &'static str,
@@ -153,7 +153,7 @@ impl Calls {
         }
     }
 
-    /// What this thread works at.
+    /// Returns the kind of work of this thread.
     fn work(&self) -> Work {
         let me = thread::current().id();
         let works = self.works();

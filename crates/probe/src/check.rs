@@ -1,4 +1,5 @@
-//! Checks the lines of a probe for its author: each complaint has the line, what is wrong, and a remedy.
+//! Checker of a probe's lines, for the author of a probe. Each complaint has the line number, the
+//! fault and a remedy.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,23 +11,24 @@ use model::{DeviceId, NodePattern};
 
 use crate::protocol::{Hello, LINE_LIMIT, LINES_LIMIT, Message, Report, VERSION};
 
-/// The longest time without a line before the agent takes a probe for stuck is 10 s; beats come every 2 s.
+/// Time without a line after which the checker warns. Beats are due every 2 s; after 10 s the agent
+/// replaces a probe.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// Something that is wrong with what a probe writes.
+/// Fault in a probe's output, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The number of the line, from 1; 0 for the probe as a whole.
+    /// Line number, counted from 1; 0 for the output as a whole.
     pub line: usize,
-    /// True for what the agent does not accept, false for what it puts up with.
+    /// True if the agent does not accept the line, false for a warning.
     pub is_error: bool,
-    /// The fault.
+    /// Description of the fault.
     pub fault: String,
-    /// The remedy.
+    /// Advice for the author of the probe.
     pub remedy: String,
 }
 
-/// Reads the lines of a probe one after the other.
+/// Checker of a probe's lines, given one after the other.
 ///
 /// ```
 /// let mut checker = probe::check::Checker::new(None);
@@ -62,7 +64,7 @@ impl fmt::Display for Complaint {
 // === impl Checker ===
 
 impl Checker {
-    /// A checker of a probe that may name these device nodes, or any.
+    /// Creates a checker. `allow` has the device nodes that the probe may name; `None` allows any.
     pub fn new(allow: Option<Vec<NodePattern>>) -> Self {
         Self {
             allow,
@@ -70,12 +72,13 @@ impl Checker {
         }
     }
 
-    /// The probe was told to look again: a report that says nothing new is asked for.
+    /// Tells the checker that the probe got the command `refresh`: its next report may repeat the
+    /// last.
     pub fn refreshed(&mut self) {
         self.is_refreshed = true;
     }
 
-    /// Takes in a line that came at a time since the start.
+    /// Checks one line. `at` is the time since the start of the probe.
     pub fn line(&mut self, line: &[u8], at: Duration) -> Vec<Complaint> {
         self.lines += 1;
         let mut found = Vec::new();
@@ -119,7 +122,7 @@ impl Checker {
         found
     }
 
-    /// Complains about the first line of a second that is one too many.
+    /// Reports the first line above the limit of a second.
     fn check_rate(&mut self, at: Duration) -> Option<Complaint> {
         let (second, lines) = &mut self.second;
         if *second != at.as_secs() {
@@ -139,7 +142,7 @@ impl Checker {
         self.second.1 > LINES_LIMIT
     }
 
-    /// Judges the whole, at the end.
+    /// Checks the output as a whole, after the last line: reports and beats must not be missing.
     pub fn end(&self) -> Vec<Complaint> {
         let missing = [
             ("report", "report the devices, also where there are none"),
@@ -157,7 +160,7 @@ impl Checker {
         missing.collect()
     }
 
-    /// The number of lines of each type.
+    /// Returns the number of lines of each type, as a text.
     pub fn summary(&self) -> String {
         let kinds: Vec<String> = self
             .kinds

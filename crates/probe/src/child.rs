@@ -1,7 +1,7 @@
-//! The probe process: a backend's facts as lines on standard output.
+//! Main loop of a probe process: a backend's facts as lines of the protocol.
 //!
-//! Driver calls are made on two plain threads, the survey and the events; the main thread makes
-//! none, so that its beats go on and name the call in which another thread hangs.
+//! Two plain threads call the driver: the survey and the events. The main thread makes no driver
+//! call, so its beats continue while another thread hangs, and name the call.
 
 mod backend;
 mod clocks;
@@ -39,67 +39,71 @@ use crate::{
     protocol::{self, Beat, Command, Configure, Hello, Message},
 };
 
-/// Time between two signs of life.
+/// Time between two beats.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// How long the driver threads get to close their handles at the end.
+/// Time for which the driver threads may close their handles when the process ends.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// How long a probe whose input ended waits for the look that is under way.
+/// Time for which a probe whose input ended waits for the end of the running survey.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
-/// How often all links are asked for again: one that is trained late, or lost, is no event.
+/// Time between two reads of all links.
+// NVML has no event for a link that comes up late or goes down.
 const LINKS: Duration = Duration::from_secs(5 * 60);
 
-/// Lines that may wait to be written; the driver threads wait when there are more.
+/// Number of lines that may wait to be written. Above it the driver threads block.
 const BACKLOG: usize = 64;
 
-/// How a probe process behaves.
+/// Settings of a probe process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Cards to look at, and how often to do what.
+    /// Settings of the protocol: cards, periods and options.
     pub configure: Configure,
-    /// Time between two questions for all links, where links are asked for.
+    /// Time between two reads of all links, if links are read.
     pub links_period: Duration,
-    /// Set where the agent runs the probe: it dies with the agent, and the end of its input is its end.
+    /// True if the agent runs the probe. The probe then dies with the agent, ignores signals, and
+    /// exits when its input ends.
     pub supervised: bool,
-    /// The probe's own version, for its first line.
+    /// Version of the probe, for the message `hello`.
     pub version: String,
 }
 
-/// Why a probe process cannot run.
+/// Error of the start of a probe process.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The process could not be set up.
+    /// A step of the setup failed.
     #[error("cannot {attempt}")]
     Setup {
-        /// What was tried.
+        /// Step that failed.
         attempt: &'static str,
-        /// Why it failed.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The commands, and a sender that keeps them open where no input can end.
+/// Commands from the standard input. The sender keeps the channel open on a terminal, which gives
+/// no commands.
 struct Commands {
     receiver: mpsc::Receiver<Command>,
     never_ends: Option<mpsc::Sender<Command>>,
 }
 
-/// Why the main loop ended.
+/// Reason why the main loop ended.
 enum End {
-    /// It was told to stop, or there is nobody to talk to.
+    /// A command says so, or the output is closed.
     Told,
-    /// There is no more input: somebody asked for one look.
+    /// The input ended: a person or a script asks for one survey.
     NoInput,
-    /// A driver thread is gone; it says so itself.
+    /// A driver thread ended by itself, such as by a panic.
     Broken,
 }
 
 // === impl Settings ===
 
 impl Default for Settings {
-    /// A survey every ten seconds, with events, links and checks, for a person.
+    /// Settings for a person at a terminal: a survey every ten seconds, with events, links and
+    /// checks.
     fn default() -> Self {
         Self {
             configure: Configure::default(),
@@ -118,15 +122,17 @@ impl Error {
     }
 }
 
-/// Runs a probe on this process's standard streams until it is told to stop, its input ends or its
-/// output breaks. `calls` is the table in which the backend's driver calls are written down.
+/// Runs a probe on this process's standard streams until a command stops it, its input ends or its
+/// output is closed. `calls` is the table in which the backend records its driver calls.
 ///
-/// The caller should leave `main` soon afterwards: a driver thread that hangs is not waited for.
+/// The caller should return from `main` soon afterwards: a driver thread that hangs may still run.
 ///
 /// # Errors
-/// The process could not be set up. What happens to the driver is no error: it is reported.
+/// The process cannot be set up. Errors of the driver are reported to the agent and end nothing.
 pub fn run(settings: &Settings, backend: impl Backend, calls: Arc<Calls>) -> Result<(), Error> {
     if settings.supervised {
+        // A probe that outlives the agent would keep driver handles open. If the agent died before
+        // this call, the probe exits at the end of its input.
         let signal = Some(rustix::process::Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal)
             .map_err(io::Error::from)
@@ -167,13 +173,13 @@ async fn converse(
         End::NoInput => last_look(&mut output, &mut messages, &work).await,
         End::Broken => tracing::error!("a driver thread ended by itself: the probe ends too"),
     }
-    // The threads may be waiting to write: nobody reads any more.
+    // Unblocks threads that wait to write: nothing reads their lines from now on.
     drop(messages);
     work.finish(Instant::now() + FAREWELL).await;
     Ok(())
 }
 
-/// Passes lines and commands on, and beats.
+/// Forwards lines and commands, and sends a beat every two seconds.
 async fn serve(
     output: &mut Output,
     messages: &mut mpsc::Receiver<Message>,
@@ -182,6 +188,7 @@ async fn serve(
     calls: &Calls,
 ) -> End {
     let mut beats = interval(BEAT);
+    // Not `Burst`: after a suspend of the machine one beat is enough.
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
@@ -200,7 +207,8 @@ async fn serve(
                     work.order(Order::Refresh);
                     continue;
                 }
-                // Settings are for the whole life of a probe: the agent starts another for others.
+                // The settings of a probe never change: the agent starts another process for other
+                // settings.
                 Some(Command::Configure(_)) => continue,
                 Some(Command::Stop) => return End::Told,
                 None => return End::NoInput,
@@ -212,7 +220,7 @@ async fn serve(
     }
 }
 
-/// Lets the look that is under way come to its end, and passes it on.
+/// Waits for the end of the running survey, and forwards its lines.
 async fn last_look(output: &mut Output, messages: &mut mpsc::Receiver<Message>, work: &Work) {
     work.stop();
     let deadline = Instant::now() + LAST_LOOK;
@@ -228,7 +236,7 @@ fn beat(calls: &Calls) -> Beat {
         call: call.call.into_owned(),
         device: call.device,
         since: Timestamp::try_from(call.since).unwrap_or(Timestamp::UNIX_EPOCH),
-        // A call for one card is held against that card, also where it is made to hear its events.
+        // A call for one card concerns that card, also if the event thread makes it.
         work: match (call.work, call.device) {
             (model::Work::Events, Some(_)) => model::Work::Survey,
             (work, _) => work,
@@ -240,8 +248,10 @@ fn beat(calls: &Calls) -> Beat {
     }
 }
 
-/// The agent decides when a probe ends: a signal to its whole process group does not. A person's
-/// Ctrl-C ends one that a person runs.
+/// Ignores the signals that end a process, if the agent runs the probe. A person's Ctrl-C ends a
+/// probe on a terminal.
+// The agent decides when a probe ends. systemd stops a unit by SIGTERM to all of its processes
+// (KillMode=control-group): a probe that died of it would look like a crash.
 fn ignore_signals(settings: &Settings) -> io::Result<Vec<Signal>> {
     if !settings.supervised {
         return Ok(Vec::new());
@@ -256,7 +266,7 @@ fn ignore_signals(settings: &Settings) -> io::Result<Vec<Signal>> {
     .collect()
 }
 
-/// The commands on the standard input. A terminal gives none and never ends.
+/// Opens the commands on the standard input. A terminal gives none, and its input never ends.
 fn commands(settings: &Settings) -> io::Result<Commands> {
     let (sender, receiver) = mpsc::channel(4);
     let mut commands = Commands {
@@ -271,7 +281,7 @@ fn commands(settings: &Settings) -> io::Result<Commands> {
     Ok(commands)
 }
 
-/// The commands in an input: a door for the fuzz targets, and for nothing else.
+/// Parses the commands in an input. Only for the fuzz targets.
 #[doc(hidden)]
 pub fn read_commands(input: &[u8]) -> Vec<Command> {
     let mut commands = Vec::new();
@@ -283,7 +293,7 @@ pub fn read_commands(input: &[u8]) -> Vec<Command> {
     commands
 }
 
-/// A short line for an error and what caused it.
+/// Describes an error and its causes in one line.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! A probe that is a program of the user's: this process becomes it, with fewer rights than the agent
-//! has.
+//! Start of a probe that is the user's program: this process executes the program, with fewer
+//! rights than the agent has.
 
 use std::{
     env,
@@ -24,10 +24,10 @@ use rustix::{
 
 use crate::protocol::DESCRIPTOR;
 
-/// The variables that a probe inherits.
+/// Environment variables that a probe inherits.
 const VARIABLES: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "NODE_NAME"];
 
-/// Limits of the process, each with its value.
+/// Resource limits of the process, soft and hard.
 const LIMITS: [(Resource, u64); 4] = [
     (Resource::As, 2 << 30),
     (Resource::Core, 0),
@@ -35,40 +35,41 @@ const LIMITS: [(Resource, u64); 4] = [
     (Resource::Nofile, 256),
 ];
 
-/// Why a program was not started.
+/// Error of the start of a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No program is named.
+    /// The command line is empty.
     #[error("no program is named")]
     NoProgram,
-    /// The descriptor for the lines of the probe is taken.
+    /// The descriptor of the protocol is in use already.
     #[error("descriptor {DESCRIPTOR}, on which a probe writes, is taken")]
     Descriptor,
-    /// The rights of the process could not be taken away.
+    /// The rights of the process cannot be dropped.
     #[error("cannot {attempt}")]
     Confine {
-        /// The step that failed.
+        /// Step that failed.
         attempt: &'static str,
-        /// The kernel's reason.
+        /// The kernel's error.
         source: rustix::io::Errno,
     },
-    /// The program could not be started.
+    /// The program cannot be executed.
     #[error("cannot start {program}")]
     Start {
-        /// The program.
+        /// Program as named on the command line.
         program: String,
-        /// The reason.
+        /// Error of execve(2).
         source: io::Error,
     },
 }
 
-/// Becomes a program and its arguments, as a probe of the agent: lines go to [`DESCRIPTOR`], which is
-/// the standard output of this process, and the standard output to the standard error. The program
-/// dies with the agent, has few variables, no capabilities, no way to more rights, and limits on
-/// memory (2 GiB), files (256 open, 64 MiB each) and core dumps (none).
+/// Replaces this process by a program that runs as a probe of the agent. The lines of the protocol
+/// go to [`DESCRIPTOR`], which is this process's standard output; what the program prints goes to
+/// the standard error. The program is killed when the agent dies. It inherits five environment
+/// variables, has no capabilities and cannot gain privileges. Its memory is limited to 2 GiB, its
+/// files to 256 open ones of 64 MiB each, and it writes no core dump.
 ///
 /// # Errors
-/// Why the program was not started. Without an error it does not return.
+/// The program cannot be started. Does not return otherwise.
 pub fn exec(command: &[OsString]) -> Result<std::convert::Infallible, Error> {
     let (program, arguments) = command.split_first().ok_or(Error::NoProgram)?;
     open_descriptor()?;
@@ -87,8 +88,8 @@ pub fn exec(command: &[OsString]) -> Result<std::convert::Infallible, Error> {
     })
 }
 
-/// Moves the standard output to the descriptor of the protocol, so that nothing else that prints is
-/// taken for a line of it.
+/// Moves the standard output to the descriptor of the protocol. A library that prints to the
+/// standard output must not break a line of the protocol.
 fn open_descriptor() -> Result<(), Error> {
     let confined = |attempt| move |source| Error::Confine { attempt, source };
     let lines = fcntl_dupfd_cloexec(io::stdout(), DESCRIPTOR)
@@ -98,14 +99,16 @@ fn open_descriptor() -> Result<(), Error> {
     }
     fcntl_setfd(&lines, FdFlags::empty()).map_err(confined("keep a descriptor open"))?;
     dup2_stdout(io::stderr()).map_err(confined("replace the standard output"))?;
-    // It stays open until the program ends.
+    // Not closed here: the program inherits the descriptor.
     let _ = lines.into_raw_fd();
     Ok(())
 }
 
-/// Takes rights from this process that no probe needs.
+/// Drops the rights of this process that no probe needs.
 fn confine() -> Result<(), Error> {
     let confined = |attempt| move |source| Error::Confine { attempt, source };
+    // The setting survives execve(2), except of programs with set-user-ID bits or file capabilities
+    // (prctl(2), PR_SET_PDEATHSIG). Such programs gain nothing here: see no_new_privs below.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(confined("ask for the parent's death signal"))?;
     for (resource, most) in LIMITS {
@@ -116,8 +119,8 @@ fn confine() -> Result<(), Error> {
         setrlimit(resource, limit).map_err(confined("set a limit"))?;
     }
     set_no_new_privs(true).map_err(confined("give up new privileges"))?;
-    // An agent that may not change the bounding set has no capabilities to pass on by it: since new
-    // privileges are given up, a program has no more than this process (capabilities(7)).
+    // A failure is ignored. It means that this process lacks CAP_SETPCAP, and with no_new_privs set
+    // a program gets no capability that this process lacks (capabilities(7)).
     for capability in CapabilitySet::all() {
         let _ = remove_capability_from_bounding_set(capability);
     }

@@ -1,6 +1,6 @@
-//! The probe boundary: the protocol spoken over a child's standard streams, the loop that runs
-//! a vendor's backend in the child, the files of the host that every backend reads, and the
-//! supervisor that keeps the child and survives it.
+//! Boundary between the agent and the probe processes: the line protocol, the main loop of a probe
+//! process, the host's files that every backend reads, and the supervisor in the agent. The
+//! supervisor starts probe processes, restarts them, and goes on if one hangs or crashes.
 
 pub mod check;
 pub mod child;

@@ -1,9 +1,9 @@
-//! What a probe says to the agent and the agent to a probe: one JSON object per line.
+//! Protocol between a probe and the agent: one JSON object per line.
 //!
-//! A probe writes [`Message`]s to descriptor [`DESCRIPTOR`] and reads [`Command`]s from its standard
-//! input, the first of which are its settings; end of input tells it to exit. Unknown fields and
-//! unknown message types are ignored, and an item of a list that is not understood costs that item, so
-//! that either side may be newer.
+//! A probe writes [`Message`]s to descriptor [`DESCRIPTOR`] and reads [`Command`]s from its
+//! standard input. The first command has its settings; the end of the input tells the probe to
+//! exit. Either side may be newer: unknown fields and unknown message types are ignored, and an
+//! invalid item of a list is dropped without its neighbours.
 
 mod configure;
 
@@ -17,147 +17,148 @@ use serde_json::value::RawValue;
 
 pub use self::configure::{CONFIGURE_LIMIT, CheckPeriods, Configure, FileSearch, Scope};
 
-/// The version of the protocol spoken here.
+/// Version of the protocol. The agent refuses probes of another version.
 pub const VERSION: u32 = 2;
 
-/// The descriptor on which a probe writes its lines.
+/// Descriptor to which a probe writes its lines.
 pub const DESCRIPTOR: i32 = 3;
 
-/// The longest line that is read; a longer one ends the probe.
+/// Length of the longest line of a probe, in bytes (8 MiB). A longer line ends the probe.
 pub const LINE_LIMIT: usize = 8 << 20;
 
-/// The most lines that a probe may write within a second; one that writes more is ended.
+/// Highest number of lines that a probe may write within a second; a probe that writes more is ended.
 pub const LINES_LIMIT: u32 = 5000;
 
-/// One line from a probe.
+/// One line of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Message {
-    /// The first line: who speaks, and in which version.
+    /// First line: the probe's name and version, and the version of the protocol.
     Hello(Hello),
-    /// The whole picture; replaces the one before. Sent at start and whenever it changed.
+    /// All devices. Replaces the report before. Sent at the start and after each change.
     Report(Box<Report>),
     /// Sensors and counters of one device.
     Sample(Sample),
-    /// What a check-up of one device read.
+    /// Check-up of one device: the facts of one tier of checks.
     Checkup(Checkup),
-    /// Something happened to a device.
+    /// Event of one device, announced by the driver.
     Event(Event),
-    /// Counters of a card right after an event.
+    /// Counters of a card, read right after an event.
     Count(Count),
-    /// Sign of life, every two seconds, with the driver calls that are under way.
+    /// Sign of life, every two seconds, with the driver calls that are overdue.
     Beat(Beat),
 }
 
-/// The first line of a probe.
+/// First line of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
-    /// The protocol version, [`VERSION`].
+    /// Version of the protocol that the probe speaks: 2.
     pub protocol: u32,
-    /// The backend's name: `nvidia`.
+    /// Name of the backend: `nvidia`.
     pub probe: String,
-    /// The probe's own version.
+    /// Version of the probe itself.
     pub version: String,
 }
 
-/// Everything a probe sees.
+/// Report of all devices of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// The driver, when there is one that answers.
+    /// Driver, if there is one that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
-    /// Why there is none.
+    /// Reason why no driver answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// Every device that could be read.
+    /// Devices that could be read.
     #[serde(default, deserialize_with = "known_items")]
     pub devices: Vec<Device>,
-    /// Devices that exist and could not be read.
+    /// Devices that exist but could not be read.
     #[serde(
         default,
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub unreadable: Vec<Unreadable>,
-    /// What a person should know and what is no verdict on a device: a monitor that does not work.
+    /// Warnings for a person, one sentence each, that are not about the health of a device: a
+    /// monitor that does not work.
     #[serde(
         default,
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub warnings: Vec<String>,
-    /// Cards left out because the agent asked for it (`skip`).
+    /// Cards that are left out because the settings say so (`skip`).
     #[serde(
         default,
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub skipped: Vec<CardRef>,
-    /// What there is beside the devices.
+    /// Facts of the node that belong to no device.
     #[serde(default, skip_serializing_if = "Extras::is_empty")]
     pub extras: Extras,
 }
 
-/// Why a probe has no driver to talk to.
+/// Reason why a probe has no working driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// What kind of problem it is.
+    /// Kind of the problem.
     pub kind: ProblemKind,
-    /// What was tried and what to do, for a person.
+    /// Attempts and remedy, for a person.
     pub message: String,
 }
 
-/// The kinds of [`Problem`].
+/// Kind of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ProblemKind {
     /// No driver library was found.
     NoDriver,
-    /// A driver was found and does not work.
+    /// A driver was found but does not work.
     DriverFailed,
 }
 
 /// Sensors and counters of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Whose they are.
+    /// Device that the values belong to.
     pub device: DeviceId,
-    /// What was read.
+    /// Values of the sensors and counters.
     pub telemetry: Telemetry,
-    /// What was counted since the card's last reset; only of whole cards.
+    /// Counters since the card's last reset; only for whole cards.
     #[serde(default, skip_serializing_if = "SinceReset::is_default")]
     pub since_reset: SinceReset,
 }
 
-/// What a check-up of one device read.
+/// Check-up of one device: the facts of one tier of checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkup {
-    /// Whose check-up it is.
+    /// Device that was checked.
     pub device: DeviceId,
-    /// What was read.
+    /// Facts that were read.
     pub reading: Reading,
 }
 
-/// Counters of a card, read right after an event of it was told. They show whether a reset that is seen
-/// later is newer than the event.
+/// Counters of a card, read right after an event of the card was sent. They show if a reset that is
+/// noticed later happened before or after the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
-    /// The card.
+    /// Card that the counters belong to.
     pub device: DeviceId,
-    /// Its counters since its last reset.
+    /// Counters since the card's last reset.
     pub since_reset: SinceReset,
 }
 
-/// A sign of life.
+/// Sign of life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Beat {
-    /// Driver calls that have been under way for more than a second.
+    /// Driver calls that have not returned for more than a second.
     #[serde(
         default,
         deserialize_with = "known_items",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub calls: Vec<StuckCall>,
-    /// Driver calls made since the probe started.
+    /// Number of driver calls since the start of the probe.
     #[serde(default)]
     pub made: u64,
 }
@@ -166,23 +167,23 @@ pub struct Beat {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Command {
-    /// The settings: the first line, and only there.
+    /// Settings. Only as the first line.
     Configure(Box<Configure>),
-    /// Look at the devices again now and report even if nothing changed.
+    /// Read all devices again now, and report even if nothing changed.
     Refresh,
     /// Close every driver handle and exit.
     Stop,
 }
 
-/// Why a line from a probe is no message.
+/// Error of parsing a line of a probe.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not JSON, or known fields have wrong types.
+    /// The line is not JSON, or a known field has the wrong type.
     #[error("not a probe message: {source}: {line}")]
     Malformed {
-        /// What the parser says.
+        /// The parser's error.
         source: serde_json::Error,
-        /// The start of the line.
+        /// First 120 characters of the line.
         line: String,
     },
 }
@@ -190,9 +191,10 @@ pub enum Error {
 // === impl Report ===
 
 impl Report {
-    /// Warns of the devices in the line that were not understood and left out.
+    /// Adds warnings about the devices of the line that are invalid and were left out.
+    // `known_items` drops invalid items silently; the line is parsed again to name them.
     fn warn_of_unknown(&mut self, line: &[u8]) {
-        /// The most devices that are named.
+        /// Highest number of warnings that name a device each.
         const NAMED: usize = 3;
         #[derive(Deserialize)]
         struct Lines<'a> {
@@ -222,7 +224,7 @@ impl Report {
 // === impl Command ===
 
 impl Command {
-    /// The line for this command, with its newline.
+    /// Serializes the command into a line, with its newline.
     pub fn line(&self) -> String {
         let line = serde_json::to_string(self);
         line.expect("commands have string keys and no failing serializer") + "\n"
@@ -232,8 +234,11 @@ impl Command {
 // === impl Message ===
 
 impl Message {
-    /// Reads one line. `Ok(None)` is a message of a type, or a check-up of a tier, that this version
-    /// does not know.
+    /// Parses one line. `Ok(None)` means a message of a type, or a check-up of a tier, that this
+    /// version does not know: a newer probe may send it.
+    ///
+    /// # Errors
+    /// The line is not JSON, or a known field has the wrong type.
     pub fn parse(line: impl AsRef<[u8]>) -> Result<Option<Self>, Error> {
         let line = line.as_ref();
         #[derive(Deserialize)]
@@ -269,7 +274,7 @@ impl Message {
         }
     }
 
-    /// The line for this message, without its newline.
+    /// Serializes the message into a line, without its newline.
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("messages have string keys and no failing serializer")
     }

@@ -1,4 +1,4 @@
-//! Pictures for tests, the same in every crate.
+//! States of backends for the tests of all crates.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use model::{Device, sample};
 
 use crate::{Released, Sighting};
 
-/// A picture of these devices with nothing else to tell.
+/// Builds the state of a backend with these devices, without releases and stuck calls.
 pub fn sighting(devices: impl IntoIterator<Item = Device>) -> Sighting {
     Sighting {
         backend: sample::backend(),

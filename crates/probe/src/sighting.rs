@@ -1,4 +1,4 @@
-//! What a supervisor passes on: the backend's own state and every device its probes see.
+//! Output of a supervisor: the state of a backend, and the messages about single devices.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,84 +7,85 @@ use model::{Backend, CardRef, Device, DeviceId, Event, StuckCall};
 
 use crate::protocol::{Checkup, Count, Message, Sample};
 
-/// One step of what is known of a backend.
+/// Message of a supervisor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
-    /// The whole picture changed.
+    /// New state of the whole backend; replaces the state before.
     Sighting(Box<Sighting>),
     /// Sensors and counters of one device.
     Sample {
-        /// The backend that tells.
+        /// Name of the backend.
         backend: String,
-        /// The sensors and counters.
+        /// Sensors and counters.
         sample: Box<Sample>,
     },
-    /// A check-up of one device.
+    /// Check-up of one device.
     Checkup {
-        /// The backend that tells.
+        /// Name of the backend.
         backend: String,
-        /// The check-up.
+        /// Check-up.
         checkup: Box<Checkup>,
     },
-    /// Something happened to a device.
+    /// Event of one device.
     Event {
-        /// The backend that tells.
+        /// Name of the backend.
         backend: String,
-        /// The event.
+        /// Event.
         event: Event,
     },
-    /// Counters of a card right after an event.
+    /// Counters of a card, read after an event.
     Count {
-        /// The backend that tells.
+        /// Name of the backend.
         backend: String,
-        /// The counters.
+        /// Counters since the last reset.
         count: Box<Count>,
     },
-    /// There is no such backend any more.
+    /// The config no longer has the backend with this name.
     Retired(String),
 }
 
-/// The whole picture of a backend, over all its probe processes.
+/// State of a backend: what all of its probe processes report, merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
-    /// The backend's own state.
+    /// State of the backend itself: phase, message, driver and stuck calls.
     pub backend: Backend,
-    /// Every device that some probe reads.
+    /// Devices of all probe processes, each once. Stuck and released ones are left out.
     pub devices: Vec<Arc<Device>>,
-    /// Cards that are left out because a call on them did not return.
+    /// Cards that are left out because a call on them did not return, each with this call.
     pub stuck: BTreeMap<CardRef, StuckCall>,
-    /// A call that concerns the whole driver and did not return.
+    /// Call that concerns the whole driver and did not return.
     pub driver_stuck: Option<StuckCall>,
-    /// Whether the picture is current; if not, why not.
+    /// Reason why the state is not current; `None` if the main process is running and reports.
     pub unwatched: Option<String>,
-    /// What the agent gave up for a while; its devices are not among `devices`.
+    /// Cards that are released for a while. Their devices are not in `devices`.
     pub released: Released,
 }
 
-/// What no probe looks at because the agent was told so.
+/// Releases: cards that no probe opens, by order of an operator or of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Released {
-    /// Everything.
+    /// Release of every card.
     pub all: Option<Release>,
-    /// Single cards.
+    /// Releases of single cards.
     pub cards: BTreeMap<CardRef, Release>,
 }
 
-/// One release.
+/// State of one release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// When it is taken back. A time that has passed: a process that looks again is starting.
+    /// Time at which the release ends. If this is in the past, a process that reads the card again
+    /// is starting.
     pub until: Timestamp,
-    /// Whether the agent itself has it, to have it reset before it is handed over.
+    /// True if the agent itself ordered the release, to reset the card before a container gets it.
     pub own: bool,
-    /// Whether every process that could have a driver handle to it has ended.
+    /// True if every process that could have a driver handle of the card has ended.
     pub closed: bool,
 }
 
 // === impl Update ===
 
 impl Update {
-    /// Wraps what the probe of a backend said of one device; `None` for a message of another kind.
+    /// Wraps a probe's message about one device; `None` for other messages.
     pub fn of_device(backend: &str, message: Message) -> Option<Self> {
         let backend = backend.to_owned();
         match message {
@@ -105,7 +106,7 @@ impl Update {
         }
     }
 
-    /// The backend that tells, and the one device that it tells of.
+    /// Returns the backend and the device of a message about one device; `None` for other messages.
     pub fn subject(&self) -> Option<(&str, &DeviceId)> {
         match self {
             Self::Sample { backend, sample } => Some((backend, &sample.device)),
@@ -120,12 +121,12 @@ impl Update {
 // === impl Released ===
 
 impl Released {
-    /// Whether nothing is released.
+    /// Returns true if nothing is released.
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.cards.is_empty()
     }
 
-    /// The release that covers `device`.
+    /// Finds the release that covers `device`. A release of every card takes precedence.
     pub fn of(&self, device: &Device) -> Option<&Release> {
         let mut cards = self.cards.iter();
         let own = cards.find_map(|(card, release)| card.covers(device).then_some(release));

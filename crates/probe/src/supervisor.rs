@@ -1,8 +1,9 @@
-//! Keeps a backend's probe running and survives it.
+//! Supervisor of a backend's probe processes.
 //!
-//! One main process looks at everything. A call that does not return is named, its process is
-//! given up and replaced by one that leaves the stuck card out, and the card is tried alone with
-//! growing pauses, so that one bad card stays one bad card. Nothing here waits for a probe.
+//! One main process reads all cards. If a call does not return, the supervisor names the call,
+//! kills its process without waiting for the end, and starts another that skips the stuck card. The
+//! card is then tried in a process of its own, with growing pauses. So one stuck card does not
+//! affect the others. No task of the agent waits for a probe.
 
 mod admit;
 mod aside;
@@ -43,16 +44,16 @@ use self::{
 };
 use crate::sighting::Update;
 
-/// How often limits are checked.
+/// Time between two checks of the limits.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long processes get to end before a supervisor does.
+/// Time for which a supervisor that stops waits for the end of its processes.
 const FAREWELL: Duration = Duration::from_millis(300);
 
-/// What a main process can do without.
+/// Work that a main process may leave out if a call of it is stuck.
 const OPTIONAL: [Concern; 2] = [Concern::Events, Concern::Links];
 
-/// A process with what it said.
+/// Running process with its state so far.
 #[derive(Debug)]
 struct Running {
     process: Process,
@@ -60,9 +61,9 @@ struct Running {
     reported: bool,
     calm: u32,
     nonsense: u32,
-    /// Lines that it wrote since limits were checked last.
+    /// Number of lines since the last check of the limits.
     lines: u32,
-    /// What it was told to leave out.
+    /// Optional work that this process was started without.
     without: Vec<Concern>,
 }
 
@@ -73,26 +74,29 @@ struct Supervisor {
     heard: mpsc::Sender<(Number, Heard)>,
     readers: JoinSet<()>,
     running: BTreeMap<Number, Running>,
-    /// What the next supervisor of this backend has to know.
+    /// State that passes on to the next supervisor of this backend.
     estate: Estate,
     ledger: Ledger,
-    /// How many new looks were ordered so far.
+    /// Number of refresh orders that were carried out.
     refreshes: u64,
     picture: Picture,
-    /// How often the main process failed in a row, and when it is started again.
+    /// Number of failures of the main process in a row; the pause before its next start grows with
+    /// it.
     failures: u32,
     restart: Instant,
-    /// When limits were checked last.
+    /// Time of the last check of the limits.
     checked: Instant,
 }
 
-/// Runs a backend's probes until `cancel`, and sends what they see to `updates`.
+/// Runs a backend's probe processes until `cancel`, and sends what they report to `updates`. Waits
+/// up to 300 ms for the processes when it stops.
 pub async fn run(settings: Settings, updates: mpsc::Sender<Update>, cancel: CancellationToken) {
     let (heard, mut ears) = mpsc::channel(64);
     let mut orders = settings.orders.subscribe();
     let mut supervisor = Supervisor::new(settings, updates, heard);
     supervisor.obey(&orders.borrow_and_update().clone());
     let mut tick = interval(TICK);
+    // Not `Burst`: several checks in a row would find nothing new.
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         supervisor.start_due(Instant::now());
@@ -134,7 +138,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets the main process go, so that another starts with another choice of cards.
+    /// Asks the main process to exit. The next start chooses the cards and the optional work again.
     fn replace_main(&mut self) {
         if let Some((number, _)) = self.main() {
             self.dismiss(number, self.settings.limits.call);
@@ -174,12 +178,13 @@ impl Supervisor {
     }
 
     async fn send(&self, update: Update) {
-        // The receiver lives as long as the agent; when it is gone we are being stopped.
+        // The receiver lives as long as the agent: without it the agent is stopping.
         let _ = self.updates.send(update).await;
     }
 
-    /// Asks every process to end, by closing its input. What has not ended in time is left to the next
-    /// supervisor; if there is none, dropping it kills it.
+    /// Asks every process to exit, by closing its input. Processes that are still there after the
+    /// limit pass on to the next supervisor; without one they are killed when the handover is
+    /// dropped.
     async fn stop(mut self) {
         let numbers: Vec<_> = self.running.keys().copied().collect();
         for number in numbers {

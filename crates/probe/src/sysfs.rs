@@ -1,5 +1,5 @@
-//! The host's files that the backend of every vendor reads: the PCI bus, the NUMA nodes, device
-//! nodes. A read may hang as a driver call may, so each is written down in the table of calls.
+//! Files of the host that every vendor's backend reads: the PCI bus, NUMA nodes and device nodes.
+//! A read may hang like a driver call, so each one is recorded in the call table.
 
 pub mod bus;
 mod files;

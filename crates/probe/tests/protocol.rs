@@ -1,4 +1,4 @@
-//! The protocol's page and schema say what the types say.
+//! Agreement of the protocol's page and schema in `docs/` with the types.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn docs(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// The schema of a probe's lines, with that of the agent's among its definitions.
+/// Generates the schema of a probe's lines. Its definitions include the agent's lines.
 fn generated() -> Value {
     let mut generator: SchemaGenerator = SchemaSettings::draft2020_12().into_generator();
     let message = generator.subschema_for::<Message>();
@@ -175,7 +175,8 @@ fn a_newer_probe_is_understood() {
 }
 
 proptest! {
-    /// Whatever stands in a check-up, reading it ends in a message, in nothing or in an error.
+    /// Parsing a check-up with random contents gives a message, nothing or an error, and never a
+    /// panic.
     #[test]
     fn a_checkup_may_say_anything(
         tier in "working|performing|trend|deep|[a-z]{0,9}",
@@ -193,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands in place of one device, the others stand.
+    /// A random value in place of one device does not affect the other devices.
     #[test]
     fn a_device_may_be_anything_and_the_others_stand(
         noise in anything(),
@@ -223,7 +224,7 @@ proptest! {
     }
 }
 
-/// Any JSON value, not too deep.
+/// Generates any JSON value, at most three levels deep.
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

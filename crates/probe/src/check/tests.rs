@@ -2,7 +2,7 @@ use super::*;
 
 const HELLO: &str = r#"{"type":"hello","protocol":2,"probe":"x","version":"1"}"#;
 
-/// The complaints about lines that come one second after the other.
+/// Returns the complaints about lines that arrive one second after another.
 fn complaints(lines: &[&str]) -> Vec<String> {
     let allow = vec!["/dev/crypto*".parse().unwrap()];
     let mut checker = Checker::new(Some(allow));

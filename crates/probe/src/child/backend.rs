@@ -1,4 +1,4 @@
-//! What a vendor's backend does for the probe process.
+//! Interface of a vendor's backend to the probe process.
 
 use std::time::Duration;
 
@@ -6,57 +6,62 @@ use model::{Event, Tier};
 
 use crate::protocol::{Checkup, Report, Sample};
 
-/// A vendor's way to look at its devices. It reports facts and decides nothing.
+/// Backend of one vendor: reads facts about the vendor's devices and decides nothing. Every method
+/// may block in a driver call; each such call must be recorded in the call table.
 pub trait Backend: Send + 'static {
-    /// Its name: `nvidia`.
+    /// Returns the name of the backend: `nvidia`.
     fn name(&self) -> &'static str;
 
-    /// Looks at everything. Links are those that are known already: the first look is quick.
+    /// Reads all devices. Includes only the links that are known already, so the first report is
+    /// fast.
     fn survey(&mut self) -> Report;
 
-    /// Adds links that are not known yet, or all of them `again`; `false` where nothing was asked.
+    /// Adds the links that are not known yet; with `again` reads all of them. Returns false if the
+    /// driver was not asked.
     fn links(&mut self, report: &mut Report, again: bool) -> bool;
 
-    /// Adds what the first look left for later; `false` where there is nothing of the kind.
+    /// Adds the driver's files that the survey left for later. Returns false if there are none to
+    /// add.
     fn files(&mut self, report: &mut Report) -> bool {
         let _ = report;
         false
     }
 
-    /// Whether something changed since the last look that must not wait for the next. Asked for
-    /// often: cheap.
+    /// Returns true if a change since the last survey needs another one at once. Called every two
+    /// seconds, so it must be cheap.
     fn glance(&mut self) -> bool {
         false
     }
 
-    /// Reads the sensors of the devices that were last seen.
+    /// Reads the sensors of the devices of the last survey.
     fn samples(&mut self) -> Vec<Sample>;
 
-    /// What a tier of checks reads of the devices that were last seen; what it asks of their links
-    /// only where `links` are wanted.
+    /// Reads one tier of checks of the devices of the last survey. Reads link facts only if `links`
+    /// is true.
     fn checkups(&mut self, tier: Tier, links: bool) -> Vec<Checkup> {
         let _ = (tier, links);
         Vec::new()
     }
 
-    /// What happens to the devices, for a thread of its own; `None` where the vendor has no events.
+    /// Creates the source of the devices' events, for the event thread; `None` if the vendor has
+    /// none.
     fn events(&self) -> Option<Box<dyn Events>>;
 }
 
-/// What happens to a backend's devices.
+/// Source of the events of a backend's devices.
 pub trait Events: Send {
-    /// Waits for the next events; none in time is an empty list.
+    /// Waits for the next events, at most for `timeout`; then returns an empty list.
     ///
     /// # Errors
-    /// The driver cannot be listened to; the caller rests before it tries again.
+    /// The driver gives no events now. The caller pauses and tries again.
     fn wait(&mut self, timeout: Duration) -> Result<Vec<Event>, WatchError>;
 
-    /// The devices that the last wait did not listen to although it should, a sentence for each. A
-    /// device that has no events is none of them.
+    /// Returns one sentence for each device whose events cannot be received, as of the last wait.
+    /// Devices that support no events are left out.
     fn warnings(&self) -> Vec<String>;
 }
 
-/// Why a driver cannot be listened to, in its words.
+/// Error of a wait for events, in the driver's words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WatchError(pub String);

@@ -1,4 +1,4 @@
-//! When each tier of checks is due.
+//! Timers of the tiers of checks.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::protocol::CheckPeriods;
 
-/// The clocks of the tiers that are made of driver calls.
+/// Timers of the tiers that the probe checks. A tier with the period zero has none.
 #[derive(Debug)]
 pub(super) struct Clocks(Vec<(Tier, Clock)>);
 
-/// Something that is due again and again.
+/// Periodic timer.
 #[derive(Debug)]
 pub(super) struct Clock {
     period: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Clock {
 // === impl Clocks ===
 
 impl Clocks {
-    /// All are due at `now`, but for those that never are.
+    /// Creates the timers, due at `now`. A period of zero turns a tier off.
     pub(super) fn new(periods: &CheckPeriods, now: Instant) -> Self {
         let tiers = [
             (Tier::Working, periods.working),
@@ -32,7 +32,7 @@ impl Clocks {
         Self(clocks.map(|(tier, p)| (tier, Clock::new(p, now))).collect())
     }
 
-    /// The tiers that are due; they are again a period later.
+    /// Returns the tiers that are due, and sets them to be due one period after `now`.
     pub(super) fn take(&mut self, now: Instant) -> Vec<Tier> {
         let due = self.0.iter_mut().filter_map(|(tier, clock)| {
             let is_due = clock.take(now);
@@ -41,21 +41,21 @@ impl Clocks {
         due.collect()
     }
 
-    /// All are due now: what they said is of no worth any more.
+    /// Makes all tiers due now: their last results no longer apply.
     pub(super) fn hurry(&mut self, now: Instant) {
         for (_, clock) in &mut self.0 {
             clock.due = clock.due.min(now);
         }
     }
 
-    /// [`Clocks::hurry`] for one tier.
+    /// Makes one tier due now.
     pub(super) fn hurry_tier(&mut self, tier: Tier, now: Instant) {
         for (_, clock) in self.0.iter_mut().filter(|(of, _)| *of == tier) {
             clock.due = clock.due.min(now);
         }
     }
 
-    /// When the next one is due.
+    /// Returns the time of the next tier that is due; `None` if all tiers are off.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.iter().map(|(_, clock)| clock.due).min()
     }
@@ -64,15 +64,16 @@ impl Clocks {
 // === impl Clock ===
 
 impl Clock {
-    /// First due at `due`.
+    /// Creates a timer that is first due at `due`.
     pub(super) fn new(period: Duration, due: Instant) -> Self {
         Self { period, due }
     }
 
-    /// Whether it is due; if so, it is again a period later.
+    /// Returns true if the timer is due, and then sets it to one period after `now`.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let is_due = self.due <= now;
         if is_due {
+            // Not `due + period`: a thread that was blocked would run several checks in a row.
             self.due = now + self.period;
         }
         is_due

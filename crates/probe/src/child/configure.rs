@@ -1,4 +1,4 @@
-//! The settings of a probe that the agent runs: the first line of its standard input.
+//! Reader of the settings of a probe that the agent runs: the first line of the standard input.
 
 use std::{
     io::{self, BufRead, Read as _},
@@ -9,46 +9,47 @@ use std::{
 
 use crate::protocol::{CONFIGURE_LIMIT, Command, Configure};
 
-/// The time for which a probe waits for its settings, which the agent writes before it starts the probe.
+/// Time for which a probe waits for its settings. The agent writes them before it starts the probe.
 const WITHIN: Duration = Duration::from_secs(10);
 
 const STACK: usize = 256 << 10;
 
-/// Why a probe has no settings.
+/// Error of reading the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigureError {
-    /// The line did not come in time.
+    /// The line did not arrive in time.
     #[error("no settings on the standard input within {} s", .0.as_secs())]
     Late(Duration),
-    /// The input ended before the line did.
+    /// The input ended before the end of the line.
     #[error("the standard input ended before the line of settings did")]
     Ended,
-    /// The line does not end within the limit.
+    /// The line is longer than the limit.
     #[error("the line of settings is longer than {CONFIGURE_LIMIT} bytes")]
     TooLong,
-    /// The first line is a command, and not the settings.
+    /// The first line is another command than `configure`.
     #[error("the first line on the standard input is a command and not `configure`")]
     NotFirst,
-    /// The line is not understood.
+    /// The line is not valid.
     #[error("the line of settings is not understood")]
     Malformed(#[source] serde_json::Error),
-    /// The input cannot be read.
+    /// The standard input cannot be read.
     #[error("cannot read the settings from the standard input")]
     Unreadable(#[source] io::Error),
 }
 
-/// Waits for the settings on the standard input, for ten seconds. What follows the line stays there.
+/// Reads the settings from the standard input; waits for ten seconds at most. Lines that follow
+/// stay unread.
 ///
 /// # Errors
-/// The line did not come in time, is too long or is not understood.
+/// The line did not arrive in time, is too long or is not valid.
 pub fn read_settings() -> Result<Configure, ConfigureError> {
     let (sender, settings) = mpsc::sync_channel(1);
-    // A read cannot be given up: it has a thread of its own, which ends with the process.
+    // A blocking read cannot be cancelled: it has its own thread, which ends with the process.
     thread::Builder::new()
         .name("settings".to_owned())
         .stack_size(STACK)
         .spawn(move || {
-            // Nobody waits any more where the line comes too late.
+            // Fails only after the timeout, when nothing waits for the settings.
             let _ = sender.send(read(io::stdin().lock()));
         })
         .map_err(ConfigureError::Unreadable)?;
@@ -59,10 +60,10 @@ pub fn read_settings() -> Result<Configure, ConfigureError> {
     }
 }
 
-/// Reads the line of settings and nothing behind it.
+/// Reads the line of settings and nothing after it.
 pub(super) fn read(mut input: impl BufRead) -> Result<Configure, ConfigureError> {
     let mut line = Vec::new();
-    // The limit is a few pages, and `usize` has no more than 64 bits.
+    // The cast is lossless: `usize` has at most 64 bits.
     let mut limited = (&mut input).take(CONFIGURE_LIMIT as u64);
     limited
         .read_until(b'\n', &mut line)

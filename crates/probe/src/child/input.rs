@@ -1,4 +1,5 @@
-//! Commands on the standard input, read by a thread of its own: a read cannot be given up.
+//! Reader of the commands on the standard input, on its own thread: a blocking read cannot be
+//! cancelled.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -9,12 +10,12 @@ use tokio::sync::mpsc;
 
 use crate::protocol::Command;
 
-/// The longest line that can be a command.
+/// Length of the longest line that can be a command, in bytes.
 const LIMIT: u64 = 4096;
 
 const STACK: usize = 256 << 10;
 
-/// Starts to read; the receiver ends when the input does.
+/// Starts the reader thread. The channel closes when the input ends.
 pub(super) fn start(sender: mpsc::Sender<Command>) -> io::Result<()> {
     thread::Builder::new()
         .name("commands".to_owned())
@@ -27,8 +28,8 @@ pub(super) fn start(sender: mpsc::Sender<Command>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Reads commands until the input ends or nobody wants more. Lines that are no command are passed
-/// over: the agent may be newer.
+/// Reads commands until the input ends or `take` returns false. Lines that are not valid commands
+/// are skipped: the agent may be newer.
 pub(super) fn read(input: impl Read, mut take: impl FnMut(Command) -> bool) -> io::Result<()> {
     let mut input = BufReader::with_capacity(512, input);
     let mut line = Vec::new();

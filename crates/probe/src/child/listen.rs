@@ -1,4 +1,4 @@
-//! The thread that waits for events and passes them on, and what it cannot hear.
+//! Event thread: waits for events and forwards them; warns if events cannot be received.
 
 use std::{
     sync::{
@@ -19,14 +19,16 @@ use super::{
 };
 use crate::{Calls, protocol::Message};
 
-/// How long one wait for events takes; also how long a change of the cards goes unnoticed.
+/// Timeout of one wait for events. Also the time until the thread notices a change of the cards.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The rests after a wait that failed.
+/// Shortest and longest pause after a wait that failed; the pause doubles with each failure.
+// NVIDIA's device plugin retries at once and spins while the error persists
+// (internal/rm/health.go).
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// The event thread's state.
+/// State of the event thread.
 pub(super) struct Listener {
     pub(super) events: Box<dyn Events>,
     pub(super) lines: mpsc::Sender<Message>,
@@ -36,7 +38,7 @@ pub(super) struct Listener {
     pub(super) warnings: Warnings,
 }
 
-/// What the event thread cannot hear now, for the reports of the survey.
+/// Warnings of the event thread, which the survey adds to its reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -65,7 +67,7 @@ impl Listener {
         }
     }
 
-    /// Passes events on. The survey looks at what they did, and at what is not heard any more.
+    /// Forwards events. Orders a survey if there were events, or if the warnings changed.
     fn pass(&mut self, events: &[Event]) -> Result<(), Gone> {
         let changed = self.warnings.replace(self.events.warnings());
         for event in events {
@@ -84,13 +86,13 @@ impl Listener {
         self.lines.blocking_send(line).map_err(|_| Gone)
     }
 
-    /// Says that nothing is heard, and rests.
+    /// Reports that no events are received, and pauses.
     fn fail(&self, error: &str, rest: Duration) -> Result<(), Gone> {
         let seconds = rest.as_secs();
         tracing::warn!(%error, "no events are heard; trying again in {seconds} s");
         self.warnings
             .replace(vec![format!("no events are heard: {error}")]);
-        // The survey finds out which card is behind it.
+        // The survey finds the card that is the cause.
         self.order(Order::Look)?;
         self.rest(rest);
         Ok(())
@@ -113,12 +115,12 @@ impl Listener {
 // === impl Warnings ===
 
 impl Warnings {
-    /// What is not heard now.
+    /// Returns the current warnings.
     pub(super) fn current(&self) -> Vec<String> {
         self.lock().clone()
     }
 
-    /// Puts these in the place of those before; `false` where they are the same.
+    /// Replaces the warnings. Returns false if they are the same as before.
     fn replace(&self, warnings: Vec<String>) -> bool {
         let mut now = self.lock();
         let changed = *now != warnings;

@@ -1,4 +1,4 @@
-//! Lines of the protocol.
+//! Writer of the lines of the protocol.
 
 use std::{
     fs::File,
@@ -9,16 +9,16 @@ use rustix::{io::fcntl_dupfd_cloexec, stdio::dup2_stdout};
 
 use crate::protocol::{DESCRIPTOR, Message};
 
-/// The descriptor that the lines go to.
+/// Descriptor of the lines.
 #[derive(Debug)]
 pub(super) struct Output(File);
 
 // === impl Output ===
 
 impl Output {
-    /// Opens a descriptor of its own in the place of the standard output. Where the agent runs the
-    /// probe, the standard output becomes the standard error: a vendor's library that prints breaks no
-    /// line.
+    /// Moves the standard output to a descriptor of its own. If the agent runs the probe, prints to
+    /// the standard output go to the standard error: a vendor's library that prints must not break
+    /// a line.
     pub(super) fn open(supervised: bool) -> io::Result<Self> {
         let lines = fcntl_dupfd_cloexec(io::stdout(), DESCRIPTOR)?;
         if supervised {
@@ -27,7 +27,8 @@ impl Output {
         Ok(Self(File::from(lines)))
     }
 
-    /// Writes one line. Blocks while nobody reads: then there is nothing else to do.
+    /// Writes one line. Blocks while the pipe is full: without a reader there is nothing else to
+    /// do.
     pub(super) fn write(&mut self, message: &Message) -> io::Result<()> {
         let mut line = message.line();
         line.push('\n');

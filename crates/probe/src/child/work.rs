@@ -1,4 +1,4 @@
-//! The two threads that call the driver.
+//! The two threads that call the driver, and the survey.
 
 use std::{
     collections::BTreeSet,
@@ -28,16 +28,16 @@ use crate::{
     protocol::{Count, Message, Report},
 };
 
-/// How soon to look again while there is no driver, and between two glances while there is one.
+/// Time between two surveys while there is no driver, and between two polls for changes otherwise.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The shortest time between two looks.
+/// Lower bound of the time between two surveys.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The driver's own code runs on these stacks.
+/// Stack size of the threads. The driver's own code runs on these stacks.
 const STACK: usize = 1 << 20;
 
-/// The running threads.
+/// Handles of the running threads.
 #[derive(Debug)]
 pub(super) struct Work {
     orders: orders::Sender<Order>,
@@ -45,38 +45,38 @@ pub(super) struct Work {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the survey is told.
+/// Order to the survey thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Look again, and report if something changed.
+    /// Run a survey, and report if something changed.
     Look,
-    /// An event was told: read the counters since the last reset first, then look again.
+    /// An event was reported: read the counters since the last reset first, then run a survey.
     Count,
-    /// Look again, check whether the devices work, and report in any case.
+    /// Run a survey and the checks of the tier `working`, and report in any case.
     Refresh,
-    /// Close the driver and end.
+    /// Close the driver and end the thread.
     Stop,
 }
 
-/// The survey thread's state.
+/// State of the survey thread.
 struct Survey<B> {
     backend: B,
     lines: mpsc::Sender<Message>,
     orders: orders::Receiver<Order>,
     period: Duration,
-    /// When all links are asked for again, where they are wanted.
+    /// Timer of the read of all links; `None` if links are not wanted.
     links: Option<Clock>,
     calls: Arc<Calls>,
     warnings: Warnings,
     last: Option<Report>,
     clocks: Clocks,
-    /// An event was told since the counters were read for one.
+    /// True if an event was reported since the counters were last read after one.
     event_told: bool,
-    /// What was checked last: the loading of the driver, and the devices.
+    /// Subject of the last checks: the instance of the driver, and the devices.
     checked: Option<(Option<String>, BTreeSet<DeviceId>)>,
 }
 
-/// The other end of a channel is gone: there is nothing left to do.
+/// The other end of a channel is closed: the process is ending.
 pub(super) struct Gone;
 
 // === impl Work ===
@@ -129,24 +129,24 @@ impl Work {
         })
     }
 
-    /// Tells the survey what to do next.
+    /// Sends an order to the survey thread.
     pub(super) fn order(&self, order: Order) {
-        // A survey that is gone was noticed by the end of its lines.
+        // If the survey thread has ended, the main loop sees that by the end of its lines.
         let _ = self.orders.send(order);
     }
 
-    /// Whether a thread ended that was not told to.
+    /// Returns true if a thread has ended by itself.
     pub(super) fn is_broken(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Tells both threads to finish what they do and to close the driver.
+    /// Asks both threads to finish their current step and to close the driver.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.order(Order::Stop);
     }
 
-    /// Lets the threads close the driver, but waits no longer than until `deadline`.
+    /// Asks both threads to close the driver, and waits for them until `deadline`.
     pub(super) async fn finish(&self, deadline: Instant) {
         self.stop();
         while Instant::now() < deadline && !self.threads.iter().all(JoinHandle::is_finished) {
@@ -185,9 +185,9 @@ impl<B: Backend> Survey<B> {
         self.check()
     }
 
-    /// Reads the counters since the last reset if an event was told. The thread that heard the event does
-    /// not do it: two threads would send counters in another order than they read them, and a counter that
-    /// seems to fall is a reset, which ends the event.
+    /// Reads the counters since the last reset if an event was reported.
+    // Not done by the event thread: two threads could send counters in another order than they read
+    // them. A counter that seems to fall means a reset, and a reset ends the effect of the event.
     fn count(&mut self) -> Result<(), Gone> {
         if !std::mem::take(&mut self.event_told) {
             return Ok(());
@@ -202,8 +202,8 @@ impl<B: Backend> Survey<B> {
         })
     }
 
-    /// Moves the clocks: what was said of a card before it was away, or by a driver that was not
-    /// the same, is of no worth any more.
+    /// Makes checks due whose last results no longer apply: all of them if a device is new or came
+    /// back, or if the driver was loaded again; the tier `working` after a refresh.
     fn hurry(&mut self, report: &Report, refresh: bool) {
         let now = Instant::now();
         let instance = report.driver.as_ref().and_then(|d| d.instance.clone());
@@ -218,7 +218,7 @@ impl<B: Backend> Survey<B> {
         self.checked = Some(seen);
     }
 
-    /// Makes the checks that are due.
+    /// Runs the checks that are due.
     fn check(&mut self) -> Result<(), Gone> {
         if !self.has_devices() {
             return Ok(());
@@ -243,12 +243,13 @@ impl<B: Backend> Survey<B> {
         last.is_some_and(|last| last.problem.is_none() && !last.devices.is_empty())
     }
 
-    /// When the next checks are due.
+    /// Returns the time of the next checks; `None` if there is no device to check.
     fn next_check(&self) -> Option<Instant> {
         self.clocks.next().filter(|_| self.has_devices())
     }
 
-    /// Adds links that are new, or all anew where that is due; `false` where nothing was asked.
+    /// Adds new links, or reads all of them if that is due. Returns false if the driver was not
+    /// asked.
     fn add_links(&mut self, report: &mut Report) -> bool {
         let Self {
             calls,
@@ -263,7 +264,7 @@ impl<B: Backend> Survey<B> {
         calls.during(model::Work::Links, || backend.links(report, again))
     }
 
-    /// Reports what changed.
+    /// Sends a report if it differs from the last one.
     fn report(&mut self, report: &Report) -> Result<(), Gone> {
         let mut report = report.clone();
         report.warnings.extend(self.warnings.current());
@@ -279,7 +280,8 @@ impl<B: Backend> Survey<B> {
         self.lines.blocking_send(message).map_err(|_| Gone)
     }
 
-    /// Waits for the next order. Several that came together are one.
+    /// Waits for the next order, and runs due checks meanwhile. Orders that are waiting together
+    /// are merged into one.
     fn next(&mut self) -> Order {
         let has_problem = self
             .last

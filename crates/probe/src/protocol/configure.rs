@@ -1,7 +1,7 @@
-//! The settings of a probe: the first line that it reads.
+//! Settings of a probe: the first line that a probe reads.
 //!
-//! Lengths of time are whole milliseconds, and their names say so: a probe in any language reads
-//! them without a parser of its own.
+//! Durations are whole milliseconds, and the names of their fields end in `_millis`: a probe in any
+//! language reads them without a parser for durations.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,87 +10,88 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
-/// The longest line of settings, its newline included. It fits into a new pipe.
+/// Length of the longest line of settings, newline included, in bytes (64 KiB).
+// A new pipe holds 64 KiB (pipe(7)), and the agent writes the line before the probe reads.
 pub const CONFIGURE_LIMIT: usize = 64 << 10;
 
-/// Settings of a probe. A field that is missing has its default.
+/// Settings of a probe. A missing field has its default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Configure {
-    /// Folder under which the host's `/sys`, `/proc` and `/dev` are; `/` on the host itself.
+    /// Folder that contains the host's `/sys`, `/proc` and `/dev`; `/` on the host itself.
     #[serde(serialize_with = "lossy")]
     pub host_root: PathBuf,
-    /// Cards to look at.
+    /// Cards to read.
     pub cards: Scope,
-    /// Listens to the driver's events.
+    /// If true, the probe reports the driver's events.
     pub events: bool,
-    /// Asks how devices are linked.
+    /// If true, the probe reads the links between devices.
     pub links: bool,
-    /// Time between two looks; at least a millisecond.
+    /// Time between two reads of all devices, in milliseconds; at least 1.
     #[serde(rename = "period_millis", with = "millis")]
     #[schemars(with = "u64")]
     pub period: Duration,
-    /// Time between two checks of each tier.
+    /// Periods of the tiers of checks.
     pub checks: CheckPeriods,
-    /// Says in the samples which processes compute on a device.
+    /// If true, the samples list the processes that compute on a device.
     pub processes: bool,
-    /// Time at which the driver's files that a container needs are looked for.
+    /// Time at which the probe looks for the driver's files that a container needs.
     pub driver_files: FileSearch,
-    /// The vendor's own section: the keys of `backends.<name>` of `ostler.yaml` that its probe reads,
-    /// with their defaults filled in.
+    /// Section of the vendor: the keys of `backends.<name>` of `ostler.yaml` that the probe reads,
+    /// with defaults filled in.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub backend: Value,
 }
 
-/// Cards that a probe looks at.
+/// Cards that a probe reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All of them.
+    /// All cards.
     #[default]
     All,
-    /// All but these: no call is made on them, none of their files is read, and the report lists them
-    /// in `skipped`.
+    /// All cards except these. The probe makes no driver call for these cards, reads none of their
+    /// files, and lists them in `skipped` of the report.
     Skip(Vec<CardRef>),
-    /// Only this one.
+    /// Only this card.
     Only(CardRef),
 }
 
-/// Time between two checks of each tier; zero is never.
+/// Time between two checks of each tier, in milliseconds; 0 turns a tier off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CheckPeriods {
-    /// Of the tier `working`.
+    /// Period of the tier `working`. Default one minute.
     #[serde(rename = "working_millis", with = "millis")]
     #[schemars(with = "u64")]
     pub working: Duration,
-    /// Of the tier `performing`.
+    /// Period of the tier `performing`. Default five minutes.
     #[serde(rename = "performing_millis", with = "millis")]
     #[schemars(with = "u64")]
     pub performing: Duration,
-    /// Of the tier `trend`.
+    /// Period of the tier `trend`. Default 15 minutes.
     #[serde(rename = "trend_millis", with = "millis")]
     #[schemars(with = "u64")]
     pub trend: Duration,
 }
 
-/// Time at which the driver's files are looked for.
+/// Time at which a probe looks for the driver's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSearch {
-    /// Not at all.
+    /// Never.
     #[default]
     Never,
-    /// After the first report, which does not wait for them.
+    /// After the first report, which does not wait for the files.
     Later,
-    /// Before the first report, which has them.
+    /// Before the first report, which includes the files.
     Now,
 }
 
 // === impl Configure ===
 
 impl Default for Configure {
-    /// The whole host, with events, links and checks.
+    /// Settings for the whole host, with events, links and checks.
     fn default() -> Self {
         Self {
             host_root: PathBuf::from("/"),
@@ -107,7 +108,7 @@ impl Default for Configure {
 }
 
 impl Configure {
-    /// Reads the vendor's own section; the defaults where there is none.
+    /// Parses the section of the vendor; the defaults if there is none.
     ///
     /// # Errors
     /// A known key has a value of the wrong type.
@@ -131,12 +132,12 @@ impl Default for CheckPeriods {
     }
 }
 
-/// Writes a path as a text, also one that is not UTF-8.
+/// Serializes a path as a text. Bytes that are not UTF-8 are replaced.
 fn lossy<S: Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
     path.to_string_lossy().serialize(serializer)
 }
 
-/// Lengths of time as whole milliseconds.
+/// Durations as whole milliseconds.
 mod millis {
     use super::*;
 

@@ -1,15 +1,16 @@
-//! Checks what a probe says before it is believed. A device that is not admitted costs that device.
+//! Check of a probe's report before it is used. A device that fails the check is left out; the
+//! others stay.
 
 use model::{Device, NodePattern};
 
 use crate::protocol::Report;
 
-/// The most devices that are named as not admitted.
+/// Highest number of warnings that name a device each.
 const NAMED: usize = 3;
 
-/// Leaves out the devices with a node that the probe may not name, and warns of them. `allow` is
-/// absent for a probe of this program. Every device is of the vendor `backend`, whatever the probe says:
-/// its rules are chosen by it.
+/// Removes the devices with a device node that the probe may not name, and adds a warning for them.
+/// `allow` is `None` for a built-in probe, which may name any. Sets the vendor of every device to
+/// `backend`: the vendor selects the rules, so a probe must not choose another one.
 pub(super) fn admit(backend: &str, allow: Option<&[NodePattern]>, report: &mut Report) {
     let mut refused = Vec::new();
     report.devices.retain_mut(|device| {
@@ -32,7 +33,7 @@ pub(super) fn admit(backend: &str, allow: Option<&[NodePattern]>, report: &mut R
     }
 }
 
-/// The first node of a device that no pattern has.
+/// Finds the first device node that no pattern allows.
 fn foreign_node<'d>(device: &'d Device, allow: &[NodePattern]) -> Option<&'d str> {
     let mut nodes = device.nodes.iter().map(|node| node.path.as_str());
     nodes.find(|node| !allow.iter().any(|pattern| pattern.matches(node)))

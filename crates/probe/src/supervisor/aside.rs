@@ -1,4 +1,4 @@
-//! What is released now, whether its handles are closed, and when it counts as taken back. Pure.
+//! State of the releases: their end, and if all driver handles of the cards are closed. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,18 @@ use super::{
 };
 use crate::sighting::{Release, Released};
 
-/// Every release, also one that has ended and whose card no process has looked at again yet.
+/// All releases. A release that has ended stays until a process has read its card again.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     entries: BTreeMap<Which, Entry>,
 }
 
-/// What an order changed.
+/// Difference that an order makes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
-    /// Released now and not before.
+    /// Releases that begin with this order.
     pub(super) released: Vec<Which>,
-    /// Taken back.
+    /// Releases that end with this order.
     pub(super) resumed: Vec<Which>,
 }
 
@@ -30,16 +30,16 @@ pub(super) struct Change {
 struct Entry {
     until: Timestamp,
     own: bool,
-    /// Processes up to this one may hold handles.
+    /// Processes up to this number may have driver handles of the cards.
     before: Number,
-    /// It was taken back; processes after this one look at it.
+    /// Set when the release has ended: processes after this number read the cards again.
     resumed: Option<Number>,
 }
 
 // === impl Aside ===
 
 impl Aside {
-    /// Takes in what is ordered; `started` is the number of the last process.
+    /// Applies the ordered releases. `started` is the number of the last process that was started.
     pub(super) fn obey(&mut self, wanted: &BTreeMap<Which, Until>, started: Number) -> Change {
         let mut change = Change::default();
         for (which, until) in wanted {
@@ -68,17 +68,17 @@ impl Aside {
         change
     }
 
-    /// Whether nothing may be looked at.
+    /// Returns true if every card is released.
     pub(super) fn holds_all(&self) -> bool {
         self.holds(Which::All)
     }
 
-    /// Whether `card` may not be looked at.
+    /// Returns true if `card` is released, alone or with all cards.
     pub(super) fn holds_card(&self, card: CardRef) -> bool {
         self.holds_all() || self.holds(Which::Card(card))
     }
 
-    /// The cards that may not be looked at.
+    /// Lists the cards that are released alone.
     pub(super) fn cards(&self) -> impl Iterator<Item = CardRef> {
         self.entries.keys().filter_map(|which| match which {
             Which::Card(card) if self.holds(*which) => Some(*card),
@@ -86,19 +86,21 @@ impl Aside {
         })
     }
 
-    /// The main process `number` reported: what was taken back before it started is seen again.
+    /// Removes the releases that ended before the main process `number` started: its report has
+    /// their cards again.
     pub(super) fn reported(&mut self, number: Number) {
         self.entries
             .retain(|_, entry| entry.resumed.is_none_or(|last| number <= last));
     }
 
-    /// No process reports: nothing is gained by calling released what is just not watched.
+    /// Removes the releases that have ended, although no process has read their cards again.
+    // The main process has failed: from now on its error is the reason why the cards are missing.
     pub(super) fn failed(&mut self) {
         self.entries.retain(|_, entry| entry.resumed.is_none());
     }
 
-    /// What to tell; `live` are the processes that have not ended, `occupied` has work of the agent that
-    /// goes on.
+    /// Describes the releases for the state of the backend. `live` has the processes that have not
+    /// ended, `occupied` the agent's own work on cards. Both keep a release from being closed.
     pub(super) fn released(
         &self,
         live: &BTreeMap<Number, Role>,
@@ -132,7 +134,7 @@ impl Aside {
 // === impl Which ===
 
 impl Which {
-    /// Whether a process with this role may have handles to it.
+    /// Returns true if a process with this role may have driver handles of the cards.
     pub(super) fn is_touched_by(self, role: Role) -> bool {
         match (self, role) {
             (Self::All, _) | (Self::Card(_), Role::Main) => true,

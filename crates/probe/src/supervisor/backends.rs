@@ -1,4 +1,4 @@
-//! Orders to the supervisors of all backends.
+//! Orders to the supervisors of all backends, by the backend's name.
 
 use std::{
     collections::BTreeMap,
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use super::orders::{Orders, Which};
 
-/// The orders of every backend, by its name. Cheap to clone. A backend that does not run yet, or not
-/// any more, obeys its orders when it starts.
+/// Orders of every backend, by the backend's name. Cheap to clone. A supervisor that does not run
+/// carries the orders out when it starts.
 #[derive(Clone, Debug, Default)]
 pub struct OrdersByBackend(Arc<Mutex<BTreeMap<String, BackendOrders>>>);
 
@@ -23,21 +23,21 @@ struct BackendOrders {
     runs: bool,
 }
 
-/// Cards of a backend that were given up.
+/// Release of cards of one backend. Pass this value back to end the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// The backend.
+    /// Name of the backend.
     pub backend: String,
-    /// The cards.
+    /// Cards that are released.
     pub which: Which,
-    /// The time at which they are taken back.
+    /// Time at which the release ends by itself. Also identifies the release.
     pub until: Timestamp,
 }
 
 // === impl OrdersByBackend ===
 
 impl OrdersByBackend {
-    /// Returns the orders of one backend.
+    /// Returns the orders of one backend; adds the backend if it is not known yet.
     pub fn of(&self, backend: &str) -> Orders {
         let mut all = self.all();
         match all.get(backend) {
@@ -46,7 +46,7 @@ impl OrdersByBackend {
         }
     }
 
-    /// Returns the orders of a backend that a supervisor carries out from now on.
+    /// Returns the orders of a backend whose supervisor runs from now on.
     pub fn start(&self, backend: &str) -> Orders {
         let mut all = self.all();
         let one = all.entry(backend.to_owned()).or_default();
@@ -54,22 +54,22 @@ impl OrdersByBackend {
         one.orders.clone()
     }
 
-    /// Marks a backend that the config does not have any more. Its releases are kept: when the config
-    /// has it again before they end, its probe starts without the released cards.
+    /// Marks a backend that the config no longer has. Its releases are kept: if the config has the
+    /// backend again before they end, its probe starts without the released cards.
     pub fn stop(&self, backend: &str) {
         if let Some(one) = self.all().get_mut(backend) {
             one.runs = false;
         }
     }
 
-    /// Returns the names of the backends that run.
+    /// Lists the names of the backends that run.
     pub fn running(&self) -> Vec<String> {
         let all = self.all();
         let running = all.iter().filter(|(_, one)| one.runs);
         running.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Gives cards of a backend up, as [`Orders::release`] does.
+    /// Releases cards of a backend for an operator. Replaces another release of the same cards.
     pub fn release(&self, backend: &str, which: Which, time: Duration) -> GivenUp {
         GivenUp {
             backend: backend.to_owned(),
@@ -78,7 +78,7 @@ impl OrdersByBackend {
         }
     }
 
-    /// Gives them up for the agent itself, as [`Orders::lend`] does.
+    /// Releases cards of a backend for the agent itself; `None` if they are released already.
     pub fn lend(&self, backend: &str, which: Which, time: Duration) -> Option<GivenUp> {
         Some(GivenUp {
             backend: backend.to_owned(),
@@ -87,7 +87,7 @@ impl OrdersByBackend {
         })
     }
 
-    /// Takes back what was given up and has not been given to somebody else since.
+    /// Ends a release, unless another one has replaced it since.
     pub fn take_back(&self, given: &GivenUp) {
         self.of(&given.backend).take_back(given.which, given.until);
     }

@@ -1,5 +1,5 @@
-//! What outlives a supervisor: which children of the agent somebody waits for, and what one
-//! supervisor of a backend leaves to the next.
+//! State that outlives a supervisor: the child processes that a task of the agent waits for, and
+//! the handover from one supervisor of a backend to the next.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,61 +15,62 @@ use super::{
 };
 use crate::sighting::Released;
 
-/// The children of the agent that somebody waits for, so that whoever reaps the orphans of a
-/// container leaves these alone. Kept for as long as the agent runs: a supervisor that follows
-/// another one learns from it which processes have not ended.
+/// Child processes that a task of the agent waits for, and the handovers between supervisors. Lives
+/// as long as the agent. Cheap to clone.
+// The agent also reaps orphans, as PID 1 of its container or as a subreaper. The reaper must skip
+// the processes here: their exit status belongs to the task that waits for them.
 #[derive(Clone, Debug, Default)]
 pub struct Children(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     pids: Mutex<BTreeSet<u32>>,
-    /// By backend.
+    /// Handovers by the name of the backend.
     estates: Mutex<BTreeMap<String, Estate>>,
 }
 
-/// What one supervisor of a backend leaves to the next: processes that have not ended may hold driver
-/// handles, and count among those given up, whoever started them.
+/// Handover from one supervisor of a backend to the next. Processes that have not ended may still
+/// have driver handles, and count against the limit of abandoned processes.
 #[derive(Debug, Default)]
 pub(super) struct Estate {
-    /// The number of the last process.
+    /// Number of the last process that was started.
     pub(super) started: Number,
-    /// Processes that have not ended, also those that were let go.
+    /// Processes that have not ended, including those that were asked to exit or killed.
     pub(super) live: BTreeMap<Number, Role>,
-    /// Processes that were asked to end.
+    /// Processes that were asked to exit.
     pub(super) leaving: JoinSet<Left>,
-    /// Processes that were killed because they are stuck.
+    /// Processes that were killed because they hang or failed.
     pub(super) abandoned: JoinSet<Left>,
-    /// What is released.
+    /// Releases of cards.
     pub(super) aside: Aside,
-    /// Work of the agent on cards.
+    /// The agent's own work on cards.
     pub(super) occupied: BTreeSet<Which>,
 }
 
 // === impl Children ===
 
 impl Children {
-    /// Whether somebody waits for `pid`.
+    /// Returns true if a task waits for the process `pid`.
     pub fn contains(&self, pid: u32) -> bool {
         self.pids().contains(&pid)
     }
 
-    /// Writes down a child that somebody waits for.
+    /// Adds a process that a task waits for.
     pub fn add(&self, pid: u32) {
         self.pids().insert(pid);
     }
 
-    /// Crosses it off.
+    /// Removes a process.
     pub fn remove(&self, pid: u32) {
         self.pids().remove(&pid);
     }
 
-    /// Leaves this to the next supervisor of the backend.
+    /// Stores the handover for the next supervisor of the backend.
     pub(super) fn leave(&self, backend: String, estate: Estate) {
         self.estates().insert(backend, estate);
     }
 
-    /// Takes over what the last supervisor of the backend left.
+    /// Takes the handover of the last supervisor of the backend; an empty one if there is none.
     pub(super) fn inherit(&self, backend: &str) -> Estate {
         self.estates().remove(backend).unwrap_or_default()
     }
@@ -87,13 +88,13 @@ impl Children {
 // === impl Estate ===
 
 impl Estate {
-    /// Takes in which releases are ordered, and which work goes on.
+    /// Applies the ordered releases and the agent's work on cards.
     pub(super) fn obey(&mut self, wanted: &Wanted) -> Change {
         self.occupied.clone_from(&wanted.occupied);
         self.aside.obey(&wanted.released, self.started)
     }
 
-    /// What to tell of releases.
+    /// Describes the releases for the state of the backend.
     pub(super) fn released(&self) -> Released {
         self.aside.released(&self.live, &self.occupied)
     }

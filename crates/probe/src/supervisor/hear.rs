@@ -1,4 +1,4 @@
-//! What a supervisor hears from its processes.
+//! Handling of the lines of probe processes.
 
 use model::Tier;
 use tokio::time::Instant;
@@ -14,19 +14,20 @@ use crate::{
     sighting::Update,
 };
 
-/// Lines without sense after which a probe is replaced.
+/// Number of invalid lines after which a probe process is replaced.
 const NONSENSE_LIMIT: u32 = 100;
 
-/// Beats without a slow call after which what was stuck counts as well again.
+/// Number of beats in a row without an overdue call after which a stuck card counts as recovered.
 const CALM_BEATS: u32 = 2;
 
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Takes in what a process said.
+    /// Handles a line of a process.
     pub(super) async fn hear(&mut self, number: Number, heard: Heard) {
         let now = Instant::now();
-        // What a process said that was let go meanwhile is of no interest any more.
+        // The process was asked to exit meanwhile: its lines may describe cards that are released
+        // now.
         let Some(running) = self.running.get_mut(&number) else {
             return;
         };
@@ -57,7 +58,8 @@ impl Supervisor {
                     }
                 }
                 Message::Beat(beat) => self.beat(number, &beat, now),
-                // The agent makes these itself.
+                // Deep checks are commands that the agent runs: see docs/probe-protocol.md,
+                // checkup.
                 Message::Checkup(checkup) if checkup.reading.values.tier() == Tier::Deep => {}
                 message => {
                     if let Some(update) = Update::of_device(&self.settings.name, message) {

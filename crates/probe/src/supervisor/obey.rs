@@ -1,4 +1,4 @@
-//! How a supervisor does what it is ordered to.
+//! Execution of orders by a supervisor.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use super::{
 };
 use crate::protocol::Command;
 
-/// How long a process gets to close its handles when a card is released; then it is killed.
+/// Time for which a process may close its driver handles when a card is released. Then the process
+/// is killed: a release promises closed handles within two seconds.
 pub(super) const CLOSED_WITHIN: Duration = Duration::from_millis(1700);
 
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Does what the agent ordered.
+    /// Carries out the orders that are new since the last call.
     pub(super) fn obey(&mut self, wanted: &Wanted) {
         let change = self.estate.obey(wanted);
         for which in &change.released {
@@ -37,6 +38,8 @@ impl Supervisor {
             .filter(|(_, running)| touches(running.process.role))
             .map(|(number, _)| *number)
             .collect();
+        // An open driver handle blocks a reset of the card and a change of its MIG devices
+        // (NVIDIA/DCGM issue 276).
         for number in leaving {
             self.dismiss(number, CLOSED_WITHIN);
         }
@@ -46,7 +49,8 @@ impl Supervisor {
         }
     }
 
-    /// Has everything looked at again. A process that is starting looks anyway.
+    /// Asks every process to read its cards again. A process that has not reported yet does so
+    /// anyway.
     fn refresh(&mut self) {
         self.picture.expect();
         for running in self.running.values_mut().filter(|r| r.reported) {

@@ -1,5 +1,5 @@
-//! What the agent may tell a supervisor: to look again now, and to keep its hands off a card for a
-//! while. Work of the agent on a card is written down here too: it goes when the card does.
+//! Orders of the agent to a supervisor: read the cards again now, and release cards for a while.
+//! The agent's own work on a card is recorded here too: it must end when the card is released.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,33 +11,35 @@ use jiff::Timestamp;
 use model::CardRef;
 use tokio::{sync::watch, time::Instant};
 
-/// Tells a supervisor what to do. Cheap to clone, never blocks; what was ordered before the
-/// supervisor runs is obeyed before its first process starts.
+/// Orders to one supervisor. Cheap to clone, never blocks. Orders that are given before the
+/// supervisor runs are carried out before its first process starts.
 #[derive(Clone, Debug)]
 pub struct Orders(watch::Sender<Wanted>);
 
-/// What is released.
+/// Cards that a release covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Which {
-    /// Every card: no process is left.
+    /// Every card: all probe processes end.
     All,
-    /// One card: the others are looked at by a process that does not touch this one.
+    /// One card: a process that does not open this card reads the others.
     Card(CardRef),
 }
 
-/// What was ordered, all of it: a supervisor that was busy misses nothing.
+/// All orders in force.
+// The whole state and not single orders: a watch channel keeps only the newest value, so a
+// supervisor that was busy misses nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
-    /// How often a new look was ordered.
+    /// Number of refresh orders so far.
     pub(super) refreshes: u64,
-    /// What is released.
+    /// Releases, each with its end.
     pub(super) released: BTreeMap<Which, Until>,
-    /// Work of the agent on cards.
+    /// The agent's own work on cards.
     pub(super) occupied: BTreeSet<Which>,
 }
 
-/// Work of the agent on a card: a command that may have the card open. No release of the card is closed
-/// before this is dropped.
+/// Guard of the agent's own work on cards: a command that may have a card open. A release of the
+/// card does not count as closed before the guard is dropped.
 #[derive(Debug)]
 pub struct Occupied {
     orders: Orders,
@@ -45,26 +47,26 @@ pub struct Occupied {
     wanted: watch::Receiver<Wanted>,
 }
 
-/// When a release ends.
+/// End and owner of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Until {
-    /// For people.
+    /// End by the wall clock, to show. Also identifies the release.
     pub(super) time: Timestamp,
-    /// For us: clocks jump.
+    /// End by the monotonic clock, which decides: the wall clock may be set.
     pub(super) deadline: Instant,
-    /// Whether the agent itself has it.
+    /// True if the agent itself ordered the release.
     pub(super) own: bool,
 }
 
 // === impl Which ===
 
 impl Which {
-    /// Whether `one` is meant by it.
+    /// Returns true if this covers all of `one`.
     fn has(self, one: Self) -> bool {
         self == Self::All || self == one
     }
 
-    /// Returns true if a card can be meant by both.
+    /// Returns true if both cover a common card.
     pub(super) fn meets(self, other: Self) -> bool {
         self.has(other) || other == Self::All
     }
@@ -82,26 +84,27 @@ impl fmt::Display for Which {
 // === impl Orders ===
 
 impl Orders {
-    /// Asks for a new look now. The sighting that it makes is passed on even if nothing changed,
-    /// and the samples of the look follow it.
+    /// Orders a new survey of all cards now. The resulting state is published even if nothing
+    /// changed, and the samples of the survey follow it.
     pub fn refresh(&self) {
         self.0.send_modify(|wanted| wanted.refreshes += 1);
     }
 
-    /// Gives `which` up for `time`: no probe looks at it, and every driver handle to it is closed
-    /// within two seconds, as the sighting then says. It is taken back by itself; a second order
-    /// for the same card replaces the first. Returns when it will be taken back.
+    /// Releases `which` for `time`, for an operator. No probe opens these cards. All driver handles
+    /// are closed within two seconds, unless a process hangs; the published state says so. The
+    /// release ends by itself. A second release of the same cards replaces the first. Returns the
+    /// end of the release.
     pub fn release(&self, which: Which, time: Duration) -> Timestamp {
         self.give_up(which, time, false)
     }
 
-    /// Does the same for the agent itself, which has `which` reset; the sighting tells them apart.
-    /// `None` where it is released already.
+    /// Releases `which` for the agent itself, to reset the cards. The published state distinguishes
+    /// the two owners. `None` if the cards are released already.
     pub fn lend(&self, which: Which, time: Duration) -> Option<Timestamp> {
         (!self.holds(which)).then(|| self.give_up(which, time, true))
     }
 
-    /// Whether `which` is released, alone or with all others.
+    /// Returns true if `which` is released, alone or with every card.
     pub fn holds(&self, which: Which) -> bool {
         let wanted = self.0.borrow();
         [Which::All, which]
@@ -109,7 +112,8 @@ impl Orders {
             .any(|which| wanted.released.contains_key(which))
     }
 
-    /// Begins work on `which`. `None` where it is released, or where other work goes on.
+    /// Begins the agent's own work on `which`. `None` if a card of it is released, or has other
+    /// work.
     pub fn occupy(&self, which: Which) -> Option<Occupied> {
         let has_begun = self.0.send_if_modified(|wanted| {
             let is_free = |other: &Which| !which.meets(*other);
@@ -124,7 +128,7 @@ impl Orders {
     }
 
     fn give_up(&self, which: Which, time: Duration, own: bool) -> Timestamp {
-        // A length that no calendar holds is for ever, as far as a process lives.
+        // `Timestamp` and `Instant` panic on overflow. A year is longer than any agent runs.
         let time = time.min(Duration::from_hours(24 * 365));
         let until = Until {
             time: Timestamp::now() + time,
@@ -137,13 +141,13 @@ impl Orders {
         until.time
     }
 
-    /// Takes `which` back now; `Which::All` takes back everything, but for what the agent itself
-    /// has. `false` where nothing of it was released.
+    /// Ends the operator's releases of `which` now; with `All` every release of an operator.
+    /// Releases for the agent itself stay. Returns false if there was nothing to end.
     pub fn resume(&self, which: Which) -> bool {
         self.withdraw(|one, until| which.has(one) && !until.own)
     }
 
-    /// Whether the agent itself has something of `which`.
+    /// Returns true if a card of `which` is released for the agent itself.
     pub fn lends(&self, which: Which) -> bool {
         let released = &self.0.borrow().released;
         released
@@ -151,17 +155,17 @@ impl Orders {
             .any(|(one, until)| until.own && which.has(*one))
     }
 
-    /// Takes back what was given up until `until` and has not been given to somebody else since.
+    /// Ends the release of `which` that ends at `until`, unless another one has replaced it since.
     pub fn take_back(&self, which: Which, until: Timestamp) {
         self.withdraw(|one, given| one == which && given.time == until);
     }
 
-    /// Takes back what was released until now.
+    /// Ends the releases whose time is over.
     pub(super) fn expire(&self, now: Instant) {
         self.withdraw(|_, until| until.deadline <= now);
     }
 
-    /// Takes back what is `over`; whether there was any.
+    /// Removes the releases for which `over` is true. Returns true if there was one.
     fn withdraw(&self, over: impl Fn(Which, &Until) -> bool) -> bool {
         self.0.send_if_modified(|wanted| {
             let before = wanted.released.len();
@@ -178,11 +182,12 @@ impl Orders {
 // === impl Occupied ===
 
 impl Occupied {
-    /// Waits until the card is released: the work has to end.
+    /// Waits until a card of this work is released. The caller must then end the work and drop the
+    /// guard.
     pub async fn recalled(&mut self) {
         let which = self.which;
         let is_released = |wanted: &Wanted| wanted.released.keys().any(|one| which.meets(*one));
-        // Its own sender keeps it open.
+        // Cannot fail: the sender in `orders` keeps the channel open.
         let _ = self.wanted.wait_for(is_released).await;
     }
 }

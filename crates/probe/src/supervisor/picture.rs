@@ -1,4 +1,4 @@
-//! What all processes of a backend see, put together.
+//! Merge of the reports of all probe processes of a backend into one state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,28 +13,29 @@ use crate::{
     sighting::{Release, Released, Sighting},
 };
 
-/// The reports of all processes of a backend.
+/// Reports of all probe processes of a backend, and the rest of the state to publish.
 #[derive(Debug)]
 pub(super) struct Picture {
     name: String,
     main: Option<SharedReport>,
-    /// Of cards that are tried alone, or were until the main process reported them again.
+    /// Reports of processes that try a single card. Kept until the main process reports the card
+    /// again.
     solo: BTreeMap<CardRef, SharedReport>,
-    /// Calls that take so long that a person should know.
+    /// Calls that take long enough to be logged and shown.
     slow: Vec<StuckCall>,
-    /// Why the picture is not current.
+    /// Reason why the state is not current.
     pub(super) unwatched: Option<String>,
-    /// Whether nothing may be looked at.
+    /// True if every card is released.
     pub(super) held: bool,
     last: Option<Sighting>,
-    /// Whether the next report is passed on even if nothing changed.
+    /// True if the next report of the main process is published even if nothing changed.
     expected: bool,
 }
 
-/// A report whose devices are shared with everybody who hears of them.
+/// Report with its devices behind `Arc`: publishing a state does not copy them.
 #[derive(Debug)]
 struct SharedReport {
-    /// The report, without its devices.
+    /// Report without its devices.
     report: Report,
     devices: Vec<Arc<Device>>,
 }
@@ -55,11 +56,12 @@ impl Picture {
         }
     }
 
-    /// Takes in a report.
+    /// Adds a report in place of the last one of this role.
     pub(super) fn report(&mut self, role: Role, report: Report) {
         match role {
             Role::Main => {
                 self.unwatched = None;
+                // Without a last state the next one always counts as changed.
                 if std::mem::take(&mut self.expected) {
                     self.last = None;
                 }
@@ -72,7 +74,7 @@ impl Picture {
         }
     }
 
-    /// Sets the calls that take too long; returns those that did not before.
+    /// Sets the slow calls. Returns the ones that are new.
     pub(super) fn name(&mut self, slow: Vec<StuckCall>) -> Vec<StuckCall> {
         let new = slow.iter().filter(|call| !self.slow.contains(call));
         let new = new.cloned().collect();
@@ -80,12 +82,13 @@ impl Picture {
         new
     }
 
-    /// Somebody waits for the next report: it is passed on whatever it says.
+    /// Publishes the next report of the main process even if nothing changed: a refresh waits for
+    /// it.
     pub(super) fn expect(&mut self) {
         self.expected = true;
     }
 
-    /// The whole picture, if it is not the one that was taken last.
+    /// Returns the state if it differs from the last one that was returned.
     pub(super) fn changed(&mut self, ledger: &Ledger, released: Released) -> Option<Sighting> {
         let sighting = self.sighting(ledger, released);
         if self.last.as_ref() == Some(&sighting) {
@@ -114,7 +117,7 @@ impl Picture {
         }
     }
 
-    /// Every device once; a card that is tried alone counts only when the main process has it not.
+    /// Lists every device once. The main process takes precedence over processes of single cards.
     fn devices(
         &self,
         stuck: &BTreeMap<CardRef, StuckCall>,
@@ -218,7 +221,7 @@ impl SharedReport {
     }
 }
 
-/// A stuck call in a sentence.
+/// Describes a stuck call in a sentence.
 fn hung(call: &StuckCall) -> String {
     let StuckCall {
         call,

@@ -1,4 +1,4 @@
-//! One probe process: how it is started, how its lines reach the supervisor, how it is let go.
+//! One probe process: its start, the reader of its lines, and its end.
 
 use std::{
     io::{self, PipeReader, Write as _},
@@ -26,33 +26,35 @@ use tokio::{
 use super::{Children, Settings};
 use crate::protocol::{self, CONFIGURE_LIMIT, Configure, LINE_LIMIT, Message};
 
-/// The length of a line up to which its memory is kept for the next one.
+/// Capacity of the line buffer that is kept for the next line. A report is much longer than the
+/// lines that follow it.
 const USUAL_LINE: usize = 64 << 10;
 
-/// What a process is for.
+/// Task of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Looks at everything that is not stuck.
+    /// Reads all cards that are neither stuck nor released.
     Main,
-    /// Tries one stuck card alone.
+    /// Tries one stuck card, and no other.
     Solo(CardRef),
 }
 
-/// Numbers the processes of one supervisor.
+/// Number of a process, counted over all supervisors of a backend.
 pub(super) type Number = u64;
 
-/// Something heard from a process.
+/// Output of a process.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A message.
+    /// Valid message.
     Message(Box<Message>),
-    /// A line that is no message.
+    /// Line that is not a valid message.
     Nonsense(protocol::Error),
-    /// Its output ended: it exited, closed it, or wrote a line without end.
+    /// End of the output, with the reason: the process exited, closed its output, or wrote a line
+    /// that is too long.
     End(String),
 }
 
-/// A running probe process.
+/// Running probe process. Dropping the value kills the process group.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) role: Role,
@@ -63,7 +65,7 @@ pub(super) struct Process {
     stdin: Option<pipe::Sender>,
 }
 
-/// A process that is gone for good.
+/// Process that has ended and was reaped.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) number: Number,
@@ -71,33 +73,33 @@ pub(super) struct Left {
     pub(super) status: Option<ExitStatus>,
 }
 
-/// A process that is to be started.
+/// Arguments of the start of a process.
 #[derive(Debug)]
 pub(super) struct Launch<'a> {
     pub(super) settings: &'a Settings,
     pub(super) number: Number,
     pub(super) role: Role,
-    /// Settings of this process.
+    /// Settings of this process, as opposed to those of the whole backend.
     pub(super) configure: &'a Configure,
 }
 
-/// How to start a probe: a program and its arguments.
+/// Command line of a probe: program and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The executable.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// The arguments.
+    /// Arguments, without the program's name.
     pub args: Vec<String>,
 }
 
 // === impl Process ===
 
 impl Process {
-    /// Starts a probe and forwards what it says to `heard`, on a task in `readers`.
+    /// Starts a probe process. A task in `readers` forwards its lines to `heard`.
     ///
     /// # Errors
-    /// The program cannot be started, or its settings are longer than its input takes at once; then
-    /// nothing is started.
+    /// The program cannot be started, or the line of settings does not fit into the pipe. No process is
+    /// left in either case.
     pub(super) fn start(
         launch: &Launch<'_>,
         readers: &mut JoinSet<()>,
@@ -111,10 +113,13 @@ impl Process {
         } = *launch;
         let (stdin, input) = filled_input(configure)?;
         let mut child = Command::new(&settings.program.path)
-            // Never a drop-in name: others look for processes by it, to send them signals.
+            // Not `nvidia-device-plugin`: the agent may run under this name, and config-manager of
+            // k8s-device-plugin sends SIGHUP to the first process whose argv[0] is this name
+            // (cmd/config-manager/main.go).
             .arg0("ostler-probe")
             .args(&settings.program.args)
-            // Signals to the agent's group are for the agent; it ends its probes itself.
+            // Signals to the agent's process group, such as Ctrl-C, must not end the probes: the
+            // agent ends them itself, with time to close the driver.
             .process_group(0)
             .stdin(Stdio::from(input))
             .stdout(Stdio::piped())
@@ -136,24 +141,27 @@ impl Process {
         })
     }
 
-    /// Its process id while it runs.
+    /// Returns the process id; `None` after the process was reaped.
     pub(super) fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Sends it a command; `false` where its input does not take one at once.
+    /// Sends a command. Returns false if the pipe is full or closed; does not wait.
     pub(super) fn tell(&mut self, command: &protocol::Command) -> bool {
         let line = command.line();
         let Some(stdin) = &mut self.stdin else {
             return false;
         };
-        // A line is shorter than a pipe's unit: it is written whole or not at all.
+        // A command is shorter than PIPE_BUF (4,096 bytes): a non-blocking write is whole or fails
+        // (pipe(7)).
         let written = stdin.write_all(line.as_bytes()).now_or_never();
         matches!(written, Some(Ok(())))
     }
 
-    /// Kills it and does not wait: it may sit in the kernel, deaf to signals. The task in `leaving`
-    /// ends when it is really gone.
+    /// Kills the process without waiting for its end. The task in `leaving` ends when the process
+    /// is gone.
+    // A process in an uninterruptible sleep in the driver does not die of SIGKILL until the kernel
+    // function returns, which may be never.
     pub(super) fn abandon(mut self, leaving: &mut JoinSet<Left>) {
         let (number, pid) = (self.number, self.pid());
         self.kill();
@@ -167,7 +175,7 @@ impl Process {
         });
     }
 
-    /// Asks it to exit by closing its input, and kills it if it has not done so after `limit`.
+    /// Asks the process to exit by closing its input, and kills it after `limit`. Does not wait.
     pub(super) fn dismiss(mut self, limit: Duration, leaving: &mut JoinSet<Left>) {
         let (number, pid) = (self.number, self.pid());
         leaving.spawn(async move {
@@ -189,7 +197,7 @@ impl Process {
 }
 
 impl Process {
-    /// Waits until it is gone.
+    /// Waits for the end of the process and reaps it.
     async fn reap(&mut self) -> Option<ExitStatus> {
         let pid = self.pid();
         let status = self.child.wait().await.ok();
@@ -199,7 +207,7 @@ impl Process {
         status
     }
 
-    /// Kills the probe with its process group.
+    /// Kills the process group: the probe and all processes that it started.
     fn kill(&mut self) {
         let Some(id) = self.child.id() else { return };
         if let Some(group) = Pid::from_raw(id.cast_signed()) {
@@ -214,15 +222,16 @@ impl Drop for Process {
     }
 }
 
-/// An input for a process, with its settings in it.
+/// Creates the standard input of a process, with the line of settings already in the pipe.
 ///
-/// They are written before anybody reads, so that a process starts with all of them or not at all.
+/// A process thus starts with complete settings, or not at all.
 fn filled_input(configure: &Configure) -> io::Result<(pipe::Sender, PipeReader)> {
     let line = protocol::Command::Configure(Box::new(configure.clone())).line();
     let (input, mut stdin) = io::pipe()?;
-    // A write that waited for a reader would wait for ever.
+    // Nothing reads yet: a blocking write to a full pipe would never return.
     ioctl_fionbio(&stdin, true)?;
-    // A pipe may be smaller than usual: the kernel gives a user who has many only a page for each.
+    // A pipe usually holds 64 KiB. A user above /proc/sys/fs/pipe-user-pages-soft gets pipes of
+    // only one or two pages (pipe(7)).
     let taken = match line.len() > CONFIGURE_LIMIT {
         true => CONFIGURE_LIMIT,
         false => stdin.write(line.as_bytes())?,
@@ -237,15 +246,15 @@ fn filled_input(configure: &Configure) -> io::Result<(pipe::Sender, PipeReader)>
     Ok((pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?, input))
 }
 
-/// Passes the lines of a probe on. A line that is no message is told, and costs nothing else; one that
-/// is longer than the limit ends the probe.
+/// Forwards the lines of a probe. An invalid line is forwarded as such; a line beyond the limit
+/// ends the probe. Lines of unknown types are dropped.
 async fn read(number: Number, lines: ChildStdout, heard: mpsc::Sender<(Number, Heard)>) {
     let mut lines = BufReader::new(lines);
     let mut line = Vec::new();
     let end = loop {
         line.clear();
         line.shrink_to(USUAL_LINE);
-        // The limit is some megabytes, and `usize` has no more than 64 bits.
+        // The cast is lossless: `usize` has at most 64 bits.
         let mut limited = (&mut lines).take(LINE_LIMIT as u64);
         let said = match limited.read_until(b'\n', &mut line).await {
             Ok(0) => break "it ended".to_owned(),

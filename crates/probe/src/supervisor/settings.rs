@@ -1,4 +1,4 @@
-//! What a supervisor keeps running, and how patient it is.
+//! Settings and time limits of a supervisor.
 
 use std::time::Duration;
 
@@ -7,39 +7,42 @@ use model::NodePattern;
 use super::{children::Children, orders::Orders, process::Program};
 use crate::protocol::Configure;
 
-/// What a supervisor keeps running, and how patiently.
+/// Settings of a supervisor.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The backend's name: `nvidia`.
+    /// Name of the backend: `nvidia`.
     pub name: String,
-    /// How its probe is started.
+    /// Command line of the probe.
     pub program: Program,
-    /// Device nodes that the probe may name; absent for a probe of this program.
+    /// Device nodes that the probe may name; `None` for a built-in probe, which may name any.
     pub allow: Option<Vec<NodePattern>>,
-    /// Settings of its processes. Each has its own cards, and goes without what hangs.
+    /// Settings of the probe processes. The supervisor changes the cards for each process, and
+    /// turns events and links off while their calls are stuck.
     pub configure: Configure,
-    /// How patient to be.
+    /// Time limits.
     pub limits: Limits,
-    /// Where its processes are written down.
+    /// Registry of child processes, shared by the whole agent.
     pub children: Children,
-    /// How it is told what to do.
+    /// Orders to this supervisor.
     pub orders: Orders,
 }
 
-/// How patient a supervisor is.
+/// Time limits of a supervisor, and the limit of abandoned processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A call on a card that takes longer is stuck; any call that takes longer is named.
+    /// Time after which a call on one card is stuck. Any call that takes longer is logged and
+    /// shown. Default 10 s.
     pub call: Duration,
-    /// A call that concerns the whole driver is given up after this.
+    /// Time after which a call that concerns the whole driver is stuck. Default 60 s.
     pub driver_call: Duration,
-    /// A probe that says nothing for this long is stuck.
+    /// Time without a line after which a probe process counts as hanging. Default 10 s.
     pub silence: Duration,
-    /// The pause before the second try; it doubles with each further one.
+    /// Pause before the second try; doubles with each further try. Default 5 s.
     pub pause: Duration,
-    /// The longest pause.
+    /// Longest pause between two tries. Default 5 min.
     pub longest_pause: Duration,
-    /// At most this many processes that were given up and are still there.
+    /// Limit of abandoned processes that still exist: at this number no further process is started.
+    /// Default 2.
     pub stuck_processes: usize,
 }
 
@@ -59,7 +62,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The pause after `tries` earlier ones.
+    /// Returns the pause after `tries` earlier tries.
     pub(super) fn pause(&self, tries: u32) -> Duration {
         let factor = 2u32.saturating_pow(tries);
         let longest = self.longest_pause.max(self.pause);

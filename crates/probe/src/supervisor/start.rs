@@ -1,4 +1,4 @@
-//! When a supervisor starts a process, and with which settings.
+//! Start of probe processes by a supervisor: the time, the cards and the settings.
 
 use tokio::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::protocol::{Configure, Scope};
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Starts every process that is due and allowed.
+    /// Starts the main process and the tries of stuck cards that are due.
     pub(super) fn start_due(&mut self, now: Instant) {
         let driver_rests =
             self.ledger.holds(Concern::Driver) && !self.ledger.due(Concern::Driver, now);
@@ -28,6 +28,7 @@ impl Supervisor {
                 true => Scope::All,
                 false => Scope::Skip(cards.clone()),
             };
+            // Optional work is left out until its next try is due; the next main process has it again.
             let rests = |c: &Concern| self.ledger.holds(*c) && !self.ledger.due(*c, now);
             let without = OPTIONAL.into_iter().filter(rests).collect();
             self.start(Role::Main, scope, without, now);
@@ -43,8 +44,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether one more process may be started for `role`. The last place is the main process's:
-    /// a card that is tried alone must not cost the others their probe.
+    /// Returns true if one more process may be started for `role`. The last place is reserved for
+    /// the main process: the try of one stuck card must not block the probe of all others.
     fn has_place(&self, role: Role) -> bool {
         let places = self.settings.limits.stuck_processes;
         match role {
@@ -106,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// Settings of one process: those of all, with its own cards and without what hangs now.
+    /// Builds the settings of one process: the common ones, with its cards and without stuck work.
     fn configure(&self, cards: Scope, without: &[Concern]) -> Configure {
         let all = &self.settings.configure;
         Configure {

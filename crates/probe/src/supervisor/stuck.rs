@@ -1,5 +1,5 @@
-//! What is known of calls that do not return, and when their cards are tried again. Pure: time is
-//! an argument.
+//! Calls that do not return, and the times at which their cards are tried again. Pure: time is an
+//! argument.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,27 +9,28 @@ use tokio::time::Instant;
 use super::Limits;
 use crate::protocol::Beat;
 
-/// What a stuck call concerns.
+/// Part of the backend that a stuck call blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Concern {
-    /// One card.
+    /// One card, which is left out until it recovers.
     Card(CardRef),
-    /// Waiting for events, which nothing else depends on.
+    /// Events. Left out; nothing else depends on them.
     Events,
-    /// Finding out how cards are linked, which is an improvement and never a condition.
+    /// Links between cards. Left out: links only improve the choice of cards.
     Links,
-    /// The driver as a whole.
+    /// The whole driver: no card can be read.
     Driver,
 }
 
-/// The calls under way in one process, timed by our own clock: the probe's time stamps are for
-/// people, and clocks jump.
+/// Overdue calls of one process, with the time at which the supervisor saw each first.
+// Timed by the agent's monotonic clock: the probe's time stamps are wall clock time, which may be
+// set.
 #[derive(Debug, Default)]
 pub(super) struct Timing {
     first_seen: Vec<(StuckCall, Instant)>,
 }
 
-/// Everything that is stuck, and when it is tried again.
+/// All stuck calls, with the time of the next try.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     entries: BTreeMap<Concern, Entry>,
@@ -38,22 +39,22 @@ pub(super) struct Ledger {
 #[derive(Debug)]
 struct Entry {
     call: StuckCall,
-    /// Whether it is stuck now; `false` keeps the number of tries for a while.
+    /// True if the call is stuck now. False after a recovery: the entry keeps the number of tries.
     stuck: bool,
     tries: u32,
     next: Instant,
 }
 
-/// A probe reports only calls that took this long already.
+/// Age of a call when a probe first reports it.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
-/// After this long without trouble a concern starts with a clean slate.
+/// Time after a recovery for which the number of tries is kept.
 const FORGIVEN: Duration = Duration::from_secs(600);
 
 // === impl Concern ===
 
 impl Concern {
-    /// What `call` concerns.
+    /// Determines what `call` blocks.
     pub(super) fn of(call: &StuckCall) -> Self {
         match (call.work, call.device) {
             (Work::Links, _) => Self::Links,
@@ -66,7 +67,7 @@ impl Concern {
     fn limit(self, limits: &Limits) -> Duration {
         match self {
             Self::Card(_) | Self::Events | Self::Links => limits.call,
-            // Starting a driver with sixteen cards asleep can take half a minute.
+            // The start of a driver may take half a minute with 16 cards that are not initialised.
             Self::Driver => limits.driver_call,
         }
     }
@@ -75,7 +76,7 @@ impl Concern {
 // === impl Timing ===
 
 impl Timing {
-    /// Takes in a beat.
+    /// Replaces the overdue calls by those of a beat.
     pub(super) fn hear(&mut self, beat: &Beat, now: Instant) {
         let mut calls = Vec::with_capacity(beat.calls.len());
         for call in &beat.calls {
@@ -85,22 +86,22 @@ impl Timing {
         self.first_seen = calls;
     }
 
-    /// Calls that have been under way for so long that a person should know.
+    /// Lists the calls that are beyond the limit of a call on one card.
     pub(super) fn slow(&self, limits: &Limits, now: Instant) -> impl Iterator<Item = &StuckCall> {
         self.beyond(now, |_| limits.call)
     }
 
-    /// The first call that is beyond its limit, so that the process is given up.
+    /// Finds the first call that is beyond its own limit: its process must be killed.
     pub(super) fn stuck(&self, limits: &Limits, now: Instant) -> Option<&StuckCall> {
         self.beyond(now, |concern| concern.limit(limits)).next()
     }
 
-    /// Any call under way, the oldest first.
+    /// Returns the oldest overdue call.
     pub(super) fn any(&self) -> Option<&StuckCall> {
         self.first_seen.first().map(|(call, _)| call)
     }
 
-    /// Starts every clock anew: nobody was looking for a while.
+    /// Counts the age of all calls from `now` on: the agent itself was stopped for a while.
     pub(super) fn restart(&mut self, now: Instant) {
         for (_, seen) in &mut self.first_seen {
             *seen = now;
@@ -115,6 +116,7 @@ impl Timing {
         self.first_seen
             .iter()
             .filter(move |(call, seen)| {
+                // A call has this age already when the first beat names it.
                 let limit = limit(Concern::of(call)).saturating_sub(REPORTED_AFTER);
                 now.duration_since(*seen) >= limit
             })
@@ -125,7 +127,7 @@ impl Timing {
 // === impl Ledger ===
 
 impl Ledger {
-    /// `call` did not return: it is left out until its next try.
+    /// Adds a call that did not return. What the call blocks is left out until the next try.
     pub(super) fn add(&mut self, call: StuckCall, limits: &Limits, now: Instant) {
         let concern = Concern::of(&call);
         let tries = self.entries.get(&concern).map_or(0, |entry| entry.tries);
@@ -138,7 +140,8 @@ impl Ledger {
         self.entries.insert(concern, entry);
     }
 
-    /// What was stuck works again. Its tries are remembered for a while.
+    /// Marks a part as recovered. The number of tries is kept for a while, so that a part that gets
+    /// stuck again and again is tried with long pauses.
     pub(super) fn heal(&mut self, concern: Concern, now: Instant) {
         let entry = self.entries.get_mut(&concern);
         if let Some(entry) = entry.filter(|entry| entry.stuck) {
@@ -147,38 +150,38 @@ impl Ledger {
         }
     }
 
-    /// Forgets what has long been well.
+    /// Removes the entries that recovered long ago.
     pub(super) fn forgive(&mut self, now: Instant) {
         self.entries
             .retain(|_, entry| entry.stuck || now < entry.next);
     }
 
-    /// Puts off the next try of `concern`.
+    /// Postpones the next try of `concern` to `until` or later.
     pub(super) fn postpone(&mut self, concern: Concern, until: Instant) {
         if let Some(entry) = self.entries.get_mut(&concern) {
             entry.next = entry.next.max(until);
         }
     }
 
-    /// Whether `concern` is left out now.
+    /// Returns true if `concern` is stuck now.
     pub(super) fn holds(&self, concern: Concern) -> bool {
         self.stuck(concern).is_some()
     }
 
-    /// Whether `concern` is stuck and its next try is due.
+    /// Returns true if `concern` is stuck and the next try is due.
     pub(super) fn due(&self, concern: Concern, now: Instant) -> bool {
         self.entries
             .get(&concern)
             .is_some_and(|entry| entry.stuck && now >= entry.next)
     }
 
-    /// The call that is stuck for `concern`.
+    /// Returns the stuck call of `concern`.
     pub(super) fn stuck(&self, concern: Concern) -> Option<&StuckCall> {
         let entry = self.entries.get(&concern)?;
         entry.stuck.then_some(&entry.call)
     }
 
-    /// Every card that is left out now, with its call.
+    /// Lists the stuck cards, each with its call.
     pub(super) fn cards(&self) -> impl Iterator<Item = (CardRef, &StuckCall)> {
         self.entries
             .iter()
@@ -188,7 +191,7 @@ impl Ledger {
             })
     }
 
-    /// Every call that is stuck.
+    /// Lists all stuck calls.
     pub(super) fn calls(&self) -> impl Iterator<Item = &StuckCall> {
         self.entries.values().filter(|e| e.stuck).map(|e| &e.call)
     }

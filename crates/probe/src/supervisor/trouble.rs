@@ -1,4 +1,4 @@
-//! What a supervisor does about processes that hang, fall silent or fail.
+//! Handling of probe processes that hang, fall silent, write too much or fail.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::protocol::LINES_LIMIT;
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Looks for calls and processes beyond their limits.
+    /// Checks all calls and processes against their limits, and replaces those that exceed one.
     pub(super) fn check(&mut self, now: Instant) {
         self.settings.orders.expire(now);
         if now.duration_since(std::mem::replace(&mut self.checked, now)) > TICK * 3 {
@@ -65,8 +65,8 @@ impl Supervisor {
         }
     }
 
-    /// We were stopped for a while, as when a machine sleeps: what we did not hear in that time is
-    /// nobody's fault.
+    /// Restarts all timers after the agent itself was stopped, as when a machine is suspended:
+    /// silence in this time says nothing about the probes.
     fn oversleep(&mut self, now: Instant) {
         for running in self.running.values_mut() {
             running.process.heard = now;
@@ -74,7 +74,8 @@ impl Supervisor {
         }
     }
 
-    /// A call of this process does not return: leave its card out and go on without it.
+    /// Abandons a process with a call that does not return: kills it, and leaves out what the call
+    /// blocks.
     fn give_up(&mut self, number: Number, call: StuckCall, now: Instant) {
         let Some(running) = self.running.remove(&number) else {
             return;
@@ -85,17 +86,17 @@ impl Supervisor {
         );
         let mut call = call;
         match running.process.role {
-            // Nobody can look at what was taken back.
+            // No process can read the cards of ended releases: the stuck driver is the reason now.
             Role::Main if Concern::of(&call) == Concern::Driver => self.estate.aside.failed(),
             Role::Main => {}
-            // A card that is tried alone answers for whatever its process hangs in.
+            // The process had only this card: a call without a card hangs because of the card too.
             Role::Solo(card) => call.device = Some(card),
         }
         running.process.abandon(&mut self.estate.abandoned);
         self.ledger.add(call, &self.settings.limits, now);
     }
 
-    /// A process ended or talks nonsense.
+    /// Replaces a process that ended, fell silent or broke the protocol.
     pub(super) fn fail(&mut self, number: Number, why: String, now: Instant) {
         let Some(running) = self.running.remove(&number) else {
             return;
@@ -107,14 +108,14 @@ impl Supervisor {
         running.process.abandon(&mut self.estate.abandoned);
     }
 
-    /// A card's own process did not come to anything: its next try waits.
+    /// Postpones the next try of a stuck card whose process failed.
     pub(super) fn put_off(&mut self, card: CardRef, now: Instant) {
         let later = now + self.settings.limits.pause;
         self.ledger.postpone(Concern::Card(card), later);
     }
 
     pub(super) fn main_failed(&mut self, why: String, now: Instant) {
-        // The first time at once: most often somebody upgraded or killed it.
+        // No pause after the first failure: the usual cause is an upgrade, or a kill by a person.
         let pause = match self.failures {
             0 => Duration::ZERO,
             failures => self.settings.limits.pause(failures - 1),

@@ -1,14 +1,14 @@
-//! The PCI bus as sysfs shows it, read without asking a driver.
+//! PCI functions in sysfs. No driver is asked.
 
 use model::{CardRef, PciAddress};
 
 use super::Files;
 
-/// The folder in which the bus shows its functions, each in a folder named after its address.
+/// Folder of the bus: one folder for each function, named by its address.
 const FOLDER: &str = "/sys/bus/pci/devices";
 
-/// The addresses of all PCI functions, sorted; their files are not read. Empty where the machine
-/// shows no PCI bus (WSL, Tegra).
+/// Lists the addresses of all PCI functions, sorted. Opens none of their files. Empty on a machine
+/// without a visible PCI bus (WSL, Tegra).
 pub fn addresses(files: &Files) -> Vec<PciAddress> {
     let names = files.names(FOLDER);
     let mut found: Vec<PciAddress> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -16,31 +16,35 @@ pub fn addresses(files: &Files) -> Vec<PciAddress> {
     found
 }
 
-/// The number of the function's vendor.
+/// Reads the vendor id of a function.
 pub fn vendor(files: &Files, address: PciAddress) -> Option<u32> {
     number(files, address, "vendor")
 }
 
-/// The class of a function, without its programming interface: `0x0302` is a 3D controller.
+/// Reads the class of a function, without the programming interface: `0x0302` is a 3D controller.
 pub fn class(files: &Files, address: PciAddress) -> Option<u32> {
     Some(number(files, address, "class")? >> 8)
 }
 
-/// The kernel driver that a function is bound to; `None` where that cannot be seen.
+/// Reads the name of the kernel driver that a function is bound to; `None` if it is bound to none
+/// or the link is unreadable.
 pub fn driver(files: &Files, address: PciAddress) -> Option<String> {
     let path = format!("{FOLDER}/{address}/driver");
     files.target(&path, Some(CardRef::Pci(address)))
 }
 
-/// The NUMA node of a function, read for a card: the function itself or one below it.
+/// Reads the NUMA node of a function. The read is recorded for `card`: the function itself, or a
+/// card below it.
 pub fn numa(files: &Files, function: PciAddress, card: PciAddress) -> Option<u32> {
     let path = format!("{FOLDER}/{function}/numa_node");
-    // The kernel writes -1 where there is no node: that is no node and not node -1.
+    // The kernel writes -1 if the firmware names no node (NUMA_NO_NODE). The parse as an unsigned
+    // number fails then, and the node is left out: it must not reach the kubelet.
     let node = files.text(&path, Some(CardRef::Pci(card)))?;
     node.parse().ok()
 }
 
-/// The bridges above a function, the closest first. They are in the path that its link leads to.
+/// Lists the bridges above a function, the closest first. The target of the function's link has
+/// their addresses in its path.
 pub fn bridges(files: &Files, address: PciAddress) -> Vec<PciAddress> {
     let link = files.link(&format!("{FOLDER}/{address}"), Some(CardRef::Pci(address)));
     let link = link.unwrap_or_default();
@@ -49,7 +53,7 @@ pub fn bridges(files: &Files, address: PciAddress) -> Vec<PciAddress> {
     bridges.rev().collect()
 }
 
-/// Reads a number as sysfs writes it: `0x10de`.
+/// Parses a hexadecimal number as sysfs writes it: `0x10de`. The prefix may be missing.
 pub fn hex(text: &str) -> Option<u32> {
     let digits = text.trim();
     u32::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok()

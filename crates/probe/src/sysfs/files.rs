@@ -1,5 +1,5 @@
-//! The host's files that a driver of the kernel's answers for. A read may hang as a driver call
-//! may, so each is written down in the same table.
+//! Reads of the host's files in `/sys`, `/proc` and `/dev`. A kernel driver answers such a read,
+//! which may hang like a driver call, so each one is recorded in the same table.
 
 use std::{
     fs::Metadata,
@@ -12,17 +12,17 @@ use model::CardRef;
 
 use crate::Calls;
 
-/// The most names that are read of a card's folder.
+/// Highest number of names that are read from a folder of a card.
 const MOST_NAMES: usize = 4096;
 
-/// The most that are read of any other: `/dev` has many that are not looked for.
+/// Highest number of names that are read from any other folder. `/dev` has many unrelated ones.
 const MOST_IN_FOLDER: usize = 65_536;
 
-/// The host's `/sys`, `/proc` and `/dev`.
+/// Access to the host's `/sys`, `/proc` and `/dev`, below a root folder.
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
-    /// A second place for what is below `/dev`.
+    /// Root of another `/dev`, which is preferred.
     dev: Option<PathBuf>,
     calls: Arc<Calls>,
 }
@@ -30,7 +30,7 @@ pub struct Files {
 // === impl Files ===
 
 impl Files {
-    /// The files below `root`; what is done with them is written down in `calls`.
+    /// Creates an access to the files below `root`. Every operation is recorded in `calls`.
     pub fn new(root: impl Into<PathBuf>, calls: Arc<Calls>) -> Self {
         Self {
             root: root.into(),
@@ -39,23 +39,23 @@ impl Files {
         }
     }
 
-    /// Looks for device nodes below `root` too.
+    /// Adds another folder whose `dev` is preferred for device nodes.
     pub fn with_dev(mut self, root: Option<PathBuf>) -> Self {
         self.dev = root;
         self
     }
 
-    /// The table of calls.
+    /// Returns the call table.
     pub fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// The folder that is the host's `/` for us.
+    /// Returns the folder that stands for the host's `/`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A small text, trimmed; `None` where it is absent or unreadable.
+    /// Reads a small text file, trimmed; `None` if the file is absent or unreadable.
     pub fn text(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let call = format!("read {path}");
         self.calls.watch(call, card, || {
@@ -64,8 +64,8 @@ impl Files {
         })
     }
 
-    /// Tells if there is a file or a device node at `path`: a mount whose source was missing leaves a
-    /// folder.
+    /// Returns true if `path` is a file or a device node. A folder does not count: a container
+    /// runtime creates one for a bind mount whose source is missing.
     pub fn has(&self, path: &str, card: Option<CardRef>) -> bool {
         let is_there = |place: PathBuf| fs_err::metadata(place).is_ok_and(|meta| !meta.is_dir());
         let call = format!("stat {path}");
@@ -73,8 +73,8 @@ impl Files {
             .watch(call, card, || self.places(path).into_iter().any(is_there))
     }
 
-    /// Tells if there is a device node at `path`. In a tree that has plain files for nodes, as one for
-    /// tests may, a plain file is one; there one of the `driver`'s own nodes is a plain file too.
+    /// Returns true if `path` is a device node. In a tree for tests, plain files stand for device
+    /// nodes; such a tree is recognised by a plain file at one of the `driver`'s own nodes.
     pub fn has_node(&self, path: &str, driver: &[&str]) -> bool {
         self.calls.watch(format!("stat {path}"), None, || {
             let kinds = |path: &str| {
@@ -89,20 +89,20 @@ impl Files {
         })
     }
 
-    /// The last part of what a link points to.
+    /// Returns the last component of a link's target.
     pub fn target(&self, path: &str, card: Option<CardRef>) -> Option<String> {
         let target = self.link(path, card)?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// The path that a link points to, as it is written.
+    /// Returns a link's target as it is written, absolute or relative.
     pub fn link(&self, path: &str, card: Option<CardRef>) -> Option<PathBuf> {
         let call = format!("readlink {path}");
         self.calls
             .watch(call, card, || fs_err::read_link(self.place(path)).ok())
     }
 
-    /// The names in a folder; none where it is absent.
+    /// Lists the names in a folder; empty if the folder is absent.
     pub fn names(&self, path: &str) -> Vec<String> {
         self.calls.watch(format!("list {path}"), None, || {
             let places = self.places(path);
@@ -117,7 +117,7 @@ impl Files {
         })
     }
 
-    /// The names in a folder of a card's.
+    /// Lists the names in a folder of a card; empty if the folder is absent.
     pub fn card_names(&self, path: &str, card: Option<CardRef>) -> Vec<String> {
         self.calls.watch(format!("list {path}"), card, || {
             let entries = fs_err::read_dir(self.place(path)).into_iter().flatten();
@@ -128,13 +128,14 @@ impl Files {
         })
     }
 
-    /// Tells if a place for device nodes was named and can be seen: what is missing there is not there.
+    /// Returns true if another `/dev` was configured and exists. A device node that is missing
+    /// there is then missing for containers.
     pub fn sees_dev(&self) -> bool {
         let Some(dev) = &self.dev else { return false };
         self.watch(format!("stat {}", dev.display()), || dev.is_dir())
     }
 
-    /// Tells if a device node is not in the place that was named for them, but the host has it.
+    /// Returns true if the host has a device node that the configured other `/dev` lacks.
     pub fn is_stray(&self, path: &str) -> bool {
         let Some(dev) = &self.dev else { return false };
         self.calls.watch(format!("stat {path}"), None, || {
@@ -147,8 +148,8 @@ impl Files {
         })
     }
 
-    /// The file system's word on the device node at `path`, or of the first other thing that is
-    /// found there.
+    /// Returns the metadata of the device node at `path`; if there is none, of any other file
+    /// there.
     pub fn metadata(&self, path: &str) -> Option<Metadata> {
         self.calls.watch(format!("stat {path}"), None, || {
             let places = self.places(path).into_iter();
@@ -163,33 +164,33 @@ impl Files {
         })
     }
 
-    /// Does something else with the host's files that may hang.
+    /// Runs another operation on the host's files that may hang, recorded under the name `call`.
     pub fn watch<T>(&self, call: String, work: impl FnOnce() -> T) -> T {
         self.calls.watch(call, None, work)
     }
 
-    /// Every place where the host's absolute `path` may be for us. That for device nodes is first:
-    /// who named it wants the nodes that are there.
+    /// Lists the candidate paths for the host's absolute `path`. The configured other `/dev` comes
+    /// first: the operator wants its device nodes.
     fn places(&self, path: &str) -> Vec<PathBuf> {
         let dev = self.dev.iter().filter(|_| path.starts_with("/dev/"));
         let roots = dev.chain([&self.root]);
         roots.map(|root| below(root, path)).collect()
     }
 
-    /// Where the host's absolute `path` is for us.
+    /// Returns the host's absolute `path` below the root folder.
     fn place(&self, path: &str) -> PathBuf {
         below(&self.root, path)
     }
 }
 
-/// Whether only the first of two things is a device node. A mount whose source was missing leaves a
-/// file or a folder under the name of one.
+/// Returns true if only the first of two files is a device node. A bind mount whose source is
+/// missing may leave a file or a folder under the name of a device node.
 fn is_better(one: &Metadata, other: &Metadata) -> bool {
     let is_node = |meta: &Metadata| meta.file_type().is_char_device();
     is_node(one) && !is_node(other)
 }
 
-/// Where an absolute path is below a folder.
+/// Joins an absolute path to a root folder.
 fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }

@@ -1,10 +1,11 @@
-//! The NUMA node of a card: the one whose processors are near, as the kubelet's topology manager
-//! takes it.
+//! NUMA node of a card: the node with the near processors, as the kubelet's topology manager
+//! understands it.
 //!
-//! The bus tells it first. Some firmware does not say, or names a node that is not there; where
-//! cards have NUMA nodes of their own for their memory, one of these may be named. Then the bridges
-//! above the card are asked; the vendor's driver is asked last, and not here. A node that is not
-//! certain is no node.
+//! The first source is `numa_node` of the PCI function. Some firmware leaves it out (-1) or names a
+//! node that does not exist, or the NUMA node of a card's own memory (Grace). The second source are
+//! the bridges above the card. The vendor's driver is the last source, outside this module. If no
+//! source is certain, the card has no node: a wrong one makes the topology manager reject pods
+//! (NVIDIA/k8s-device-plugin issues 439, 546 and 1643).
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -12,24 +13,25 @@ use model::PciAddress;
 
 use super::{Files, bus};
 
-/// Where the kernel shows the NUMA nodes.
+/// Folder in which the kernel shows the NUMA nodes.
 const FOLDER: &str = "/sys/devices/system/node";
 
-/// The NUMA nodes of a machine.
+/// NUMA nodes of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Those with processors, and which. None where the kernel shows no nodes.
+    /// Nodes that have processors, with these processors. Empty if the kernel shows no nodes.
     nodes: BTreeMap<u32, Cpus>,
 }
 
-/// Numbers of processors.
+/// Set of processor numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Cpus(Vec<RangeInclusive<u32>>);
 
 // === impl Machine ===
 
 impl Machine {
-    /// Reads the nodes that the kernel shows.
+    /// Reads the nodes that the kernel shows. Nodes without processors are left out: these are
+    /// memory only, such as that of a card.
     pub fn read(files: &Files) -> Self {
         let number = |name: &String| name.strip_prefix("node")?.parse().ok();
         let names = files.names(FOLDER);
@@ -42,8 +44,9 @@ impl Machine {
         }
     }
 
-    /// The node that the kernel's files tell: the card's `own`, the only one that there is, or else
-    /// that of the closest bridge that has one.
+    /// Finds a card's node in the kernel's files: the card's `own` node, or the only node of the
+    /// machine, or the node of the closest bridge that has one. `None` if no source names an
+    /// existing node.
     pub fn by_bus(&self, files: &Files, card: PciAddress, own: Option<u32>) -> Option<u32> {
         let own = own.filter(|node| self.has(*node));
         own.or_else(|| self.only()).or_else(|| {
@@ -54,12 +57,12 @@ impl Machine {
         })
     }
 
-    /// Tells if the kernel shows nodes; where it shows none, no node can be told from another.
+    /// Returns true if the kernel shows nodes. Without them nodes cannot be verified.
     pub fn shows_nodes(&self) -> bool {
         !self.nodes.is_empty()
     }
 
-    /// The one node with processors among some; `None` if there are more, or none.
+    /// Returns the node with processors among `some`; `None` if there are several, or none.
     pub fn one_of(&self, some: impl IntoIterator<Item = u32>) -> Option<u32> {
         let mut known = some
             .into_iter()
@@ -68,18 +71,19 @@ impl Machine {
         known.all(|node| node == first).then_some(first)
     }
 
-    /// The node of a processor.
+    /// Finds the node of a processor.
     pub fn node_of(&self, cpu: u32) -> Option<u32> {
         let mut nodes = self.nodes.iter();
         nodes.find_map(|(node, cpus)| cpus.has(cpu).then_some(*node))
     }
 
-    /// True if a node can be told. Where the kernel shows none, any is believed.
+    /// Returns true if the node exists and has processors. If the kernel shows no nodes, every
+    /// number is accepted.
     fn has(&self, node: u32) -> bool {
         self.nodes.is_empty() || self.nodes.contains_key(&node)
     }
 
-    /// The node of a machine that has one.
+    /// Returns the node of a machine that has only one.
     fn only(&self) -> Option<u32> {
         self.one_of(self.nodes.keys().copied())
     }
@@ -88,7 +92,7 @@ impl Machine {
 // === impl Cpus ===
 
 impl Cpus {
-    /// As the kernel writes them: `0-15,128-143`. What is no number is left out.
+    /// Parses a list of the kernel: `0-15,128-143`. Parts that are not numbers are left out.
     fn parse(text: &str) -> Self {
         let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

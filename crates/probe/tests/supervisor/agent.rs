@@ -1,4 +1,4 @@
-//! A supervisor at work, and what it passes on.
+//! A running supervisor, with a receiver of its updates.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A running supervisor.
+/// Running supervisor.
 pub(crate) struct Agent {
     pub(crate) orders: Orders,
     pub(crate) updates: mpsc::Receiver<Update>,
@@ -34,7 +34,7 @@ impl Agent {
         }
     }
 
-    /// Waits for a picture that fits.
+    /// Waits for a state for which `fits` is true.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Sighting) -> bool) -> Sighting {
         let mut last = None;
         let found = timeout(DEADLINE, async {

@@ -1,4 +1,4 @@
-//! Calls that do not return, and probes that say nothing.
+//! Calls that do not return, and probes that write nothing.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ async fn a_probe_that_goes_silent_is_replaced() {
 async fn no_probe_is_started_while_too_many_that_were_given_up_are_left() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("{HELLO}\n{CARDS}\n{LIVE}");
-    // A process that survives SIGKILL cannot be had here, so none may be left at all.
+    // A test cannot make a process that survives SIGKILL: the limit is zero instead.
     let mut rig = start_with(folder.path(), &script, |settings| {
         settings.limits.stuck_processes = 0
     });

@@ -1,4 +1,4 @@
-//! A supervisor that follows another one, as after a reload of the config.
+//! Handover between two supervisors of one backend, as after a reload of the config.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     script::{CARDS, HELLO, LIVE, LONG, card, log, runs_with_both, settings},
 };
 
-/// A probe that takes its time when its input ends.
+/// Returns a script that exits one second after its input has ended.
 fn slow(folder: &Path) -> String {
     let log = folder.join("log");
     format!(

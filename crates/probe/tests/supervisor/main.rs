@@ -1,5 +1,4 @@
-//! The supervisor against probes that are shell scripts: they crash, hang, talk nonsense and
-//! recover, and the supervisor goes on.
+//! Supervisor with shell scripts as probes, which crash, hang, write invalid lines and recover.
 
 mod agent;
 mod hangs;
@@ -42,7 +41,7 @@ async fn warnings_are_passed_on() {
     rig.stop().await;
 }
 
-/// The agent runs the command of that tier itself.
+/// The agent itself runs the deep check of a card, as a command.
 #[tokio::test]
 async fn a_probes_word_about_a_deep_check_is_ignored() {
     let folder = tempfile::tempdir().unwrap();

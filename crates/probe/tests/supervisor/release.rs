@@ -1,4 +1,4 @@
-//! What the agent orders: to let go of a card, and to look again.
+//! Orders of the agent: release a card, and read the cards again.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Probes that are shell scripts.
+//! Shell scripts as probes.
 
 use std::{path::Path, time::Duration};
 
@@ -11,13 +11,13 @@ use probe::{
 
 use crate::agent::Agent;
 
-/// Takes the settings, and says who it is.
+/// Reads the settings and writes `hello`.
 pub(crate) const HELLO: &str = r#"read -r settings
     echo '{"type":"hello","protocol":2,"probe":"test","version":"1"}'"#;
 pub(crate) const BEAT: &str = r#"echo '{"type":"beat"}'"#;
 pub(crate) const LIVE: &str = "while true; do echo '{\"type\":\"beat\"}'; sleep 0.1; done";
 
-/// A report of two cards at 0000:01:00.0 and 0000:02:00.0, of those in the settings.
+/// Reports the two cards 0000:01:00.0 and 0000:02:00.0, or those of them that the settings ask for.
 pub(crate) const CARDS: &str = r#"
     card() { printf '{"id":"GPU-%s","vendor":"test","pci":"0000:0%s:00.0"}' $1 $1; }
     case "$settings" in
@@ -27,19 +27,19 @@ pub(crate) const CARDS: &str = r#"
     esac
 "#;
 
-/// Starts a supervisor of the script.
+/// Starts a supervisor that runs the script as its probe.
 pub(crate) fn start(folder: &Path, script: &str) -> Agent {
     Agent::start(settings(folder, script))
 }
 
-/// Starts one that is less patient, or has other orders.
+/// Starts a supervisor with changed settings.
 pub(crate) fn start_with(folder: &Path, script: &str, change: impl FnOnce(&mut Settings)) -> Agent {
     let mut settings = settings(folder, script);
     change(&mut settings);
     Agent::start(settings)
 }
 
-/// What runs the script.
+/// Returns settings that run the script, with short time limits.
 pub(crate) fn settings(folder: &Path, script: &str) -> Settings {
     let path = folder.join("probe.sh");
     fs_err::write(&path, script).expect("a temporary folder is writable");
@@ -71,7 +71,7 @@ pub(crate) fn runs_with_both(sighting: &Sighting) -> bool {
     sighting.backend.phase == Phase::Running && ids(sighting) == ["GPU-1", "GPU-2"]
 }
 
-/// A script that writes down each process that begins and ends.
+/// Returns a script that logs the start and the end of each process.
 pub(crate) fn logged(folder: &Path) -> String {
     let log = folder.join("log");
     format!(
@@ -90,7 +90,7 @@ pub(crate) fn log(folder: &Path) -> String {
     fs_err::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
-/// The settings of each process that began, or that ended, in a script's log.
+/// Returns the settings of each process that began (`begin `) or ended (`end `), from the log.
 pub(crate) fn logged_settings(folder: &Path, word: &str) -> Vec<Configure> {
     let log = log(folder);
     let lines = log.lines().filter_map(|line| line.strip_prefix(word));
@@ -104,7 +104,7 @@ pub(crate) fn logged_settings(folder: &Path, word: &str) -> Vec<Configure> {
         .collect()
 }
 
-/// Without the card.
+/// Returns the scope without the test's card.
 pub(crate) fn without_card() -> Scope {
     Scope::Skip(vec![card()])
 }
