@@ -1,10 +1,10 @@
-//! A kubelet as far as devices are concerned: registration, the device manager with its
-//! checkpoint, admission, and the pod resources API, over real sockets, with the faults that real
-//! ones have. What a plugin does wrong without being told so ends up in
-//! [`Kubelet::violations`].
+//! Simulated kubelet, reduced to device plugins: registration, the device manager with its
+//! checkpoint, pod admission and the pod resources API. All of these use real sockets and can show
+//! the faults of real kubelets. [`Kubelet::violations`] lists the errors of plugins that a real
+//! kubelet would accept without a message.
 //!
-//! Not simulated: topology manager hints, the node status refresh (changes show at once), and
-//! registration through `plugins_registry`.
+//! Not simulated: hints of the topology manager, the interval of the node status (changes are
+//! visible at once), and registration through `plugins_registry`.
 
 use std::{
     collections::BTreeMap,
@@ -40,48 +40,50 @@ pub use self::{
 
 use self::state::State;
 
-/// The library of Kubernetes 1.36.
+/// gRPC library of Kubernetes 1.36, as its user agent names the library.
 const LIBRARY: &str = "grpc-go/1.79.3";
 
-/// A running, or stopped, kubelet. Clones are handles on the same one; it dies with the last.
+/// A kubelet, running or stopped. A clone is a handle to the same kubelet, which ends with its last
+/// handle.
 #[derive(Clone)]
 pub struct Kubelet {
     owner: Arc<Owner>,
 }
 
-/// What a kubelet is started with.
+/// Settings that a kubelet is started with.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The device plugin directory; made if it is missing.
+    /// Device plugin directory; created if it is missing.
     pub dir: PathBuf,
-    /// Where to serve the pod resources API, if at all.
+    /// Socket of the pod resources API; `None` if the API is not served.
     pub pod_resources: Option<PathBuf>,
-    /// How it takes a second registration of a resource.
+    /// Release whose rules apply to a second registration of a resource.
     pub era: Era,
-    /// How long a resource keeps its capacity after its plugin has gone.
+    /// Time for which a resource keeps its capacity after its plugin disconnected.
     pub grace: Duration,
-    /// How long Register tries to dial the plugin.
+    /// Time limit of Register for connecting to the plugin's socket.
     pub dial: Duration,
-    /// How its calls name its gRPC library, which tells how old a kubelet is.
+    /// gRPC library that calls name in `user-agent`; a plugin can tell an old kubelet by it.
     pub library: String,
 }
 
-/// How plugins are told apart. Kubelets differ.
+/// Rules by which a kubelet tells the plugins of one resource apart, named after its release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {
-    /// Up to 1.36, by resource: when an old stream ends after a new registration, the new plugin
-    /// is torn down and the resource turns unhealthy.
+    /// Up to 1.36: by resource name only. If the stream of an old plugin ends after a new one has
+    /// registered, the kubelet closes the new one and marks the resource unhealthy.
     #[default]
     V1_36,
-    /// From 1.37 on, by resource and socket: two may overlap, and the last one to leave turns the
-    /// resource unhealthy. A socket that is still connected cannot register.
+    /// From 1.37 on (Kubernetes PR 135437): by resource name and socket path. Two plugins may
+    /// overlap, and the resource turns unhealthy when the last one leaves. A socket that is still
+    /// connected cannot register.
     V1_37,
 }
 
-/// Why a kubelet could not start.
+/// Reason why a kubelet could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory cannot be made or cleaned.
+    /// The device plugin directory cannot be created or cleaned.
     #[error("cannot prepare {path}")]
     Directory {
         /// The directory.
@@ -97,7 +99,7 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// It runs already.
+    /// The kubelet is running already.
     #[error("the kubelet of {path} runs already")]
     Running {
         /// The directory.
@@ -105,23 +107,24 @@ pub enum Error {
     },
 }
 
-/// Ends everything when the last handle goes. The tasks hold the core and never the owner.
+/// Stops the kubelet when the last handle is dropped. Tasks hold the [`Core`] and never the owner,
+/// or else this drop would never come.
 struct Owner {
     core: Arc<Core>,
 }
 
-/// What handles and tasks share.
+/// Data that handles and tasks share.
 #[derive(Debug)]
 struct Core {
     settings: Settings,
     state: Mutex<State>,
-    /// Counts the changes.
+    /// Counter of the changes of `state`; waiters subscribe to it.
     changed: watch::Sender<u64>,
-    /// All tasks of the current life.
+    /// All tasks that have run since the last start.
     tasks: Mutex<JoinSet<()>>,
-    /// Whose turn it is to be admitted.
+    /// Held while a pod is admitted: the kubelet admits one pod at a time.
     admission: tokio::sync::Mutex<()>,
-    /// Whose turn it is to write the checkpoint.
+    /// Held while the checkpoint is written.
     saving: Mutex<()>,
 }
 
@@ -129,10 +132,10 @@ struct Core {
 
 impl Kubelet {
     /// Starts a kubelet in the caller's runtime: deletes the sockets in its directory, reads the
-    /// checkpoint, serves.
+    /// checkpoint and serves.
     ///
     /// # Errors
-    /// When the directory cannot be prepared or a socket cannot be bound.
+    /// If the directory cannot be prepared or a socket cannot be bound.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         let core = Arc::new(Core {
             settings,
@@ -149,29 +152,30 @@ impl Kubelet {
         Ok(kubelet)
     }
 
-    /// What the node's status says, by resource. A name once seen stays, with zeros.
+    /// Capacity in the node's status, by resource. A name that was registered once stays, with
+    /// zeros.
     pub fn node(&self) -> BTreeMap<String, Capacity> {
         self.core().look(State::node)
     }
 
-    /// The devices of a resource; none when it is unknown.
+    /// Devices of a resource; empty if the resource is unknown.
     pub fn devices(&self, resource: &str) -> Devices {
         self.core().look(|state| state.devices(resource))
     }
 
     /// Admits a pod and starts its containers, one pod at a time, as the kubelet does. There is no
-    /// time limit; when the caller stops waiting, the pod is not admitted.
+    /// time limit. If the caller drops the future, the pod is not admitted.
     ///
     /// # Errors
-    /// In the kubelet's words, when the pod is rejected or a container cannot start.
+    /// If the pod is rejected or a container cannot start, with the kubelet's message.
     pub async fn admit(&self, pod: Pod) -> Result<Admitted, AdmissionError> {
         self.core().admit(pod).await
     }
 
-    /// Starts a container of an admitted pod once more, with what it was allocated at admission.
+    /// Starts a container of an admitted pod again, with the devices of its admission.
     ///
     /// # Errors
-    /// When there is no such container, or PreStartContainer fails.
+    /// If there is no such container, or PreStartContainer fails.
     pub async fn restart_container(
         &self,
         pod: &pod::Id,
@@ -180,16 +184,17 @@ impl Kubelet {
         self.core().start_container(pod, container).await
     }
 
-    /// Admits a pod of the node once more whose containers do not run any longer, as after a
-    /// reboot of the node. A pod that is rejected is removed.
+    /// Admits a pod of the node again whose containers no longer run, as after a reboot of the
+    /// node. A rejected pod is removed.
     ///
     /// # Errors
-    /// In the kubelet's words, when what it held is not there or not healthy.
+    /// If a device that the pod held is missing or unhealthy, with the kubelet's message.
     pub async fn readmit(&self, pod: &pod::Id) -> Result<(), AdmissionError> {
         self.core().readmit(pod).await
     }
 
-    /// Removes a pod and frees its devices. Returns whether it was there. The plugin is not told.
+    /// Removes a pod and frees its devices; the plugin is not told (the API has no deallocate
+    /// call). Returns true if the pod was on the node.
     pub fn remove(&self, pod: &pod::Id) -> bool {
         let found = self.core().change(|state| {
             let found = state.pods.remove(pod).is_some();
@@ -200,7 +205,7 @@ impl Kubelet {
         found
     }
 
-    /// Ends a resource's ListAndWatch streams. Returns whether there was one.
+    /// Ends a resource's ListAndWatch streams. Returns true if there was a stream.
     pub fn cut_stream(&self, resource: &str) -> bool {
         self.core().look(|state| {
             let clients = state.clients.get(resource).into_iter().flatten();
@@ -208,8 +213,8 @@ impl Kubelet {
         })
     }
 
-    /// Drops a resource's endpoint while its streams stay open and unheard: nothing of it is left
-    /// but a zero in the node's status. Returns whether it was there.
+    /// Drops a resource's endpoint while its streams stay open and are ignored. Only a zero in the
+    /// node's status remains. Returns true if the resource was known.
     pub fn forget(&self, resource: &str) -> bool {
         let found = self.core().change(|state| {
             for client in state.clients.remove(resource).into_iter().flatten() {
@@ -221,7 +226,7 @@ impl Kubelet {
         found
     }
 
-    /// Refuses the next `count` registrations with a message.
+    /// Refuses the next `count` registrations with `message`.
     pub fn refuse_next(&self, count: usize, message: &str) {
         self.core().change(|state| {
             let messages = std::iter::repeat_n(message.to_owned(), count);
@@ -229,18 +234,18 @@ impl Kubelet {
         });
     }
 
-    /// Lets each Register that arrives from now on wait that long before it is looked at:
-    /// `Duration::MAX` for ever, zero to end it.
+    /// Delays each call of Register that arrives from now on by `time`: `Duration::MAX` means for
+    /// ever, zero ends the delay.
     pub fn stall(&self, time: Duration) {
         self.core().change(|state| state.faults.stall = time);
     }
 
-    /// Every call of Register so far, oldest first, over all restarts.
+    /// All calls of Register so far, oldest first, over all restarts.
     pub fn registrations(&self) -> Vec<Registration> {
         self.core().look(|state| state.record.registrations.clone())
     }
 
-    /// The lists of a resource so far, oldest first; of very many only the newest.
+    /// Lists of a resource so far, oldest first; at most the newest 1000.
     pub fn lists(&self, resource: &str) -> Vec<List> {
         self.core().look(|state| {
             let lists = state.record.lists.get(resource).into_iter().flatten();
@@ -248,17 +253,17 @@ impl Kubelet {
         })
     }
 
-    /// The successful calls of Allocate so far, oldest first.
+    /// Successful calls of Allocate so far, oldest first.
     pub fn allocations(&self) -> Vec<Allocation> {
         self.core().look(|state| state.record.allocations.clone())
     }
 
-    /// What plugins did wrong so far, oldest first.
+    /// Breaches of the device plugin contract so far, oldest first.
     pub fn violations(&self) -> Vec<Violation> {
         self.core().look(|state| state.record.violations.clone())
     }
 
-    /// The device plugin directory.
+    /// Device plugin directory.
     pub fn dir(&self) -> &Path {
         &self.core().settings.dir
     }
@@ -280,13 +285,15 @@ impl fmt::Debug for Kubelet {
 // === impl Settings ===
 
 impl Settings {
-    /// A kubelet of the default era with the real one's times, without pod resources.
+    /// Settings with the default era and the real kubelet's timeouts, without pod resources.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
             pod_resources: None,
             era: Era::default(),
+            // `endpointStopGracePeriod` of the device manager: five minutes.
             grace: Duration::from_secs(300),
+            // The kubelet dials a plugin with a blocking call that is limited to ten seconds.
             dial: Duration::from_secs(10),
             library: LIBRARY.to_owned(),
         }
@@ -304,19 +311,19 @@ impl Drop for Owner {
 // === impl Core ===
 
 impl Core {
-    /// Reads the state.
+    /// Reads the state under its lock.
     fn look<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(&lock(&self.state))
     }
 
-    /// Changes the state and tells those who wait.
+    /// Changes the state and wakes all waiters.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut lock(&self.state));
         self.changed.send_modify(|count| *count += 1);
         result
     }
 
-    /// Writes the checkpoint. A failure is logged, as the kubelet does.
+    /// Writes the checkpoint. A failure is only logged, as in the kubelet.
     fn save(&self) {
         let _turn = lock(&self.saving);
         let contents = self.look(checkpoint::encode);
@@ -325,7 +332,8 @@ impl Core {
         }
     }
 
-    /// Starts a task of this life. One that has panicked is reported when the next one starts.
+    /// Starts a task that ends with this run of the kubelet. A task that panicked is reported when
+    /// the next one starts.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
         while let Some(ended) = tasks.try_join_next() {
@@ -339,7 +347,7 @@ impl Core {
     }
 }
 
-/// Nothing that is done under these locks leaves the data half changed.
+/// Locks a mutex, poisoned or not: no code under these locks leaves the data half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

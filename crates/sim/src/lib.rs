@@ -1,9 +1,9 @@
 //! A simulated GPU node: a driver library with NVML's real C ABI, the host files around it, and a
 //! kubelet, for the demo, the tests and the benchmarks.
 //!
-//! A node is a folder. [`Node`] creates and changes it; the driver library in it reads
-//! it on every call, so that any process that loaded `libnvidia-ml.so.1` from the folder sees each
-//! change at once. What is in the folder is defined by the crate sim-node.
+//! A node is a folder. [`Node`] creates and changes it. The driver library in the folder reads the
+//! folder on every call, so each process that loaded this `libnvidia-ml.so.1` sees a change at
+//! once. The crate `sim_node` defines the files of the folder.
 
 pub mod kubelet;
 pub mod library;

@@ -1,5 +1,5 @@
-//! The simulated driver library, whose bytes are part of this crate. Crate sim-driver is its source,
-//! the build script compiles it.
+//! Simulated driver library, whose bytes are part of this crate. Its source is the crate
+//! `sim-driver`; the build script compiles it.
 
 use std::{
     fs::Permissions,
@@ -8,14 +8,14 @@ use std::{
     path::Path,
 };
 
-/// The file: a shared object with NVML's C ABI.
+/// Contents of the file: a shared object with NVML's C ABI.
 const BYTES: &[u8] = include_bytes!(env!("SIM_DRIVER_LIBRARY"));
 
-/// Writes the library to a file. One that is there is replaced and not written over: the code of
-/// a process that has loaded it would change under way.
+/// Writes the library to a file. An existing file is replaced, not overwritten: a process that has
+/// loaded the old one has its code mapped, and overwriting would change that code while it runs.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn write(file: &Path) -> io::Result<()> {
     let mut draft = tempfile::Builder::new()
         .prefix(".library-")

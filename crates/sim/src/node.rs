@@ -1,6 +1,7 @@
-//! A node's folder: making it, reading it, and the commands that change it.
+//! Folder of a node: creating it, reading it, and the commands that change it.
 //!
-//! Commands may come from any process at any time; each takes the node's lock, so none is lost.
+//! Any process may run a command at any time. Each command takes the node's lock, so no change is
+//! lost.
 
 use std::{
     io,
@@ -27,128 +28,128 @@ pub use card::NewGpu;
 pub use change::EccKind;
 pub use renew::Holders;
 
-/// A simulated node.
+/// A simulated node: a handle to its folder. Clones share the folder.
 #[derive(Clone, Debug)]
 pub struct Node {
     folder: Folder,
 }
 
-/// A card as the commands show it.
+/// A card, as commands show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
     /// `GPU-…`.
     pub uuid: String,
-    /// The driver's index.
+    /// Index in the driver's order.
     pub index: usize,
-    /// The number of its device node.
+    /// Minor number of the device node.
     pub minor: u32,
-    /// Where it sits.
+    /// PCI address.
     pub pci: BusId,
     /// The product name.
     pub name: String,
-    /// The NUMA node it is attached to.
+    /// NUMA node of the card.
     pub numa: Option<u32>,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Whether it has fallen off the bus.
+    /// True if the card has fallen off the bus.
     pub lost: bool,
-    /// Whether MIG mode is on.
+    /// True if MIG mode is on.
     pub mig_enabled: bool,
 }
 
-/// A MIG device as the commands show it.
+/// A MIG device, as commands show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigInfo {
     /// `MIG-…`.
     pub uuid: String,
-    /// The UUID of its card.
+    /// UUID of the card.
     pub gpu: String,
-    /// The driver's index: `3:1`.
+    /// Index as the driver shows it: `3:1`.
     pub index: String,
-    /// Its profile, e.g. `1g.5gb`.
+    /// MIG profile, e.g. `1g.5gb`.
     pub profile: String,
-    /// The GPU instance.
+    /// Id of the GPU instance.
     pub gpu_instance: u32,
-    /// The compute instance.
+    /// Id of the compute instance.
     pub compute_instance: u32,
 }
 
-/// What a command could not do.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The node's files.
+    /// The node's files cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// A file; the error names it.
+    /// Another file cannot be read or written; the error names it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The profile.
+    /// The profile is unknown or invalid.
     #[error(transparent)]
     Profile(#[from] profile::Error),
-    /// The device is not there.
+    /// The target does not exist.
     #[error(transparent)]
     Missing(#[from] target::Missing),
-    /// The card cannot be cut like this.
+    /// The card cannot be partitioned as requested.
     #[error(transparent)]
     Mig(#[from] mig::Error),
-    /// There is a node in the folder already.
+    /// The folder has a node already.
     #[error("there is a node in {dir} already")]
     Exists {
         /// The folder.
         dir: PathBuf,
     },
-    /// The sensor is not known.
+    /// The sensor is unknown.
     #[error("{device} has no sensor `{name}`; it has: {known}")]
     Sensor {
-        /// The device.
+        /// UUID of the device.
         device: String,
-        /// What was asked for.
+        /// Requested sensor.
         name: String,
-        /// What there is.
+        /// All sensors of the device, separated by commas.
         known: String,
     },
-    /// The command is not for such a device.
+    /// The command does not apply to this kind of device.
     #[error("{device} is a {kind}; {wanted}")]
     Kind {
-        /// The device.
+        /// UUID of the device.
         device: String,
-        /// What it is.
+        /// Kind of the device.
         kind: &'static str,
-        /// What the command takes.
+        /// Kind that the command applies to.
         wanted: &'static str,
     },
-    /// The address is taken.
+    /// The PCI address is in use.
     #[error("there is a card at {pci} already")]
     Taken {
         /// The address.
         pci: BusId,
     },
-    /// The model is not known.
+    /// The model is unknown.
     #[error("there is no model `{name}`; there are: {known}")]
     Model {
-        /// What was asked for.
+        /// Requested model.
         name: String,
-        /// What there is.
+        /// All known models, separated by commas.
         known: String,
     },
-    /// The name of a call in a fault is no NVML function.
+    /// The function name in a fault is no NVML function.
     #[error("`{call}` is no NVML function; give a name such as nvmlDeviceGetMemoryInfo, or `*`")]
     Call {
-        /// What was asked for.
+        /// Requested function name.
         call: String,
     },
 }
 
-/// What a command gives.
+/// Result of a command.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 // === impl Node ===
 
 impl Node {
-    /// Makes a node in a folder, which is made too if it is not there.
+    /// Creates a node in a folder. The folder is created if it is missing.
     ///
     /// # Errors
-    /// If there is a node already, or if a file cannot be written.
+    /// If the folder has a node already, or if a file cannot be written.
     pub fn create(dir: &Path, profile: &Profile) -> Result<Self> {
         let state = profile.state()?;
         fs_err::create_dir_all(dir)?;
@@ -164,31 +165,32 @@ impl Node {
         for name in libraries(state.machine.platform) {
             library::write(&dir.join(name))?;
         }
+        // The state comes last: a folder with a state file is a complete node.
         store::save(dir, &state)?;
         Ok(Self { folder })
     }
 
-    /// The node in a folder.
+    /// Opens the node in a folder.
     ///
     /// # Errors
-    /// If there is none, or it cannot be read.
+    /// If the folder has no node, or the node cannot be read.
     pub fn open(dir: &Path) -> Result<Self> {
         let folder = Folder::at(&fs_err::canonicalize(dir)?);
         store::load(folder.dir())?;
         Ok(Self { folder })
     }
 
-    /// The folder.
+    /// Folder of the node.
     pub fn dir(&self) -> &Path {
         self.folder.dir()
     }
 
-    /// The driver library, to be loaded in place of the real one.
+    /// Path of the driver library, which programs load in place of the real one.
     pub fn library(&self) -> PathBuf {
         self.folder.library()
     }
 
-    /// Puts the driver library there anew, as an update of the driver does: the same content in
+    /// Replaces the driver library by a copy, as an update of the driver does: the same content in
     /// another file. Processes that have loaded the old one keep it.
     ///
     /// # Errors
@@ -197,12 +199,12 @@ impl Node {
         Ok(library::write(&self.library())?)
     }
 
-    /// The folder that stands for the host's `/`.
+    /// Folder that stands for the host's `/`.
     pub fn root(&self) -> PathBuf {
         self.folder.root()
     }
 
-    /// The whole state as it is now.
+    /// Reads the whole state.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -210,7 +212,7 @@ impl Node {
         Ok(store::load(self.dir())?)
     }
 
-    /// The cards in the driver's order.
+    /// Lists the cards in the driver's order.
     ///
     /// # Errors
     /// If the state cannot be read.
@@ -220,7 +222,7 @@ impl Node {
         Ok(cards.map(|(index, gpu)| info(&state, index, gpu)).collect())
     }
 
-    /// The MIG devices in the driver's order.
+    /// Lists the MIG devices in the driver's order.
     ///
     /// # Errors
     /// If the state cannot be read.
@@ -237,15 +239,15 @@ impl Node {
         Ok(found)
     }
 
-    /// Starts to record each NVML call, from here on.
+    /// Starts to record every NVML call.
     ///
     /// # Errors
-    /// If the log cannot be made.
+    /// If the log cannot be created.
     pub fn trace(&self) -> Result<()> {
         Ok(fs_err::write(self.dir().join(store::CALLS), "")?)
     }
 
-    /// The calls since [`Node::trace`], each as `nvmlName target`; none if they are not recorded.
+    /// Calls since [`Node::trace`], each as `nvmlName target`; empty if calls are not recorded.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -257,11 +259,11 @@ impl Node {
         }
     }
 
-    /// Takes the driver away, as on a machine without one: its library, and its files in the root.
+    /// Removes the driver, as on a machine without one: its library and its files in the root.
     /// Processes that have loaded the library keep it.
     ///
     /// # Errors
-    /// If it cannot be moved.
+    /// If the library cannot be moved.
     pub fn unplug_driver(&self) -> Result<()> {
         let _lock = store::Lock::take(self.dir())?;
         let installation = Tree::installation(&self.state()?, &self.library());
@@ -269,10 +271,10 @@ impl Node {
         Ok(installation.remove(&self.root())?)
     }
 
-    /// Puts the driver back.
+    /// Puts the driver back after [`Node::unplug_driver`].
     ///
     /// # Errors
-    /// If it cannot be moved.
+    /// If the library cannot be moved.
     pub fn plug_driver(&self) -> Result<()> {
         let _lock = store::Lock::take(self.dir())?;
         let installation = Tree::installation(&self.state()?, &self.library());
@@ -280,13 +282,13 @@ impl Node {
         rename(&self.folder.unplugged(), &self.library())
     }
 
-    /// Changes the state, see [`Folder::revise`].
+    /// Changes the state under the node's lock; see [`Folder::revise`].
     fn change<T>(&self, edit: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         self.folder.revise(edit)
     }
 }
 
-/// What the driver's library is called on a platform, by all its names.
+/// File names of the driver's library on a platform.
 fn libraries(platform: Platform) -> &'static [&'static str] {
     match platform {
         Platform::BareMetal | Platform::Vgpu => &[store::LIBRARY],
@@ -295,8 +297,9 @@ fn libraries(platform: Platform) -> &'static [&'static str] {
     }
 }
 
-/// Moves a file that may have been moved already.
+/// Moves a file. A file that has been moved already is no error.
 fn rename(from: &Path, to: &Path) -> Result<()> {
+    // The source is missing and the target exists: an earlier call has moved the file.
     if from.symlink_metadata().is_err() && to.symlink_metadata().is_ok() {
         return Ok(());
     }

@@ -1,7 +1,8 @@
 //! Profiles: a machine and its cards, written by hand in YAML, with the figures of real hardware.
 //!
-//! A profile says what is particular (addresses, NUMA nodes, links, MIG layouts); what all cards
-//! of a kind share comes from `profiles/models.yaml` or from the profile's own `models`.
+//! A profile states the particulars (PCI addresses, NUMA nodes, links, MIG layouts). The figures
+//! that all cards of a model share come from `profiles/models.yaml` or from the profile's own
+//! `models`.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ mod problem;
 
 pub use problem::{Problem, Problems};
 
-/// The profiles that come with the program.
+/// Built-in profiles, sorted by name.
 const BUILT_IN: [(&str, &str); 14] = [
     ("a100-mig", include_str!("../profiles/a100-mig.yaml")),
     (
@@ -42,54 +43,54 @@ const BUILT_IN: [(&str, &str); 14] = [
     ("wsl", include_str!("../profiles/wsl.yaml")),
 ];
 
-/// The models that come with the program.
+/// Built-in models.
 const MODELS: &str = include_str!("../profiles/models.yaml");
 
 /// A machine and its cards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name; UUIDs are derived from it.
+    /// Name; UUIDs are derived from it.
     pub name: String,
-    /// What it is, for a person.
+    /// Description for a reader.
     #[serde(default = "defaults::description")]
     pub description: String,
-    /// The product name that the machine's firmware tells.
+    /// Product name in the machine's firmware (DMI).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// How programs come to the cards.
+    /// Platform: how programs reach the cards.
     #[serde(default, skip_serializing_if = "defaults::is_bare_metal")]
     pub platform: Platform,
-    /// The driver's versions.
+    /// Versions of the driver.
     #[serde(default = "defaults::driver")]
     pub driver: Driver,
-    /// The identity of the NVLink fabric that the cards are a part of.
+    /// NVLink fabric that the cards belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fabric: Option<Fabric>,
-    /// The host below a virtual machine; only on the platform `vgpu`.
+    /// Host below a virtual machine; only on the platform `vgpu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vgpu: Option<VgpuHost>,
-    /// The system's software; only on the platform `tegra`.
+    /// Software of the system; only on the platform `tegra`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tegra: Option<Tegra>,
-    /// The machine's NUMA nodes.
+    /// NUMA nodes of the machine.
     #[serde(default = "defaults::numa")]
     pub numa: Vec<NumaNode>,
-    /// The model of the cards that do not name one.
+    /// Model of the cards that do not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Models of its own, by the name that the cards use.
+    /// Models of this profile, by the name that the cards use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
-    /// The cards.
+    /// Cards, in any order.
     pub gpus: Vec<Card>,
-    /// NVLinks between two cards by their positions: `0-3: 2` is two links.
+    /// NVLinks between two cards by their positions: `0-3: 2` means two links.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nvlinks: BTreeMap<String, u32>,
-    /// NVSwitches; every card is joined to the switches of its group.
+    /// NVSwitches. Every card is linked to the switches of its group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nvswitches: Vec<Switch>,
-    /// PCI functions that are no GPUs.
+    /// PCI functions that are not GPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
 }
@@ -98,42 +99,42 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Where it sits.
+    /// PCI address.
     pub pci: BusId,
-    /// What lies between it and the processor, outermost first, joined by slashes.
+    /// PCI root and bridges above the card, outermost first, joined by slashes.
     #[serde(default = "defaults::under")]
     pub under: String,
-    /// The NUMA node it is attached to.
+    /// NUMA node of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
-    /// The NUMA node that its own memory forms, where it has one.
+    /// NUMA node of the card's own memory, if that forms a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_numa: Option<u32>,
-    /// Its model, if it is not the profile's.
+    /// Model, if it differs from the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its UUID, if it is not to be derived.
+    /// UUID; derived from the profile's name and the PCI address if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Its serial number, if it is not to be derived.
+    /// Serial number; derived if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// The number of its device node, if it is not its position in the list.
+    /// Minor number of the device node; the position in the list if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<u32>,
-    /// The group of NVSwitches it is joined to.
+    /// Group of NVSwitches that the card is linked to.
     #[serde(default, skip_serializing_if = "defaults::is_zero")]
     pub group: u32,
-    /// Its NVLinks by what is at their other end, in place of those that follow from `nvlinks` and
-    /// `nvswitches`: the address of a card or NVSwitch, `fabric` for switches outside the machine,
-    /// `down` for links that are not up.
+    /// NVLinks by their other end, in place of those that follow from `nvlinks` and `nvswitches`.
+    /// The key is the PCI address of a card or NVSwitch, `fabric` for switches outside the machine,
+    /// or `down` for links that are not up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<BTreeMap<String, u32>>,
-    /// Its MIG devices, each as `PROFILE` or `PROFILE@FIRST-MEMORY-SLICE`; an empty list is MIG
-    /// mode without any, no list is MIG mode off.
+    /// MIG devices, each as `PROFILE` or `PROFILE@FIRST-MEMORY-SLICE`. An empty list means MIG mode
+    /// without devices; no list means MIG mode off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig: Option<Vec<String>>,
-    /// The UUIDs of its MIG devices in the order of `mig`, if they are not to be derived.
+    /// UUIDs of the MIG devices in the order of `mig`; derived if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig_uuids: Option<Vec<String>>,
 }
@@ -142,37 +143,37 @@ pub struct Card {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// Where it sits.
+    /// PCI address.
     pub pci: BusId,
     /// `vendor:device` in hex.
     pub id: String,
-    /// What lies between it and the processor.
+    /// PCI root and bridges above the switch.
     #[serde(default = "defaults::under")]
     pub under: String,
-    /// The NUMA node it is attached to.
+    /// NUMA node of the switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<u32>,
-    /// The group of cards that it joins.
+    /// Group of cards that the switch connects.
     #[serde(default, skip_serializing_if = "defaults::is_zero")]
     pub group: u32,
-    /// The links that each card has to it, if they are not as many as the model says.
+    /// Links of each card to this switch; the model's number if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<u32>,
 }
 
-/// A profile that cannot be used.
+/// Reason why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none of this name.
+    /// No built-in profile has this name.
     #[error("there is no profile `{name}`; there are: {}", names().join(", "))]
     Unknown {
-        /// The name that was asked for.
+        /// Requested name.
         name: String,
     },
-    /// The text is no profile; the message has line, column and snippet.
+    /// The text is not a profile; the message has line, column and snippet.
     #[error("cannot read the profile: {0}")]
     Syntax(#[source] Box<serde_saphyr::Error>),
-    /// The profile contradicts itself, or describes what cannot be; everything is named.
+    /// The profile contradicts itself, or describes an impossible machine; lists all problems.
     #[error("cannot use the profile{0}")]
     Nonsense(Problems),
     /// The profile cannot be written as YAML.
@@ -180,7 +181,7 @@ pub enum Error {
     Write(#[source] Box<serde_saphyr::ser_error::Error>),
 }
 
-/// The names of the profiles that come with the program, sorted.
+/// Names of the built-in profiles, sorted.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
@@ -188,10 +189,10 @@ pub fn names() -> Vec<&'static str> {
 // === impl Profile ===
 
 impl Profile {
-    /// The profile of this name that comes with the program.
+    /// Reads the built-in profile of this name.
     ///
     /// # Errors
-    /// If there is none; the message lists those that there are.
+    /// If there is no such profile; the message lists all names.
     pub fn named(name: &str) -> Result<Self, Error> {
         let (_, yaml) = BUILT_IN
             .iter()
@@ -205,7 +206,7 @@ impl Profile {
     /// Reads a profile from YAML and checks it.
     ///
     /// # Errors
-    /// If the text is no profile, or contradicts itself.
+    /// If the text is not a profile, or the profile contradicts itself.
     pub fn parse(yaml: &str) -> Result<Self, Error> {
         let profile: Self = read(yaml)?;
         match build::state(&profile) {
@@ -214,15 +215,15 @@ impl Profile {
         }
     }
 
-    /// The profile as YAML that [`Profile::parse`] reads.
+    /// Writes the profile as YAML, which [`Profile::parse`] reads.
     ///
     /// # Errors
-    /// If it cannot be written so.
+    /// If the profile cannot be written as YAML.
     pub fn yaml(&self) -> Result<String, Error> {
         serde_saphyr::to_string(self).map_err(|e| Error::Write(Box::new(e)))
     }
 
-    /// The state of a new node.
+    /// Builds the state of a new node.
     ///
     /// # Errors
     /// If the profile contradicts itself.
@@ -231,23 +232,25 @@ impl Profile {
     }
 }
 
-/// A UUID that is the same for the same profile, for a fabric whose own is not to be told.
+/// UUID of an NVLink fabric, derived from the profile's name. For profiles of real machines whose
+/// own UUID must not be published.
 pub fn cluster(profile: &str) -> String {
     let uuid = uuid("cluster", &[profile]);
     uuid.trim_start_matches("cluster-").to_owned()
 }
 
-/// The models that come with the program.
+/// Built-in models, by name.
 pub(crate) fn models() -> BTreeMap<String, Model> {
     read(MODELS).expect("a test reads the models that come with the program")
 }
 
 fn read<T: serde::de::DeserializeOwned>(yaml: &str) -> Result<T, Error> {
+    // Without it, YAML 1.1 words such as `on` and `no` would be booleans.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(yaml, options).map_err(|e| Error::Syntax(Box::new(e)))
 }
 
-/// Puts cards in the order in which the driver counts them.
+/// Sorts cards into the driver's order, which is that of their PCI addresses.
 pub(crate) fn sort(gpus: &mut [Gpu]) {
     gpus.sort_by_key(|gpu| gpu.pci);
 }

@@ -1,4 +1,4 @@
-//! Nodes that do not last.
+//! Temporary nodes.
 
 use std::{
     io,
@@ -11,13 +11,14 @@ use tempfile::TempDir;
 
 use crate::{Error, Node, Profile};
 
-/// A folder in memory.
+/// File system in memory that POSIX shared memory uses.
 const MEMORY: &str = "/dev/shm";
 
-/// A node takes a few MiB, and tests make many at a time.
+/// Free memory that is required, in bytes. A node takes a few MiB, and tests create many at a time.
 const ROOM: u64 = 1 << 30;
 
-/// A node in a temporary folder that goes with it, and room beside the node for a test's own files.
+/// A node in a temporary folder, which is removed on drop. The folder has room beside the node for
+/// a test's own files.
 ///
 /// ```
 /// let node = sim::Scratch::named("t4")?;
@@ -33,7 +34,7 @@ pub struct Scratch {
 // === impl Scratch ===
 
 impl Scratch {
-    /// A node of the profile with this name.
+    /// Creates a node from the built-in profile of this name.
     ///
     /// # Errors
     /// If there is no such profile, or a file cannot be written.
@@ -41,7 +42,7 @@ impl Scratch {
         Self::of(&Profile::named(profile)?)
     }
 
-    /// A node of this profile.
+    /// Creates a node from a profile.
     ///
     /// # Errors
     /// If the profile contradicts itself, or a file cannot be written.
@@ -51,7 +52,7 @@ impl Scratch {
         Ok(Self { node, folder })
     }
 
-    /// The path of a file beside the node.
+    /// Path of a file beside the node.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -65,11 +66,12 @@ impl Deref for Scratch {
     }
 }
 
-/// Makes a temporary folder for a node: in memory where there is room for it and programs may be run
-/// from there, else where temporary files are. `TMPDIR` says otherwise.
+/// Creates a temporary folder for a node: in memory if there is room and the mount allows programs
+/// to run, or else in the default folder for temporary files. `TMPDIR` overrides both.
 ///
-/// A node is a thousand small files. ext4 takes half a second to make them when as many were removed
-/// a moment ago: it passes over each inode that was (`recently_deleted` in `fs/ext4/ialloc.c`).
+/// A node consists of about a thousand small files. ext4 takes half a second to create them shortly
+/// after as many were removed, because it skips each recently deleted inode (`recently_deleted` in
+/// `fs/ext4/ialloc.c`).
 ///
 /// # Errors
 /// If the folder cannot be made.

@@ -1,4 +1,4 @@
-//! Which device a command is for, as a person types it.
+//! Target of a command, as an operator types it.
 
 use std::{fmt, str::FromStr};
 
@@ -7,10 +7,10 @@ use sim_node::{
     state::{Place, State, by_uuid},
 };
 
-/// A device, or all of them.
+/// One device, or all cards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Every card.
+    /// All cards.
     All,
     /// The card at this index: `3`.
     Index(usize),
@@ -22,14 +22,14 @@ pub enum Target {
     Pci(BusId),
 }
 
-/// A text that names no device.
+/// A text that is no valid target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` names no device: give an index (3), a MIG index (3:1), a UUID, a PCI address or `all`"
 )]
 pub struct Invalid(String);
 
-/// A target that is not on this node.
+/// A target that does not exist on this node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no device {target} on this node")]
 pub struct Missing {
@@ -39,7 +39,8 @@ pub struct Missing {
 // === impl Target ===
 
 impl Target {
-    /// All places that the target stands for; at least one, unless it is [`Target::All`].
+    /// Finds all positions of the target. The result is empty only for [`Target::All`] on a node
+    /// without cards.
     pub(crate) fn find(&self, state: &State) -> Result<Vec<Place>, Missing> {
         let one = |place: Option<Place>| {
             let target = self.clone();

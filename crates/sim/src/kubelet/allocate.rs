@@ -1,4 +1,4 @@
-//! Admission: which devices a container gets, and the calls to its plugins.
+//! Pod admission: chooses the devices of each container and calls the plugins.
 
 use std::{
     collections::BTreeMap,
@@ -24,19 +24,19 @@ use super::{
     wire,
 };
 
-/// How long the kubelet waits for PreStartContainer, the only call with a deadline.
+/// Time limit for PreStartContainer, the only call of the kubelet with a deadline.
 const PRE_START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why a pod was not let in, or a container not started.
+/// Reason why a pod was rejected or a container not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
-    /// The kubelet does not run.
+    /// The kubelet is not running.
     #[error("the kubelet is stopped")]
     Stopped,
-    /// There is a pod of that name already.
+    /// A pod of that name is on the node already.
     #[error("pod {0} exists already")]
     Exists(Id),
-    /// There is no such pod or container.
+    /// No such pod or container is on the node.
     #[error("no container {container} in a pod {pod}")]
     Unknown {
         /// The pod.
@@ -44,22 +44,22 @@ pub enum AdmissionError {
         /// The container.
         container: String,
     },
-    /// The kubelet rejects the pod; in a cluster its phase is Failed, its reason
-    /// `UnexpectedAdmissionError` and its message this one.
+    /// The kubelet rejects the pod. In a cluster the pod has the phase Failed, the reason
+    /// `UnexpectedAdmissionError` and this message.
     #[error("Allocate failed due to {0}, which is unexpected")]
     Unexpected(String),
-    /// The pod is on the node and holds its devices, but a container cannot start.
+    /// The pod is admitted and holds its devices, but a container cannot start.
     #[error("container {container} cannot start: {message}")]
     Start {
         /// The container.
         container: String,
-        /// The kubelet's words.
+        /// Error text of the kubelet.
         message: String,
     },
 }
 
-/// One pod on its way in. Unless it is let in, what it held is free again, also when the caller
-/// stops waiting.
+/// Admission of one pod in progress. Unless `admitted` is set, the drop frees its devices, also
+/// when the caller drops the future.
 struct Admission<'a> {
     core: &'a Arc<Core>,
     id: Id,
@@ -71,7 +71,8 @@ struct Admission<'a> {
 
 impl Core {
     pub(super) async fn admit(self: &Arc<Self>, pod: Pod) -> Result<Admitted, AdmissionError> {
-        // The kubelet admits one pod at a time: a plugin that hangs in Allocate stops them all.
+        // The kubelet admits one pod at a time and has no deadline for Allocate: a plugin that
+        // hangs there stops all admissions.
         let _turn = self.admission.lock().await;
         let id = pod.id();
         let uid = self.change(|state| enter(state, &id))?;
@@ -89,6 +90,8 @@ impl Core {
         };
         self.change(|state| state.pods.insert(id.clone(), active));
         self.save();
+        // The containers start after the entries are saved: a failed start leaves the devices in
+        // use.
         let mut containers = BTreeMap::new();
         for (container, _) in pod.in_order() {
             let granted = self.start_container(&id, &container.name).await?;
@@ -101,7 +104,8 @@ impl Core {
         })
     }
 
-    /// Starts a container of an admitted pod with what it was allocated at admission.
+    /// Starts a container of an admitted pod with the devices of its admission. Allocate is not
+    /// called again: the kubelet keeps the answer in its checkpoint.
     pub(super) async fn start_container(
         &self,
         pod: &Id,
@@ -124,6 +128,7 @@ impl Core {
                 .collect();
             Ok((granted, endpoints))
         })?;
+        // PreStartContainer precedes every start of the container, restarts included.
         for (resource, endpoint) in endpoints {
             let devices = &granted.devices[&resource];
             let started = pre_start(endpoint, devices).await;
@@ -135,8 +140,8 @@ impl Core {
         Ok(granted)
     }
 
-    /// Admits a pod once more whose containers do not run, as a kubelet does after a reboot of
-    /// the node: what it held must be there and healthy.
+    /// Admits a pod again whose containers no longer run, as a kubelet does after a reboot of the
+    /// node: all devices that it held must be listed and healthy.
     pub(super) async fn readmit(self: &Arc<Self>, pod: &Id) -> Result<(), AdmissionError> {
         let _turn = self.admission.lock().await;
         let checked = self.change(|state| {
@@ -147,6 +152,8 @@ impl Core {
                 });
             };
             let uid = active.uid.clone();
+            // Same check as for a new pod that holds devices already (manager.go,
+            // devicesToAllocate).
             let held = state.entries.iter().filter(|entry| entry.uid == uid);
             let checked = held
                 .map(|entry| present(state, &entry.resource, &entry.ids()))
@@ -174,6 +181,7 @@ impl Admission<'_> {
                 .look(|state| state.granted(&self.uid, &container.name).devices);
             for (resource, ids) in held {
                 let reusable = reusable.entry(resource).or_default();
+                // Only ordinary init containers hand their devices on (manager.go, Allocate).
                 if handed_on {
                     reusable.extend(ids);
                 } else {
@@ -190,6 +198,7 @@ impl Admission<'_> {
         reusable: &BTreeMap<String, Ids>,
     ) -> Result<(), AdmissionError> {
         for (resource, count) in &container.requests {
+            // A request of zero devices makes no call of the plugin.
             if *count == 0 {
                 continue;
             }
@@ -212,6 +221,7 @@ impl Admission<'_> {
             Choice::Open { available, taken } => self.prefer(need, available, taken).await?,
         };
         let begun = Instant::now();
+        // One request for each container and resource, as in the kubelet.
         let response = self.allocate(need, &ids).await?;
         self.core.change(|state| {
             state.entries.push(Entry {
@@ -234,7 +244,8 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Takes what the plugin prefers as far as it is available, and the rest from the rest.
+    /// Takes the preferred devices that are available, then others until the count is reached. A
+    /// bad answer of the plugin is not an error, as in the kubelet.
     async fn prefer(&self, need: &Need<'_>, available: Ids, taken: Ids) -> Result<Ids, String> {
         let preferred = self.ask_preferred(need, &available, &taken).await?;
         let missing = need.count - taken.len();
@@ -252,6 +263,7 @@ impl Admission<'_> {
         taken: &Ids,
     ) -> Result<Vec<String>, String> {
         let endpoint = self.endpoint(need)?;
+        // The plugin's option is asked once, at registration, and not before each call.
         if !endpoint.options.get_preferred_allocation_available {
             return Ok(Vec::new());
         }
@@ -276,6 +288,7 @@ impl Admission<'_> {
             .into_inner()
             .container_responses;
         self.count(need, "GetPreferredAllocation", answers.len());
+        // The kubelet reads the first response only.
         answers.truncate(1);
         let ids = answers.pop().map(|answer| answer.device_ids);
         let ids = ids.unwrap_or_default();
@@ -306,6 +319,7 @@ impl Admission<'_> {
             .into_inner()
             .container_responses;
         self.count(need, "Allocate", answers.len());
+        // An empty list of responses fails the pod's admission.
         let first = answers.into_iter().next();
         first.ok_or_else(|| "no containers return in allocation response".to_owned())
     }
@@ -340,7 +354,7 @@ impl Drop for Admission<'_> {
     }
 }
 
-/// Checks that a pod may enter, and gives it a uid.
+/// Checks that a pod may be admitted, and generates its uid.
 fn enter(state: &mut State, id: &Id) -> Result<String, AdmissionError> {
     if state.life.is_none() {
         return Err(AdmissionError::Stopped);
@@ -348,6 +362,7 @@ fn enter(state: &mut State, id: &Id) -> Result<String, AdmissionError> {
     if state.pods.contains_key(id) {
         return Err(AdmissionError::Exists(id.clone()));
     }
+    // Devices of pods that have gone are freed at the next admission.
     state.prune();
     state.admitted += 1;
     let mut hash = DefaultHasher::new();

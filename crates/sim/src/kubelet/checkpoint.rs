@@ -1,5 +1,6 @@
-//! `kubelet_internal_checkpoint`: what survives a restart of the kubelet, in its JSON format.
-//! Only the checksum is our own (FNV over the data); the kubelet's hashes a Go printout.
+//! Checkpoint `kubelet_internal_checkpoint`: the part of the state that survives a restart of the
+//! kubelet, in the kubelet's JSON format. Only the checksum differs: FNV over the JSON of `Data`,
+//! where the kubelet hashes a Go printout.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -9,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{Entry, State};
 
-/// The name of the file in the device plugin directory.
+/// File name in the device plugin directory.
 pub const FILE: &str = "kubelet_internal_checkpoint";
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Why a checkpoint could not be read.
+/// Reason why a checkpoint could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("cannot read the checkpoint")]
@@ -27,10 +28,11 @@ pub(super) enum Error {
     Response { container: String },
 }
 
-/// What is read back.
+/// Contents of a checkpoint that was read.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Loaded {
     pub(super) entries: Vec<Entry>,
+    /// Names of the resources that were registered.
     pub(super) resources: Vec<String>,
 }
 
@@ -44,7 +46,7 @@ struct File {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Data {
-    /// Null when there are none, as Go writes it.
+    /// `null` if there are no entries, as Go writes a nil slice.
     pod_device_entries: Option<Vec<Row>>,
     registered_devices: Option<BTreeMap<String, Option<Vec<String>>>>,
 }
@@ -61,7 +63,7 @@ struct Row {
     alloc_resp: Option<String>,
 }
 
-/// The file's contents for a state.
+/// Encodes a state as the contents of the file.
 pub(super) fn encode(state: &State) -> String {
     let rows: Vec<_> = state.entries.iter().map(Row::from).collect();
     let healthy = state.resources.iter().filter_map(|(name, resource)| {
@@ -78,14 +80,15 @@ pub(super) fn encode(state: &State) -> String {
     serde_json::to_string(&file).expect("maps with text and number keys become JSON")
 }
 
-/// Replaces the file, so that a reader sees the old one or the new one.
+/// Replaces the file atomically: a reader sees either the old file or the new one.
 pub(super) fn write(dir: &Path, contents: &str) -> io::Result<()> {
     let scratch = dir.join(format!(".{FILE}"));
+    // A fixed name for the temporary file is enough: `saving` admits one writer.
     fs_err::write(&scratch, contents)?;
     fs_err::rename(scratch, dir.join(FILE))
 }
 
-/// Reads the file back. A missing one is an empty one.
+/// Reads the file. A missing file counts as empty.
 pub(super) fn read(dir: &Path) -> Result<Loaded, Error> {
     match fs_err::read(dir.join(FILE)) {
         Ok(bytes) => decode(&bytes),
@@ -115,7 +118,7 @@ fn decode(bytes: &[u8]) -> Result<Loaded, Error> {
 // === impl Data ===
 
 impl Data {
-    /// FNV-1a, 32 bit.
+    /// FNV-1a checksum, 32 bit, over the compact JSON of the data.
     fn checksum(&self) -> u64 {
         let json = serde_json::to_vec(self).expect("maps with text and number keys become JSON");
         let hash = json.iter().fold(0x811c_9dc5_u32, |hash, byte| {

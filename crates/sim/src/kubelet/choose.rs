@@ -1,4 +1,5 @@
-//! Which devices a container gets: the rules of the device manager, without the calls.
+//! Choice of a container's devices: the rules of the device manager without its calls
+//! (`pkg/kubelet/cm/devicemanager/manager.go`, `devicesToAllocate`).
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -7,21 +8,21 @@ use std::{
 
 use super::state::State;
 
-/// Device ids.
+/// Device ids of one resource.
 pub(super) type Ids = BTreeSet<String>;
 
-/// One container's need of one resource.
+/// Request of one container for one resource.
 pub(super) struct Need<'a> {
     pub(super) container: &'a str,
     pub(super) resource: &'a str,
     pub(super) count: usize,
 }
 
-/// What the kubelet does next for a need.
+/// Next step of the kubelet for a request.
 pub(super) enum Choice {
-    /// These ones.
+    /// All devices are determined; the plugin is not asked.
     Made(Ids),
-    /// As many of `available` as are missing from `taken`; the plugin may say which.
+    /// The plugin may choose: as many of `available` as `taken` has too few.
     Open { available: Ids, taken: Ids },
 }
 
@@ -30,6 +31,7 @@ pub(super) enum Choice {
 impl Need<'_> {
     pub(super) fn choose(&self, state: &State, reusable: &Ids) -> Result<Choice, String> {
         present(state, self.resource, &Ids::new())?;
+        // Devices of init containers come first.
         let taken: Ids = reusable.iter().take(self.count).cloned().collect();
         let missing = self.count - taken.len();
         if missing == 0 {
@@ -45,6 +47,7 @@ impl Need<'_> {
                 available.len()
             ));
         }
+        // The kubelet asks for a preference only if there is a choice.
         if available.len() == missing {
             return Ok(Choice::Made(available.into_iter().chain(taken).collect()));
         }
@@ -52,9 +55,10 @@ impl Need<'_> {
     }
 }
 
-/// The kubelet's conditions on a resource that somebody wants, or on what a pod holds already.
+/// Checks the kubelet's conditions on a resource that a pod requests, or on devices that it holds.
 pub(super) fn present(state: &State, resource: &str, held: &Ids) -> Result<(), String> {
     let known = state.resources.get(resource);
+    // Known from the checkpoint alone is enough here; such a resource fails the next check.
     if known.is_none_or(|known| known.devices.is_none()) {
         return Err(format!("cannot allocate unregistered device {resource}"));
     }
@@ -78,7 +82,7 @@ fn healthy(state: &State, resource: &str) -> Ids {
     healthy.map(|(id, _)| id).collect()
 }
 
-/// What is wrong with a preferred allocation, if anything.
+/// Error in a preferred allocation; `None` if it is correct.
 pub(super) fn flaw(answer: &[String], available: &Ids, must: &Ids, size: usize) -> Option<String> {
     let distinct: HashSet<_> = answer.iter().collect();
     if distinct.len() != answer.len() {
@@ -93,7 +97,8 @@ pub(super) fn flaw(answer: &[String], available: &Ids, must: &Ids, size: usize) 
     (answer.len() != size).then(|| format!("{} devices instead of {size}", answer.len()))
 }
 
-/// The ids in an order that means nothing, as Go's maps give them; the same for the same ids.
+/// Device ids in an arbitrary order, as Go's maps give them. The order is the same for the same
+/// ids.
 pub(super) fn shuffled(ids: &Ids) -> Vec<String> {
     let mut ids: Vec<_> = ids.iter().cloned().collect();
     ids.sort_by_cached_key(|id| {

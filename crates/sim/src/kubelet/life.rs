@@ -1,4 +1,4 @@
-//! Starting, stopping and restarting the kubelet.
+//! Start, stop and restart of the kubelet.
 
 use std::{io, mem, os::unix::fs::FileTypeExt as _, path::Path, sync::Arc, time::Duration};
 
@@ -22,23 +22,23 @@ use super::{
 // === impl Kubelet ===
 
 impl Kubelet {
-    /// Dies as a killed process does: connections end, sockets stay behind. The node's status and
-    /// the pods remain what they were.
+    /// Stops like a killed process: connections end and socket files stay. The node's status and
+    /// the pods do not change.
     pub async fn stop(&self) {
         let mut tasks = self.core().kill();
         tasks.shutdown().await;
     }
 
-    /// Starts after [`stop`](Self::stop): deletes every socket in the directory, knows resources
+    /// Starts after [`stop`](Self::stop): deletes every socket in the directory, reads resources
     /// and allocations from the checkpoint, and has no devices until plugins register.
     ///
     /// # Errors
-    /// When it runs, the directory cannot be prepared, or a socket cannot be bound.
+    /// If the kubelet is running, the directory cannot be prepared, or a socket cannot be bound.
     pub async fn start_again(&self) -> Result<(), Error> {
         self.core().begin()
     }
 
-    /// Stops and starts.
+    /// Stops and starts the kubelet.
     ///
     /// # Errors
     /// As [`start_again`](Self::start_again).
@@ -47,7 +47,7 @@ impl Kubelet {
         self.start_again().await
     }
 
-    /// Restarts twice, so that kubelet.sock appears two times within that time.
+    /// Restarts twice: `kubelet.sock` is created two times within about half of `within`.
     ///
     /// # Errors
     /// As [`start_again`](Self::start_again).
@@ -61,10 +61,10 @@ impl Kubelet {
 // === impl Core ===
 
 impl Core {
-    /// Ends everything that runs; what is returned waits for its end.
+    /// Ends all tasks and connections. The caller may wait for the end of the returned tasks.
     pub(super) fn kill(&self) -> tokio::task::JoinSet<()> {
         let mut tasks = mem::take(&mut *lock(&self.tasks));
-        // First the tasks, so that none of them sees its connection end.
+        // The tasks first: a task that saw its connection end would mark its resource unhealthy.
         tasks.abort_all();
         let life = self.change(|state| {
             state.clients.clear();
@@ -91,7 +91,8 @@ impl Core {
             core: Arc::clone(self),
             life: life.clone(),
         };
-        // Bound first, so that a plugin that sees kubelet.sock appear finds this one as well.
+        // Bound before `kubelet.sock`: a plugin that sees `kubelet.sock` appear must find this one
+        // as well.
         let lister = match &self.settings.pod_resources {
             Some(path) => Some((path, listen(path)?)),
             None => None,
@@ -107,18 +108,22 @@ impl Core {
         Ok(())
     }
 
-    /// Takes over what the checkpoint tells and forgets the rest.
+    /// Loads the checkpoint and drops the rest of the device state. A checkpoint that cannot be
+    /// read is ignored with a warning.
     fn load(self: &Arc<Self>) {
         let loaded = checkpoint::read(&self.settings.dir).unwrap_or_else(|error| {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "going on without the checkpoint");
             checkpoint::Loaded::default()
         });
+        // Devices are not in the checkpoint, so all resources start without any.
         self.change(|state| {
             state.entries = loaded.entries;
             state.resources.clear();
             for name in &loaded.resources {
                 state.named.insert(name.clone());
+                // Registered without devices and with a stopped endpoint (manager.go,
+                // readCheckpoint).
                 let resource = Resource {
                     devices: Some(Default::default()),
                     endpoint: Endpoint {
@@ -150,11 +155,12 @@ impl Core {
     }
 }
 
-/// Makes the directory and deletes every socket in it; files and folders stay.
+/// Creates the directory and deletes every socket in it; files and folders stay.
 fn clean(dir: &Path) -> io::Result<()> {
     fs_err::create_dir_all(dir)?;
     for entry in fs_err::read_dir(dir)? {
         let entry = entry?;
+        // A kubelet removes sockets only: the checkpoint and sub-directories stay.
         if entry.file_type()?.is_socket() {
             remove(&entry.path())?;
         }
@@ -162,7 +168,7 @@ fn clean(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds a socket, in the place of one that was left behind.
+/// Binds a socket and replaces a stale one.
 fn listen(path: &Path) -> Result<UnixListener, Error> {
     let bind = || {
         if let Some(parent) = path.parent() {
@@ -177,7 +183,7 @@ fn listen(path: &Path) -> Result<UnixListener, Error> {
     })
 }
 
-/// Removes a file that a plugin may remove at the same time.
+/// Removes a file. A file that a plugin has removed in the meantime is no error.
 fn remove(path: &Path) -> io::Result<()> {
     match fs_err::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

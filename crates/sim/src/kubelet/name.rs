@@ -1,11 +1,11 @@
-//! What the kubelet takes for the name of an extended resource.
+//! Names of extended resources, as the kubelet checks them.
 
-/// The longest prefix, counted with the `requests.` that quotas put in front of it.
+/// Longest domain, counted with the `requests.` that quotas put before the name.
 const PREFIX_LIMIT: usize = 253;
 const NAME_LIMIT: usize = 63;
 
-/// Whether a device plugin may register this name: a domain in front, not Kubernetes' own, and
-/// still legal when a quota puts `requests.` before it.
+/// True if a device plugin may register this name: it has a domain, the domain is not Kubernetes'
+/// own, and the name stays valid with the `requests.` of a quota before it.
 pub(super) fn is_extended_resource(name: &str) -> bool {
     if name.contains("kubernetes.io/") || name.starts_with("requests.") {
         return false;
@@ -15,6 +15,7 @@ pub(super) fn is_extended_resource(name: &str) -> bool {
 }
 
 fn is_subdomain(domain: &str) -> bool {
+    // A quota names the resource `requests.<name>`, so that form must be a valid name, too.
     "requests.".len() + domain.len() <= PREFIX_LIMIT
         && domain.split('.').all(|label| {
             is_bounded(label, |c| c.is_ascii_lowercase() || c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Pods as far as devices are concerned, and what their containers get.
+//! Pods with their device requests, and the devices and edits that their containers get.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use kubelet_api::deviceplugin::ContainerAllocateResponse;
 
-/// A pod that wants devices.
+/// A pod that requests devices.
 ///
 /// ```
 /// use sim::kubelet::Pod;
@@ -18,61 +18,61 @@ use kubelet_api::deviceplugin::ContainerAllocateResponse;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// The namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// The name.
+    /// Name of the pod, unique in its namespace.
     pub name: String,
-    /// Run before the containers, in order.
+    /// Init containers, in the order in which they run.
     pub init_containers: Vec<Container>,
-    /// The containers.
+    /// Containers, which start after the init containers.
     pub containers: Vec<Container>,
 }
 
-/// A container and what it asks for.
+/// A container and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// The name, unique in the pod.
+    /// Name, unique in the pod.
     pub name: String,
-    /// How many devices of which resource.
+    /// Number of devices, by resource.
     pub requests: BTreeMap<String, usize>,
-    /// Of an init container: it keeps running beside the containers (a sidecar), so it keeps its
-    /// devices to itself.
+    /// True for a sidecar: an init container that runs as long as the pod (`restartPolicy:
+    /// Always`). The kubelet does not hand its devices on.
     pub restartable: bool,
 }
 
-/// How a pod is called on the node.
+/// Name of a pod on the node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    /// The namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// The name.
+    /// Name of the pod.
     pub name: String,
 }
 
-/// A pod that was let in.
+/// An admitted pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admitted {
-    /// The pod.
+    /// Name of the pod.
     pub pod: Id,
-    /// The uid it was given, which the checkpoint names.
+    /// Generated uid, which the checkpoint uses.
     pub uid: String,
-    /// What each container got, init containers included.
+    /// Devices and edits of each container, init containers included.
     pub containers: BTreeMap<String, Granted>,
 }
 
-/// What a container got.
+/// Devices and edits of a container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Granted {
-    /// The device ids, by resource.
+    /// Device ids, by resource.
     pub devices: BTreeMap<String, BTreeSet<String>>,
-    /// The plugins' answers as the container runtime is told them: merged, the first one wins.
+    /// Answers of the plugins, merged as for the container runtime: the first answer wins.
     pub response: ContainerAllocateResponse,
 }
 
 // === impl Pod ===
 
 impl Pod {
-    /// A pod without containers.
+    /// Creates a pod without containers.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -82,7 +82,7 @@ impl Pod {
         }
     }
 
-    /// With one more container.
+    /// Adds a container.
     #[must_use]
     pub fn container<'a>(
         mut self,
@@ -93,7 +93,7 @@ impl Pod {
         self
     }
 
-    /// With one more init container.
+    /// Adds an init container.
     #[must_use]
     pub fn init<'a>(
         mut self,
@@ -104,7 +104,7 @@ impl Pod {
         self
     }
 
-    /// With one more restartable init container.
+    /// Adds a restartable init container (a sidecar).
     #[must_use]
     pub fn sidecar<'a>(
         mut self,
@@ -118,7 +118,7 @@ impl Pod {
         self
     }
 
-    /// How it is called.
+    /// Name of the pod.
     pub fn id(&self) -> Id {
         Id {
             namespace: self.namespace.clone(),
@@ -126,13 +126,14 @@ impl Pod {
         }
     }
 
-    /// Init containers, then containers, each with whether its devices are handed on.
+    /// Init containers, then containers. The bool is true if the container's devices are handed on
+    /// to later containers.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (&Container, bool)> {
         let init = self.init_containers.iter().map(|c| (c, !c.restartable));
         init.chain(self.containers.iter().map(|c| (c, false)))
     }
 
-    /// The containers that run for as long as the pod does.
+    /// Containers that run as long as the pod: sidecars and ordinary containers.
     pub(super) fn lasting(&self) -> impl Iterator<Item = &Container> {
         let sidecars = self.init_containers.iter().filter(|c| c.restartable);
         sidecars.chain(&self.containers)
@@ -142,7 +143,7 @@ impl Pod {
 // === impl Container ===
 
 impl Container {
-    /// A container that asks for so many devices.
+    /// Creates a container that requests `count` devices of each resource.
     pub fn new<'a>(name: &str, requests: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
         Self {
             name: name.to_owned(),
@@ -166,7 +167,8 @@ impl fmt::Display for Id {
 // === impl Granted ===
 
 impl Granted {
-    /// Adds the answer for one more resource.
+    /// Merges the answer for one more resource. On a clash the earlier value stays, as in the
+    /// kubelet (`pkg/kubelet/cm/devicemanager/pod_devices.go`, `deviceRunContainerOptions`).
     pub(super) fn add(
         &mut self,
         resource: &str,
@@ -194,6 +196,7 @@ impl Granted {
                 merged.devices.push(device.clone());
             }
         }
+        // CDI names are a set: several resources of one container may name the same device.
         for device in &response.cdi_devices {
             if !merged.cdi_devices.contains(device) {
                 merged.cdi_devices.push(device.clone());

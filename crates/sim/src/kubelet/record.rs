@@ -1,5 +1,5 @@
-//! What the kubelet saw: registrations, lists, allocations, and every breach of the contract that
-//! the real one would bear in silence.
+//! Record of everything that plugins did: registrations, lists, allocations, and breaches of the
+//! contract that a real kubelet accepts without a message.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
@@ -12,30 +12,30 @@ use tokio::time::Instant;
 
 use super::pod;
 
-/// How many lists of one resource are remembered.
+/// Number of lists of one resource that are kept.
 const LISTS_KEPT: usize = 1000;
-/// "At most one registration per second", with room for a timer's jitter.
+/// Least time between two registrations of one process: one second, less the jitter of a timer.
 const REGISTRATION_GAP: Duration = Duration::from_millis(900);
 
 /// One call of Register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Instant,
-    /// The resource it named.
+    /// Resource name in the request.
     pub resource: String,
-    /// The socket name it gave.
+    /// Socket name in the request.
     pub endpoint: String,
-    /// The process that called, where the system tells.
+    /// Calling process, if the socket tells it (`SO_PEERCRED`).
     pub pid: Option<i32>,
-    /// What became of it.
+    /// Answer of the kubelet.
     pub outcome: Outcome,
 }
 
-/// What became of a registration.
+/// Answer to a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not answered yet, or never: the kubelet died before.
+    /// Not answered yet, or never, because the kubelet stopped before.
     Pending,
     /// Answered with success.
     Accepted,
@@ -46,9 +46,9 @@ pub enum Outcome {
 /// One message of a ListAndWatch stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Instant,
-    /// The socket name of the registration that it belongs to.
+    /// Socket name of the registration that opened the stream.
     pub endpoint: String,
     /// The devices as they were sent.
     pub devices: Vec<deviceplugin::Device>,
@@ -57,9 +57,9 @@ pub struct List {
 /// One successful call of Allocate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocation {
-    /// When it was answered.
+    /// Time of the answer.
     pub at: Instant,
-    /// How long the plugin took.
+    /// Time from request to answer.
     pub took: Duration,
     /// The pod.
     pub pod: pod::Id,
@@ -67,82 +67,84 @@ pub struct Allocation {
     pub container: String,
     /// The resource.
     pub resource: String,
-    /// The devices that were asked for.
+    /// Device ids in the request.
     pub devices: BTreeSet<String>,
     /// The plugin's answer.
     pub response: deviceplugin::ContainerAllocateResponse,
 }
 
-/// A breach of the device plugin contract, with the resource it happened under.
+/// A breach of the device plugin contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The resource.
+    /// Resource of the plugin.
     pub resource: String,
-    /// What was wrong.
+    /// Kind of breach.
     pub breach: Breach,
 }
 
-/// What a plugin can do wrong without being told so.
+/// Kinds of breaches that a real kubelet does not report to the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// One id twice in one list.
+    /// One id is twice in one list.
     DuplicateId(String),
-    /// A device without an id.
+    /// A listed device has no id.
     EmptyId,
-    /// A health that is neither `Healthy` nor `Unhealthy`; it counts as unhealthy.
+    /// A health other than `Healthy` and `Unhealthy`; it counts as unhealthy.
     UnknownHealth {
-        /// The device.
+        /// Device id.
         id: String,
-        /// What was sent.
+        /// Health that was sent.
         health: String,
     },
     /// A NUMA node below zero.
     NegativeNuma {
-        /// The device.
+        /// Device id.
         id: String,
-        /// The node.
+        /// Node that was sent.
         node: i64,
     },
-    /// Topology that names no node: it should have been left out.
+    /// A topology without a node; it must be left out instead.
     EmptyTopology(String),
-    /// A message above the limit; the call or the stream is lost.
+    /// A message above grpc-go's limit, in bytes; the call or the stream is lost.
     MessageTooLarge(usize),
-    /// Two registrations of one resource by one process within a second.
+    /// Time between two registrations of one resource by one process, if it is less than a second.
     RegisteredTooSoon(Duration),
-    /// A socket name that an earlier registration used.
+    /// A socket name of an earlier registration.
     SocketReused(String),
-    /// An endpoint that is not the name of a file in the directory.
+    /// An endpoint that is not the name of a file in the device plugin directory.
     NotABasename(String),
-    /// Not exactly one container response.
+    /// A number of container responses other than one.
     ResponseCount {
-        /// The call.
+        /// Name of the call.
         call: &'static str,
-        /// How many there were.
+        /// Number of responses.
         count: usize,
     },
-    /// A preferred allocation of another size, with unavailable or repeated devices, or without a
+    /// A preferred allocation of a wrong size, with unavailable or repeated devices, or without a
     /// device that must be included.
     BadPreference {
-        /// What was wrong.
+        /// Description of the error.
         reason: String,
     },
 }
 
-/// Everything remembered. It outlives the restarts of the kubelet.
+/// All records. They outlive restarts of the kubelet.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) registrations: Vec<Registration>,
     pub(super) lists: BTreeMap<String, VecDeque<List>>,
     pub(super) allocations: Vec<Allocation>,
     pub(super) violations: Vec<Violation>,
+    /// Socket names of all registrations so far.
     sockets: HashSet<String>,
+    /// Time of the last registration, by process and resource.
     last: HashMap<(Option<i32>, String), Instant>,
 }
 
 // === impl Record ===
 
 impl Record {
-    /// Takes note of a call of Register and returns its number.
+    /// Records a call of Register and returns its position in `registrations`.
     pub(super) fn register(
         &mut self,
         request: &deviceplugin::RegisterRequest,

@@ -1,4 +1,4 @@
-//! Registration, and the one ListAndWatch stream that follows from it.
+//! Registration, and the single ListAndWatch stream that follows it.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,28 +30,29 @@ use super::{
     wire,
 };
 
-/// How long a failed dial waits before the next.
+/// Pause between two attempts to connect.
 const REDIAL: Duration = Duration::from_millis(100);
 
-/// The kubelet's end of one registration.
+/// Kubelet's side of one registration.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) resource: String,
     socket: PathBuf,
     endpoint: String,
-    /// Ends the stream and leaves the connection.
+    /// Token that ends the stream and keeps the connection.
     pub(super) cut: CancellationToken,
-    /// Ends the connection.
+    /// Token that ends the connection.
     closed: CancellationToken,
-    /// The kubelet's life that it belongs to; what comes after its end is not heard.
+    /// Token of the kubelet's run that accepted the registration; messages after its end are
+    /// ignored.
     life: CancellationToken,
-    /// Whether the kubelet has forgotten it: the stream is read and ignored.
+    /// True after [`super::Kubelet::forget`]: the stream is read and ignored.
     pub(super) forgotten: AtomicBool,
-    /// The connection and the plugin's options, for the endpoint.
+    /// Connection and options of the plugin, to become the resource's endpoint.
     link: Endpoint,
 }
 
-/// The service behind `kubelet.sock`, for one life of the kubelet.
+/// Service behind `kubelet.sock`, for one run of the kubelet.
 #[derive(Debug)]
 pub(super) struct Registrar {
     pub(super) core: Arc<Core>,
@@ -68,7 +69,8 @@ impl registration_server::Registration for Registrar {
         let request = request.into_inner();
         let (core, life) = (Arc::clone(&self.core), self.life.clone());
         let (answer, answered) = oneshot::channel();
-        // A task of its own: a handler in Go runs to its end even when the caller has given up.
+        // Runs as a task of its own: a handler in Go runs to its end even if the caller has
+        // cancelled the call.
         self.core.spawn(async move {
             let work = core.register(request, pid, life.clone());
             if let Some(result) = life.run_until_cancelled(work).await {
@@ -78,7 +80,7 @@ impl registration_server::Registration for Registrar {
         let result = answered
             .await
             .map_err(|_| Status::unavailable("the kubelet is stopping"))?;
-        // An error that is not a status is code Unknown in grpc-go.
+        // grpc-go sends an error that is not a status as code Unknown.
         result
             .map(|()| Response::new(Empty {}))
             .map_err(Status::unknown)
@@ -127,6 +129,7 @@ impl Core {
                 [VERSION]
             ));
         }
+        // Same checks in the same order as in the kubelet (plugin/v1beta1/server.go, Register).
         if !name::is_extended_resource(&request.resource_name) {
             return Err(format!(
                 "the ResourceName {:?} is invalid",
@@ -142,7 +145,7 @@ impl Core {
         Ok(())
     }
 
-    /// Dials the plugin, asks its options and makes it the endpoint of its resource.
+    /// Connects to the plugin, asks for its options and makes it the endpoint of its resource.
     async fn connect(
         self: &Arc<Self>,
         request: &RegisterRequest,
@@ -160,8 +163,8 @@ impl Core {
         let link = self.link(resource, &socket, &closed).await;
         let link = link.inspect_err(|_| {
             closed.cancel();
-            // A kubelet that knows clients by resource alone now forgets the one it had, too: when
-            // that one's stream ends, nobody is told (handler.go, connectClient).
+            // A kubelet that keys clients by resource alone now forgets the earlier client, too.
+            // The end of the earlier stream then goes unreported (handler.go, connectClient).
             if self.settings.era == Era::V1_36 {
                 self.change(|state| state.clients.remove(resource));
             }
@@ -178,6 +181,7 @@ impl Core {
         });
         self.change(|state| {
             let clients = state.clients.entry(resource.clone()).or_default();
+            // From 1.37 on several clients of one resource may be connected (Kubernetes PR 135437).
             if self.settings.era == Era::V1_36 {
                 clients.clear();
             }
@@ -220,7 +224,7 @@ impl Core {
         })
     }
 
-    /// Dials until it works or the time is up, as a blocking grpc-go dial does.
+    /// Connects, with retries until the time limit, as a blocking grpc-go dial does.
     async fn dial(&self, socket: &Path, closed: &CancellationToken) -> Result<Channel, String> {
         let attempts = async {
             loop {
@@ -235,10 +239,11 @@ impl Core {
         dialled.map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())
     }
 
-    /// Reads the one stream until it ends, for whatever reason.
+    /// Reads the stream until it ends, fails or is cut.
     async fn watch(&self, client: &Client) {
         let read = async {
             let mut api = client.link.api.clone().expect("a connected client has one");
+            // No deadline, and no second call: the kubelet never re-opens a stream that has ended.
             let mut stream = api.list_and_watch(Empty {}).await?.into_inner();
             while let Some(list) = stream.message().await? {
                 self.listed(client, list);
@@ -275,7 +280,7 @@ impl Core {
         self.save();
     }
 
-    /// What follows when a stream has ended.
+    /// Handles the end of a stream: marks the resource unhealthy unless another plugin serves it.
     fn ended(self: &Arc<Self>, client: &Arc<Client>) {
         client.closed.cancel();
         if client.forgotten.load(Ordering::Relaxed) || client.life.is_cancelled() {
@@ -287,7 +292,8 @@ impl Core {
                 return false;
             };
             match self.settings.era {
-                // Whoever is known under the resource now is taken for the one whose stream ended.
+                // These kubelets look the client up by resource, so a newer registration is closed
+                // in place of the one whose stream ended.
                 Era::V1_36 => clients.drain(..).for_each(|client| client.closed.cancel()),
                 Era::V1_37 => clients.retain(|other| !Arc::ptr_eq(other, client)),
             }
@@ -305,7 +311,7 @@ impl Core {
         }
     }
 
-    /// Forgets a stopped resource when its grace is over.
+    /// Forgets a stopped resource when its grace period is over.
     pub(super) fn expire_later(self: &Arc<Self>, resource: String) {
         let core = Arc::clone(self);
         self.spawn(async move {
@@ -316,7 +322,7 @@ impl Core {
         });
     }
 
-    /// Takes note when a message was too large.
+    /// Records a breach if the status is grpc-go's error for a message above its limit.
     pub(super) fn oversize(&self, resource: &str, status: &Status) {
         if let Some(size) = wire::oversize(status) {
             self.change(|state| state.record.breach(resource, Breach::MessageTooLarge(size)));

@@ -1,4 +1,4 @@
-//! The pod resources API: who holds which device, and what could be had.
+//! Pod resources API: the devices that containers hold, and the allocatable ones.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,17 +17,18 @@ use super::{
     state::{Active, State},
 };
 
-/// The kubelet's limit on calls: so many per second, and so many at once.
+/// Rate limit of the kubelet for this API: calls per second, and calls at once.
 const RATE: f64 = 100.0;
 const BURST: f64 = 10.0;
 
-/// The service behind the pod resources socket.
+/// Service behind the pod resources socket.
 #[derive(Debug)]
 pub(super) struct Lister {
     core: Arc<Core>,
     bucket: Mutex<Bucket>,
 }
 
+/// Token bucket: one token for each call.
 #[derive(Debug)]
 struct Bucket {
     tokens: f64,
@@ -99,6 +100,8 @@ impl PodResourcesLister for Lister {
             let active = state.pods.get(&id);
             active.map(|active| describe(state, active))
         });
+        // The kubelet returns a plain error here, which grpc-go sends as Unknown and not as
+        // NotFound.
         if pod_resources.is_none() {
             let Id { namespace, name } = id;
             return Err(Status::unknown(format!(
@@ -110,6 +113,7 @@ impl PodResourcesLister for Lister {
 }
 
 fn describe(state: &State, active: &Active) -> PodResources {
+    // Init containers that have ended are not in the answer; sidecars are.
     let containers = active.pod.lasting().map(|container| ContainerResources {
         name: container.name.clone(),
         devices: state
@@ -142,7 +146,7 @@ fn allocatable(state: &State) -> Vec<ContainerDevices> {
         .collect()
 }
 
-/// The kubelet gives each device a row of its own.
+/// Device entry of a pod resources answer. The kubelet sends one entry for each device.
 fn row(resource: &str, id: &str, numa: &[i64]) -> ContainerDevices {
     let nodes = numa.iter().map(|id| NumaNode { id: *id });
     ContainerDevices {

@@ -1,5 +1,5 @@
-//! What the device manager knows: resources with their devices and endpoints, pods with what they
-//! hold. Plain data behind one mutex; nothing here waits.
+//! State of the device manager: resources with their devices and endpoints, pods with their
+//! devices. Plain data behind one mutex; nothing here waits.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -24,65 +24,66 @@ use super::{
     register::Client,
 };
 
-/// NUMA key of devices that have no topology.
+/// NUMA key of devices without topology, as in the kubelet's checkpoint.
 const NO_NODE: i64 = -1;
 
-/// The devices of one resource, by id.
+/// Devices of one resource, by id.
 pub type Devices = BTreeMap<String, Device>;
 
-/// A device as the kubelet sees it.
+/// A device as the kubelet knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Whether it may be allocated.
+    /// True if the device may be allocated.
     pub healthy: bool,
-    /// The NUMA nodes it was listed with.
+    /// NUMA nodes that the plugin listed the device with.
     pub numa: Vec<i64>,
 }
 
-/// What the node's status says of a resource.
+/// Counts of one resource in the node's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// All listed devices.
+    /// Number of listed devices.
     pub capacity: usize,
-    /// Those of them that are healthy, in use or not.
+    /// Number of healthy devices among them, in use or not.
     pub allocatable: usize,
 }
 
-/// Everything behind the mutex.
+/// All data behind the mutex.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Ends this life of the kubelet; absent while it is stopped.
+    /// Token that ends this run of the kubelet; `None` while it is stopped.
     pub(super) life: Option<CancellationToken>,
-    /// What is registered, or was and is still remembered.
+    /// Resources that are registered, or were and are not forgotten yet.
     pub(super) resources: BTreeMap<String, Resource>,
-    /// Every resource that the node's status has ever named: it stays there with zeros.
+    /// All resources that the node's status has named so far; they stay in it with zeros.
     pub(super) named: BTreeSet<String>,
-    /// The connected plugins of a resource, oldest first.
+    /// Connected plugins of each resource, oldest first.
     pub(super) clients: BTreeMap<String, Vec<Arc<Client>>>,
-    /// The pods that were admitted.
+    /// Admitted pods.
     pub(super) pods: BTreeMap<Id, Active>,
-    /// Who holds what.
+    /// Devices in use, one entry for each container and resource.
     pub(super) entries: Vec<Entry>,
-    /// The faults to be played.
+    /// Faults to simulate.
     pub(super) faults: Faults,
-    /// What happened.
+    /// Calls and breaches so far.
     pub(super) record: Record,
-    /// For uids.
+    /// Number of admissions so far; a part of each pod's uid.
     pub(super) admitted: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Resource {
-    /// Absent until the first list.
+    /// Devices of the last list; `None` until the first list.
     pub(super) devices: Option<Devices>,
     pub(super) endpoint: Endpoint,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Endpoint {
-    /// Absent for a resource that is known from the checkpoint only.
+    /// Client of the plugin; `None` for a resource that is known from the checkpoint only.
     pub(super) api: Option<DevicePluginClient<Channel>>,
     pub(super) options: DevicePluginOptions,
+    /// Time at which the plugin disconnected; `None` while it is connected.
     pub(super) stopped: Option<Instant>,
 }
 
@@ -93,36 +94,36 @@ pub(super) struct Active {
     pub(super) pod: Pod,
 }
 
-/// What a container holds of a resource.
+/// Devices of one resource that a container holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) uid: String,
     pub(super) container: String,
     pub(super) resource: String,
-    /// Ids by NUMA node, −1 for those without; one with two nodes appears twice.
+    /// Ids by NUMA node, −1 for those without a node. A device with two nodes appears twice.
     pub(super) devices: BTreeMap<i64, Vec<String>>,
     pub(super) response: ContainerAllocateResponse,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// Messages for the next registrations.
+    /// Messages that refuse the next registrations, one each.
     pub(super) refuse: VecDeque<String>,
-    /// How long each Register waits before it is looked at.
+    /// Delay of each call of Register.
     pub(super) stall: Duration,
 }
 
 // === impl State ===
 
 impl State {
-    /// The devices of a resource; none when it is unknown.
+    /// Devices of a resource; empty if the resource is unknown.
     pub(super) fn devices(&self, resource: &str) -> Devices {
         let resource = self.resources.get(resource);
         let devices = resource.and_then(|resource| resource.devices.clone());
         devices.unwrap_or_default()
     }
 
-    /// What the node's status says.
+    /// Counts of all resources in the node's status.
     pub(super) fn node(&self) -> BTreeMap<String, Capacity> {
         let count = |name: &String| {
             let resource = self.resources.get(name);
@@ -138,7 +139,8 @@ impl State {
             .collect()
     }
 
-    /// Replaces the devices of a resource by a list.
+    /// Replaces the devices of a resource by those of a list: each message of ListAndWatch is
+    /// complete.
     pub(super) fn list(&mut self, resource: &str, devices: &[deviceplugin::Device]) {
         let devices = devices.iter().map(|device| {
             let nodes = device.topology.iter().flat_map(|topology| &topology.nodes);
@@ -154,21 +156,25 @@ impl State {
         entry.devices = Some(devices);
     }
 
-    /// The last plugin of a resource is gone: everything it listed is unhealthy.
+    /// Marks all devices of a resource unhealthy after its last plugin disconnected. The capacity
+    /// stays until [`State::expire`].
     pub(super) fn disconnect(&mut self, resource: &str) {
         let Some(entry) = self.resources.get_mut(resource) else {
             return;
         };
         self.named.insert(resource.to_owned());
+        // All devices become unhealthy at once: allocatable is zero, capacity unchanged.
         for device in entry.devices.get_or_insert_default().values_mut() {
             device.healthy = false;
         }
         entry.endpoint.stopped = Some(Instant::now());
     }
 
-    /// Forgets a resource whose endpoint has been stopped for that long. Returns whether it did.
+    /// Forgets a resource whose endpoint stopped at least `grace` ago. Returns true if it was
+    /// forgotten.
     pub(super) fn expire(&mut self, resource: &str, grace: Duration) -> bool {
         let expired = self.resources.get(resource).is_some_and(|entry| {
+            // The plugin may have registered again in the meantime, or disconnected once more.
             let stopped = entry.endpoint.stopped;
             stopped.is_some_and(|at| at.elapsed() >= grace)
         });
@@ -178,13 +184,13 @@ impl State {
         expired
     }
 
-    /// The ids of a resource that some container holds.
+    /// Ids of a resource that containers hold.
     pub(super) fn in_use(&self, resource: &str) -> BTreeSet<String> {
         let held = self.entries.iter().filter(|e| e.resource == resource);
         held.flat_map(Entry::ids).collect()
     }
 
-    /// What a container holds, merged.
+    /// Devices and plugin answers of a container, merged over its resources.
     pub(super) fn granted(&self, uid: &str, container: &str) -> Granted {
         let mut granted = Granted::default();
         for entry in self.held(uid, container) {
@@ -193,7 +199,7 @@ impl State {
         granted
     }
 
-    /// The entries of a container, sorted by resource.
+    /// Entries of a container, sorted by resource.
     pub(super) fn held(&self, uid: &str, container: &str) -> Vec<&Entry> {
         let entries = self.entries.iter();
         let mut held: Vec<_> = entries
@@ -203,7 +209,7 @@ impl State {
         held
     }
 
-    /// Ids by NUMA node, as the checkpoint keeps them.
+    /// Groups ids by NUMA node, as the checkpoint stores them.
     pub(super) fn by_node(
         &self,
         resource: &str,
@@ -223,8 +229,10 @@ impl State {
         by_node
     }
 
-    /// Frees what pods hold that are not on the node any more.
+    /// Frees the devices of pods that are no longer on the node.
     pub(super) fn prune(&mut self) {
+        // The kubelet frees devices only when it admits the next pod: it compares its entries with
+        // the active pods (manager.go, UpdateAllocatedDevices).
         let pods = &self.pods;
         self.entries
             .retain(|entry| pods.values().any(|pod| pod.uid == entry.uid));
@@ -238,7 +246,7 @@ impl Entry {
         self.devices.values().flatten().cloned().collect()
     }
 
-    /// The NUMA nodes of one of the ids.
+    /// NUMA nodes of one device of this entry.
     pub(super) fn nodes(&self, id: &str) -> Vec<i64> {
         let nodes = self.devices.iter();
         nodes

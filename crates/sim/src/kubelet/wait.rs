@@ -1,28 +1,28 @@
-//! Waiting for something to become true of the kubelet.
+//! Waits for conditions on the state of the kubelet.
 
 use std::time::Duration;
 
 use super::{Devices, Kubelet};
 
-/// A condition that did not come true in time.
+/// A condition that was not met within the timeout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not within {timeout:?}: {wanted}; at the end: {last}")]
 pub struct WaitError {
-    /// What was waited for.
+    /// Description of the condition.
     pub wanted: String,
-    /// For how long.
+    /// Time that was waited.
     pub timeout: Duration,
-    /// What was there instead.
+    /// State at the end of that time.
     pub last: String,
 }
 
 // === impl Kubelet ===
 
 impl Kubelet {
-    /// Waits until the devices of a resource fulfil a condition.
+    /// Waits until the devices of a resource meet a condition.
     ///
     /// # Errors
-    /// When the time is up, with the devices at that moment.
+    /// If the time is up, with the devices at that moment.
     pub async fn wait(
         &self,
         resource: &str,
@@ -38,10 +38,10 @@ impl Kubelet {
         })
     }
 
-    /// Waits until exactly so many devices of a resource are healthy.
+    /// Waits until exactly `count` devices of a resource are healthy.
     ///
     /// # Errors
-    /// When the time is up, with the devices at that moment.
+    /// If the time is up, with the devices at that moment.
     pub async fn wait_healthy(
         &self,
         resource: &str,
@@ -56,10 +56,11 @@ impl Kubelet {
         })
     }
 
-    /// Waits until something holds of the kubelet as a whole; it is looked at after each change.
+    /// Waits until a condition on the kubelet as a whole is met. The condition is checked after
+    /// each change.
     ///
     /// # Errors
-    /// When the time is up, with the node's status and the registrations at that moment.
+    /// If the time is up, with the node's status and the registrations at that moment.
     pub async fn wait_until(
         &self,
         wanted: &str,
@@ -75,11 +76,12 @@ impl Kubelet {
         })
     }
 
-    /// The first result that is there, looked for after each change.
+    /// Repeats `check` after each change until it returns a value; `None` if the time is up.
     async fn until<T>(&self, check: impl Fn() -> Option<T>, timeout: Duration) -> Option<T> {
         let mut changed = self.core().changed.subscribe();
         let found = async {
             loop {
+                // Marked before the check: a change during the check wakes the loop again.
                 changed.mark_unchanged();
                 if let Some(found) = check() {
                     return Some(found);

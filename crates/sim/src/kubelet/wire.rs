@@ -1,5 +1,5 @@
-//! Connections that can be killed from outside, as a dying process kills its own, and the words
-//! grpc-go has for a status.
+//! Connections that can be cut from outside, as by the death of a process, and the texts of grpc-go
+//! for a status.
 
 use std::{
     io,
@@ -90,14 +90,15 @@ impl Connected for Cut {
     }
 }
 
-/// One attempt to connect to a plugin's socket, with the authority that the kubelet sends, and the
-/// name of its gRPC library.
+/// Connects once to a plugin's socket, with the authority that the kubelet sends and the user agent
+/// of its gRPC library.
 pub(super) async fn connect(
     socket: &Path,
     library: &str,
     token: CancellationToken,
 ) -> Result<Channel, tonic::transport::Error> {
     let socket = PathBuf::from(socket);
+    // grpc-go sends `localhost` as `:authority` for unix sockets.
     Endpoint::from_static("http://localhost")
         .user_agent(library.to_owned())?
         .connect_with_connector(tower::service_fn(move |_| {
@@ -113,13 +114,13 @@ pub(super) async fn connect(
         .await
 }
 
-/// The size of a message that was over the limit, where that is what the status tells.
+/// Size in bytes of a message above the limit, if the status is tonic's error for one.
 pub(super) fn oversize(status: &Status) -> Option<usize> {
     let rest = status.message().split_once("too large: found ")?.1;
     rest.split(' ').next()?.parse().ok()
 }
 
-/// The status in grpc-go's words, as they appear in the kubelet's messages.
+/// Formats the status as grpc-go does, which is how it appears in messages of the kubelet.
 pub(super) fn words(status: &Status) -> String {
     if let Some(size) = oversize(status) {
         return format!(

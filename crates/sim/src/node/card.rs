@@ -1,4 +1,4 @@
-//! Putting a card in: one that was there before, or a new one.
+//! Insertion of cards: one that was removed before, or a new one.
 
 use sim_node::{
     BusId,
@@ -9,19 +9,19 @@ use sim_node::{
 use super::{Error, Result};
 use crate::profile;
 
-/// A card to put in. What is not said is taken from the card that was taken out last, or else
-/// from the first card of the node.
+/// A card to insert. Fields that are `None` are taken from the card that was removed last, or else
+/// from the node's first card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewGpu {
-    /// Where to put it. A card that was taken out there comes back as it was.
+    /// PCI address. A card that was removed there comes back as it was.
     pub pci: Option<BusId>,
-    /// The key of its model.
+    /// Key of its model.
     pub model: Option<String>,
-    /// The NUMA node to attach it to.
+    /// NUMA node of the card.
     pub numa: Option<u32>,
 }
 
-/// The card to put in: one that was there before, or a new one.
+/// Makes the card to insert: one that was removed before, or a new one.
 pub(super) fn make(state: &mut State, new: &NewGpu) -> Result<Gpu> {
     if let Some(pci) = new.pci
         && state.gpus.iter().any(|gpu| gpu.pci == pci)
@@ -33,6 +33,7 @@ pub(super) fn make(state: &mut State, new: &NewGpu) -> Result<Gpu> {
     if let (Some(position), None) = (known, &new.model) {
         let mut gpu = state.removed.remove(position);
         gpu.numa = new.numa.or(gpu.numa);
+        // Another card may have got its device node in the meantime.
         if state.gpus.iter().any(|other| other.minor == gpu.minor) {
             gpu.minor = minor(state);
         }
@@ -84,7 +85,7 @@ fn fresh(state: &mut State, new: &NewGpu) -> Result<Gpu> {
     Ok(gpu)
 }
 
-/// The lowest number that no device node has.
+/// Lowest minor number that no card uses.
 fn minor(state: &State) -> u32 {
     let used = |minor: &u32| state.gpus.iter().any(|gpu| gpu.minor == *minor);
     (0..=u32::MAX).find(|minor| !used(minor)).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The commands that change a node while programs use it.
+//! Commands that change a node while programs use it.
 
 use sim_node::{
     mig,
@@ -13,36 +13,36 @@ use super::{
 };
 use crate::{profile, target::Target};
 
-/// NVML's event types.
+/// Event types of NVML (`nvmlEventType…`), and their bits.
 const SINGLE_BIT: u64 = 1;
 const DOUBLE_BIT: u64 = 2;
 const XID: u64 = 8;
 
-/// What kind of memory error there was.
+/// Kind of a memory error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EccKind {
-    /// The hardware repaired it.
+    /// The hardware corrected the error.
     Corrected,
-    /// It could not.
+    /// The hardware could not correct the error.
     Uncorrected,
 }
 
 // === impl Node ===
 
 impl Node {
-    /// Lets cards fall off the bus: each call for one gives `GPU_IS_LOST`. Raises no event.
+    /// Makes cards fall off the bus: every call for them returns `GPU_IS_LOST`. No event is raised.
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device.
+    /// If the target does not exist, or is a MIG device.
     pub fn lose(&self, target: &Target) -> Result<()> {
         self.each(target, |gpu| gpu.lost = true)
     }
 
-    /// Brings lost cards back, as a reset of the bus does: what is counted from a reset on is at zero.
-    /// A card that is not lost stays as it is.
+    /// Brings lost cards back, as a reset of the bus does: counters that count from the last reset
+    /// are zero. A card that is not lost does not change.
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device.
+    /// If the target does not exist, or is a MIG device.
     pub fn restore(&self, target: &Target) -> Result<()> {
         self.each(target, |gpu| {
             if std::mem::take(&mut gpu.lost) {
@@ -51,10 +51,10 @@ impl Node {
         })
     }
 
-    /// Raises an XID on cards or a MIG device.
+    /// Raises an XID on cards or on a MIG device.
     ///
     /// # Errors
-    /// If the target is not there.
+    /// If the target does not exist.
     pub fn xid(&self, target: &Target, code: u64) -> Result<()> {
         let state = self.state()?;
         for place in target.find(&state)? {
@@ -63,11 +63,11 @@ impl Node {
         Ok(())
     }
 
-    /// Counts a memory error on cards or a MIG device and raises its event. A MIG device counts only
-    /// what was not repaired, and by itself.
+    /// Counts a memory error on cards or on a MIG device and raises its event. A MIG device has a
+    /// counter of its own for uncorrected errors only; corrected ones count for its card.
     ///
     /// # Errors
-    /// If the target is not there.
+    /// If the target does not exist.
     pub fn ecc(&self, target: &Target, kind: EccKind) -> Result<()> {
         let events = self.change(|state| {
             let places = target.find(state)?;
@@ -93,11 +93,11 @@ impl Node {
         Ok(())
     }
 
-    /// Lets a call hang or fail, for one device or for all. A call without a version stands for
-    /// all its versions, `*` for all calls.
+    /// Makes an NVML call hang or fail, for one device or for all. A name without a version suffix
+    /// stands for all versions, `*` for all calls.
     ///
     /// # Errors
-    /// If the target is not there, or the call has no NVML name.
+    /// If the target does not exist, or the call has no NVML name.
     pub fn fault(&self, call: &str, target: Option<&Target>, effect: Effect) -> Result<()> {
         if call != "*" && !call.starts_with("nvml") {
             let call = call.to_owned();
@@ -105,6 +105,7 @@ impl Node {
         }
         self.change(|state| {
             let devices = match target {
+                // One fault for all devices, so that cards that are added later have it, too.
                 None | Some(Target::All) => vec![None],
                 Some(one) => one
                     .find(state)?
@@ -127,7 +128,8 @@ impl Node {
         })
     }
 
-    /// Ends the faults of one call, or all of them. Hanging calls go on. Gives how many ended.
+    /// Ends the faults of one call, or all faults. Calls that hang already go on. Returns the
+    /// number of ended faults.
     ///
     /// # Errors
     /// If the state cannot be changed.
@@ -141,10 +143,10 @@ impl Node {
         })
     }
 
-    /// Moves a sensor or counter. A MIG device has only `memory-used`.
+    /// Sets a sensor or counter. A MIG device has only `memory-used`.
     ///
     /// # Errors
-    /// If the target is not there, or has no such sensor; the message lists those it has.
+    /// If the target does not exist, or has no such sensor; the message lists its sensors.
     pub fn set(&self, target: &Target, name: &str, value: u64) -> Result<()> {
         self.change(|state| {
             for place in target.find(state)? {
@@ -170,10 +172,10 @@ impl Node {
         })
     }
 
-    /// Puts a card in.
+    /// Inserts a card.
     ///
     /// # Errors
-    /// If its address is taken, or its model is not known.
+    /// If the PCI address is in use, or the model is unknown.
     pub fn add_gpu(&self, new: &NewGpu) -> Result<GpuInfo> {
         self.change(|state| {
             let gpu = card::make(state, new)?;
@@ -190,29 +192,31 @@ impl Node {
         })
     }
 
-    /// Takes cards out, with their MIG devices.
+    /// Removes cards together with their MIG devices.
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device.
+    /// If the target does not exist, or is a MIG device.
     pub fn remove_gpu(&self, target: &Target) -> Result<()> {
         self.change(|state| {
             let places = whole(state, target)?;
+            // From the back, so that the remaining positions stay valid.
             for place in places.into_iter().rev() {
                 let mut gpu = state.gpus.remove(place);
                 gpu.migs.clear();
                 gpu.instances.clear();
                 gpu.processes.clear();
                 gpu.lost = false;
+                // Kept: a card that is inserted at the same address is the same one.
                 state.removed.push(gpu);
             }
             Ok(())
         })
     }
 
-    /// Switches MIG mode on or off; off removes the MIG devices.
+    /// Switches MIG mode on or off. Switching it off removes the MIG devices.
     ///
     /// # Errors
-    /// If the target is not there, is a MIG device, or has no MIG.
+    /// If the target does not exist, is a MIG device, or does not support MIG.
     pub fn set_mig(&self, target: &Target, enabled: bool) -> Result<()> {
         self.change(|state| {
             for place in whole(state, target)? {
@@ -232,10 +236,10 @@ impl Node {
         })
     }
 
-    /// Makes a MIG device on each card of the target. Gives the UUIDs.
+    /// Creates a MIG device on each card of the target. Returns the UUIDs.
     ///
     /// # Errors
-    /// If the target is not there, has no such profile, no room, or MIG mode is off.
+    /// If the target does not exist, has no such profile or no room, or MIG mode is off.
     pub fn add_mig(&self, target: &Target, profile: &str) -> Result<Vec<String>> {
         self.change(|state| {
             let places = whole(state, target)?;
@@ -251,7 +255,7 @@ impl Node {
     /// Removes a MIG device.
     ///
     /// # Errors
-    /// If the target is not there, or is a card.
+    /// If the target does not exist, or is a card.
     pub fn remove_mig(&self, target: &Target) -> Result<()> {
         self.change(|state| {
             for (gpu, mig) in target.find(state)? {
@@ -264,7 +268,7 @@ impl Node {
                 };
                 let gpu = &mut state.gpus[gpu];
                 let gone = gpu.migs.remove(mig);
-                // The GPU instance goes with its last MIG device.
+                // The GPU instance ends with its last MIG device.
                 if gpu.migs.iter().all(|mig| mig.gi != gone.gi) {
                     gpu.instances.retain(|instance| instance.id != gone.gi);
                 }
@@ -273,18 +277,18 @@ impl Node {
         })
     }
 
-    /// Says which processes use a card.
+    /// Sets the processes that use a card.
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device.
+    /// If the target does not exist, or is a MIG device.
     pub fn set_processes(&self, target: &Target, processes: &[Process]) -> Result<()> {
         self.each(target, |gpu| gpu.processes = processes.to_vec())
     }
 
-    /// Takes one NVLink of a card down or brings it up.
+    /// Sets one NVLink of a card up or down. A link that the card does not have is ignored.
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device. A link that it does not have is ignored.
+    /// If the target does not exist, or is a MIG device.
     pub fn set_link(&self, target: &Target, link: usize, active: bool) -> Result<()> {
         self.each(target, |gpu| {
             if let Some(link) = gpu.links.get_mut(link) {
@@ -303,7 +307,7 @@ impl Node {
     }
 }
 
-/// The positions of whole cards.
+/// Positions of the target's cards; an error if the target is a MIG device.
 fn whole(state: &State, target: &Target) -> Result<Vec<usize>> {
     let places = target.find(state)?.into_iter().map(|place| match place {
         (gpu, None) => Ok(gpu),

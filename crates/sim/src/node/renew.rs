@@ -1,5 +1,5 @@
-//! What makes a card new: a reset, a new loading of the driver, a start of the machine; and who has
-//! a card open and stands in the way.
+//! Commands that renew cards: a reset, a reload of the driver, a reboot of the machine. Also finds
+//! the processes that have a card open, which would block a reset.
 
 use std::{
     io,
@@ -18,33 +18,34 @@ use sim_node::{
 use super::{Node, Result};
 use crate::target::Target;
 
-/// Where the folders of earlier loadings of the driver are kept, so that none of their numbers is
-/// given to a later one: the kernel gives no number twice either.
+/// Folder that keeps the module folders of earlier loadings of the driver. They keep their inodes
+/// in use: the kernel does not reuse an inode number of sysfs for a later loading either.
 const MODULES: &str = "modules";
 
-/// Who has a card's device node open.
+/// Processes that have a card's device node open.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Holders {
-    /// The card's UUID.
+    /// UUID of the card.
     pub gpu: String,
-    /// The driver's index.
+    /// Index in the driver's order.
     pub index: usize,
-    /// The card's device node, e.g. `/dev/nvidia0`.
+    /// Device node of the card, e.g. `/dev/nvidia0`.
     pub node: String,
-    /// The processes, in order.
+    /// Process ids, ascending.
     pub pids: Vec<u32>,
 }
 
 // === impl Node ===
 
 impl Node {
-    /// Resets cards: each is lost for a time and comes back without MIG devices and processes, with
-    /// what waited for a reset done and what is counted from a reset on at zero. Whoever has a card
-    /// open is not asked: see [`Node::holders`].
+    /// Resets cards. Each is lost for `away` and comes back without MIG devices and processes.
+    /// Pending changes are applied, and counters that count from a reset are zero. Processes that
+    /// have a card open are ignored: see [`Node::holders`].
     ///
     /// # Errors
-    /// If the target is not there, or is a MIG device.
+    /// If the target does not exist, or is a MIG device.
     pub fn reset(&self, target: &Target, away: Duration) -> Result<()> {
+        // Lost for the whole of `away`, so that polling programs can notice.
         self.lose(target)?;
         thread::sleep(away);
         self.change(|state| {
@@ -55,8 +56,8 @@ impl Node {
         })
     }
 
-    /// Unloads the driver and loads it again: every card is as after a reset, and the driver's
-    /// folder in `/sys/module` is another one.
+    /// Unloads the driver and loads it again. Every card is as after a reset, and
+    /// `/sys/module/nvidia` is a new folder.
     ///
     /// # Errors
     /// If the node's files cannot be changed.
@@ -68,7 +69,7 @@ impl Node {
         self.new_module()
     }
 
-    /// Starts the machine again: as a new loading of the driver, with another boot id.
+    /// Reboots the machine: reloads the driver and changes the boot id.
     ///
     /// # Errors
     /// If the node's files cannot be changed.
@@ -81,9 +82,10 @@ impl Node {
         self.new_module()
     }
 
-    /// Who has which card open, by the files that processes of this machine hold: the driver library
-    /// opens a card's device node when a program asks for the card and closes it at the last
-    /// `nvmlShutdown`. Processes that may not be looked at are left out.
+    /// Finds the processes that have each card open, by the file descriptors of this machine's
+    /// processes. The driver library opens a card's device node when a program asks for the card,
+    /// and closes it at the last `nvmlShutdown`. Processes whose descriptors may not be read are
+    /// left out.
     ///
     /// # Errors
     /// If the state or `/proc` cannot be read.
@@ -111,7 +113,8 @@ impl Node {
         Ok(cards)
     }
 
-    /// Puts another folder in the place of the driver's, which was there the whole time.
+    /// Replaces the driver's module folder by another one. The exchange is atomic, so the path
+    /// exists all the time.
     fn new_module(&self) -> Result<()> {
         let _lock = store::Lock::take(self.dir())?;
         let current = self.root().join("sys/module/nvidia");
@@ -120,6 +123,7 @@ impl Node {
         }
         let kept = self.dir().join(MODULES);
         fs_err::create_dir_all(&kept)?;
+        // Numbered copies stay in the folder and keep their inodes in use.
         let other = kept.join(fs_err::read_dir(&kept)?.count().to_string());
         copy(&current, &other)?;
         renameat_with(CWD, &other, CWD, &current, RenameFlags::EXCHANGE)
@@ -128,7 +132,7 @@ impl Node {
     }
 }
 
-/// Makes a card new.
+/// Resets the state of a card. Lifetime counters stay.
 fn renew(state: &mut State, place: usize) {
     let gpu = &mut state.gpus[place];
     let idle = state.models.get(&gpu.model).map(|model| model.idle.clone());
@@ -138,7 +142,7 @@ fn renew(state: &mut State, place: usize) {
         ecc_uncorrected_past: old.ever_uncorrected(),
         remapped_corrected: old.remapped_corrected,
         remapped_uncorrected: old.remapped_uncorrected,
-        // What could not be replaced once cannot be replaced at all.
+        // A row that could not be remapped once cannot be remapped at all.
         remap_failed: old.remap_failed,
         retired_pages: old.retired_pages.saturating_add(old.retired_pending),
         ..gpu.sensors.clone()
@@ -157,7 +161,7 @@ fn renew(state: &mut State, place: usize) {
     processes.clear();
 }
 
-/// Which file on which disk.
+/// Identity of a file: device and inode.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let meta = fs_err::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
@@ -180,7 +184,7 @@ fn open_files(pid: u32) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Copies a folder of plain files.
+/// Copies a folder of plain files; folders in it are left out.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs_err::create_dir_all(to)?;
     for entry in fs_err::read_dir(from)? {

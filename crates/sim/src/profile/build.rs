@@ -1,4 +1,4 @@
-//! From a profile to the state of a new node.
+//! Builds the state of a new node from a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use sim_node::{
 
 use super::{Card, Problems, Profile, check, join, models, sort};
 
-/// The state of a new node, or everything that is wrong.
+/// Builds the state of a new node, or returns all problems of the profile.
 pub(super) fn state(profile: &Profile) -> Result<State, Problems> {
     let mut problems = Problems::default();
     let mut known = models();
@@ -59,7 +59,8 @@ fn machine(profile: &Profile) -> Machine {
     }
 }
 
-/// Fills in what follows from the rest.
+/// Derives the architecture from the compute capability if the model has none. The numbers are
+/// NVML's (`nvmlDeviceArchitecture_t`).
 fn complete(model: &mut Model) {
     if model.architecture == 0 {
         model.architecture = match model.compute_capability {
@@ -129,7 +130,7 @@ fn gpu(
     Some(gpu)
 }
 
-/// Makes the MIG devices of a card.
+/// Creates the MIG devices of a card.
 fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems: &mut Problems) {
     let shapes = card.mig.as_deref().unwrap_or_default();
     let uuids = card.mig_uuids.as_deref().unwrap_or_default();
@@ -156,7 +157,7 @@ fn cut(gpu: &mut Gpu, model: &Model, (position, card): (usize, &Card), problems:
     }
 }
 
-/// NVSwitches are PCI functions too.
+/// PCI functions that are not GPUs, NVSwitches among them.
 fn others(profile: &Profile) -> Vec<Other> {
     let switches = profile.nvswitches.iter().map(|switch| Other {
         pci: switch.pci,

@@ -1,4 +1,4 @@
-//! What cannot be right in a profile, whatever machine it describes.
+//! Checks for errors in a profile that hold for any machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use sim_node::{
 
 use super::{Problems, Profile};
 
-/// The most characters of a vGPU host's version and branch.
+/// Longest version and branch of a vGPU host, in characters: NVML's structure has no room for more.
 const HOST_TEXT: usize = 10;
-/// Compute and memory slices of a card.
+/// Most compute and memory slices of a card.
 const SLICES: (u32, u32) = (8, 8);
 
-/// Checks what is said of the machine.
+/// Checks the keys of the machine: name, NUMA nodes, platform, fabric.
 pub(super) fn machine(profile: &Profile, problems: &mut Problems) {
     if profile.name.trim().is_empty() {
         problems.add("name", "the profile has no name; UUIDs are made from it");
@@ -89,7 +89,7 @@ fn is_range(text: &str) -> bool {
     }
 }
 
-/// Checks that no two things are in one place, and that there is a way to each.
+/// Checks that no two functions have one PCI address, and that the path to each is valid.
 pub(super) fn unique(profile: &Profile, problems: &mut Problems) {
     let cards = profile.gpus.iter().map(|c| (c.pci, &c.under));
     let switches = profile.nvswitches.iter().map(|s| (s.pci, &s.under));
@@ -113,7 +113,7 @@ pub(super) fn unique(profile: &Profile, problems: &mut Problems) {
     }
 }
 
-/// Whether a path is a root complex and the bridges below it.
+/// True if a path is a PCI root and the bridges below it.
 fn leads(under: &str) -> bool {
     let mut parts = under.split('/');
     let root = parts.next().and_then(|root| root.strip_prefix("pci"));
@@ -121,7 +121,7 @@ fn leads(under: &str) -> bool {
         && parts.all(|part| part.parse::<BusId>().is_ok())
 }
 
-/// Checks that each card has an identity of its own; they are in the order of the profile.
+/// Checks that UUIDs and minor numbers differ. `gpus` is in the order of the profile.
 pub(super) fn identities(gpus: &[Gpu], problems: &mut Problems) {
     let (mut uuids, mut minors) = (BTreeSet::new(), BTreeSet::new());
     for (at, gpu) in gpus.iter().enumerate() {
@@ -146,7 +146,7 @@ pub(super) fn identities(gpus: &[Gpu], problems: &mut Problems) {
     }
 }
 
-/// Checks the models that a profile brings along.
+/// Checks the profile's own models.
 pub(super) fn models(models: &BTreeMap<String, Model>, problems: &mut Problems) {
     for (key, model) in models {
         let mut wrong = |field: &str, what: String| {

@@ -1,4 +1,4 @@
-//! What a profile has that does not say.
+//! Defaults of a profile's keys.
 
 use sim_node::state::{Driver, NumaNode, Platform};
 

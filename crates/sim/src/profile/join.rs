@@ -1,4 +1,4 @@
-//! Laying a profile's NVLinks: between cards, to its switches, and out of the machine.
+//! NVLinks of a profile: between cards, to its switches, and out of the machine.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use sim_node::{
 
 use super::{Card, Problems, Profile};
 
-/// NVML's `NVML_NVLINK_MAX_LINKS`.
+/// Most links of a card: NVML's `NVML_NVLINK_MAX_LINKS`.
 const MAX_LINKS: usize = 18;
 
-/// The other end of a link that is down.
+/// Other end of a link that is down.
 const DOWN: &str = "down";
-/// The other end of a link to a switch that is no PCI function of the machine.
+/// Other end of a link to a switch that is no PCI function of this machine.
 const FABRIC: &str = "fabric";
 
-/// Lays the links of all cards, which are in the order of the profile.
+/// Sets the links of all cards. `gpus` is in the order of the profile.
 pub(super) fn lay(
     profile: &Profile,
     known: &BTreeMap<String, Model>,
@@ -47,7 +47,7 @@ pub(super) fn lay(
     mutual(gpus, problems);
 }
 
-/// The links of `nvlinks`.
+/// Adds the links of the key `nvlinks`.
 fn between(profile: &Profile, gpus: &mut [Gpu], problems: &mut Problems) {
     for (key, count) in &profile.nvlinks {
         let Some((a, b)) = ends(key, gpus.len()) else {
@@ -67,7 +67,7 @@ fn between(profile: &Profile, gpus: &mut [Gpu], problems: &mut Problems) {
     }
 }
 
-/// The links that a card lists itself.
+/// Links that a card lists itself (its key `links`).
 fn listed(
     profile: &Profile,
     (at, card): (usize, &Card),
@@ -109,7 +109,7 @@ fn remote(profile: &Profile, card: &Card, end: &str) -> Option<NvLink> {
     (card || switch).then(|| link(pci, switch))
 }
 
-/// Both ends of a link between two cards must know of it.
+/// Checks that both ends of a link between two cards list the link.
 fn mutual(gpus: &[Gpu], problems: &mut Problems) {
     let count = |from: &Gpu, to: &Gpu| from.links.iter().filter(|l| l.remote == to.pci).count();
     for (at, one) in gpus.iter().enumerate() {
@@ -126,7 +126,8 @@ fn mutual(gpus: &[Gpu], problems: &mut Problems) {
     }
 }
 
-/// So many links; more than the driver knows are not laid, one too many is.
+/// Range of `count` links. It ends at one more than NVML knows, which is enough for the check to
+/// fail.
 fn lanes_of(count: u32) -> std::ops::Range<u32> {
     0..count.min(u32::try_from(MAX_LINKS + 1).unwrap_or(u32::MAX))
 }
@@ -139,7 +140,7 @@ fn link(remote: BusId, switch: bool) -> NvLink {
     }
 }
 
-/// The two different cards that a key such as `0-3` names.
+/// The two different cards that a key such as `0-3` names; `None` for any other key.
 fn ends(key: &str, count: usize) -> Option<(usize, usize)> {
     let (a, b) = key.split_once('-')?;
     let (a, b) = (a.trim().parse().ok()?, b.trim().parse().ok()?);

@@ -1,4 +1,4 @@
-//! What is wrong with a profile, and where in its text.
+//! Problems of a profile, with their positions in its text.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,22 +8,22 @@ use serde::{
 };
 use serde_saphyr::{Location, Spanned};
 
-/// One thing that is wrong with a profile, and what to do about it.
+/// One problem of a profile, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The keys and positions that lead to it: `gpus`, `3`, `mig`, `0`.
+    /// Keys and positions that lead to the value: `gpus`, `3`, `mig`, `0`.
     path: Vec<String>,
-    /// What is wrong, and the remedy.
+    /// Description and remedy.
     pub what: String,
-    /// Line and column in the text, where that is known.
+    /// Line and column in the text, if known; both count from 1.
     pub at: Option<(u64, u64)>,
 }
 
-/// Everything that is wrong with a profile.
+/// All problems of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
-/// A YAML text of any form, with the places of all its values.
+/// Any YAML text, with the positions of all its values.
 #[derive(Debug, Default)]
 struct Tree {
     keys: BTreeMap<String, Spanned<Tree>>,
@@ -48,17 +48,17 @@ impl fmt::Display for Problem {
 // === impl Problems ===
 
 impl Problems {
-    /// Whether nothing is wrong.
+    /// Returns true if there are no problems.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is wrong, one by one.
+    /// Iterates over the problems.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }
 
-    /// Writes down what is wrong at a place such as `gpus/3/mig/0`.
+    /// Adds a problem at a path such as `gpus/3/mig/0`.
     pub(super) fn add(&mut self, path: &str, what: impl Into<String>) {
         self.0.push(Problem {
             path: path.split('/').map(str::to_owned).collect(),
@@ -67,7 +67,8 @@ impl Problems {
         });
     }
 
-    /// The same with lines and columns, in their order.
+    /// Adds lines and columns to the problems, and sorts by them. A text that is not YAML leaves
+    /// them as they are.
     pub(super) fn located(mut self, yaml: &str) -> Self {
         let Ok(tree) = serde_saphyr::from_str::<Spanned<Tree>>(yaml) else {
             return self;
@@ -103,7 +104,7 @@ impl<'de> Deserialize<'de> for Tree {
 
 // === impl Reader ===
 
-/// Values that have no parts.
+/// Visitor methods for scalars, which have no parts.
 macro_rules! leaves {
     ($($name:ident: $type:ty),*) => {
         $(fn $name<E>(self, _: $type) -> Result<Tree, E> {
@@ -153,7 +154,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// The place of what a path leads to, or of the last part of the path that is there.
+/// Position of the value at a path, or of the last part of the path that exists.
 fn find(tree: &Spanned<Tree>, path: &[String]) -> Option<(u64, u64)> {
     let mut at = tree;
     for step in path {

@@ -1,4 +1,4 @@
-//! The profiles that come with the program, and what is said about broken ones.
+//! Tests of the built-in profiles, and of the problems of broken ones.
 
 use rstest::rstest;
 use sim_node::{
@@ -160,11 +160,11 @@ fn card(key: &str, model: &Model) -> Gpu {
     }
 }
 
-/// The name that NVIDIA's own programs make of a shape's figures.
+/// Name that NVIDIA's own tools derive from a profile's figures.
 fn computed_name(model: &Model, shape: &sim_node::state::MigProfile) -> String {
     let total = model.memory_mib;
     let eighths = (8 * shape.memory_mib).div_ceil(total);
-    // Halves are rounded up.
+    // Half gigabytes are rounded up.
     let gb = (eighths * total.div_ceil(1024) * 2 + 8) / 16;
     let suffix = if shape.profile == 7 { "+me" } else { "" };
     format!("{}g.{gb}gb{suffix}", shape.slices)
@@ -214,7 +214,7 @@ fn a_mig_device_can_be_put_at_a_place() {
     }
 }
 
-/// A profile of one card, with a line replaced.
+/// Profile of one card with one line replaced.
 fn edited(name: &str, from: &str, to: &str) -> String {
     let (_, yaml) = BUILT_IN.iter().find(|(known, _)| *known == name).unwrap();
     assert!(yaml.contains(from));
@@ -328,7 +328,7 @@ fn broken_profiles_say_what_is_wrong(
     #[case] message: &str,
 ) {
     let parsed = Profile::parse(&edited(name, from, to));
-    // An empty message: the edit is allowed.
+    // An empty message means that the edit is valid.
     if message.is_empty() {
         parsed.unwrap();
         return;

@@ -43,7 +43,7 @@ fn writes_the_kubelets_field_names() {
         row["DeviceIDs"],
         serde_json::json!({"0": ["x"], "-1": ["y"]})
     );
-    // The protobuf of the answer: field 1, a map entry of "KEY" and "value".
+    // Protobuf of the answer: field 1 with a map entry of "KEY" and "value".
     assert_eq!(row["AllocResp"], "CgwKA0tFWRIFdmFsdWU=");
     assert_eq!(
         json["Data"]["RegisteredDevices"],
