@@ -1,8 +1,8 @@
 //! Builds the simulated driver library, whose bytes become part of this crate.
 //!
-//! A second cargo does it: the first hands no crate the file of another (artifact dependencies are
-//! not stable), and linked into the program the 398 functions would be in every probe, beside those
-//! of the real library.
+//! A second cargo compiles the library. Cargo hands no crate the file of another one (artifact
+//! dependencies are not stable). Linked into the program, the 398 functions would be in every
+//! probe, beside those of the real library.
 
 use std::{
     env,
@@ -11,16 +11,16 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The package, its profile in the workspace's Cargo.toml, and the file that comes of it.
+/// Package, its cargo profile in the workspace's Cargo.toml, and the resulting file.
 const PACKAGE: &str = "sim-driver";
 const PROFILE: &str = "driver";
 const FILE: &str = "libnvidia_ml.so";
 
-/// What the library is made of, beside the crates.
+/// Inputs of the library beside the crates.
 const SHARED: [&str; 3] = ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 
-/// Says how the first cargo compiles, and is not meant for the second: clippy, for one, stands in for
-/// the compiler.
+/// Variables of the first cargo that the second must not inherit. They say how the first one
+/// compiles: clippy, for example, replaces the compiler.
 const NOT_PASSED_ON: [&str; 11] = [
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -35,7 +35,8 @@ const NOT_PASSED_ON: [&str; 11] = [
     "CARGO_INCREMENTAL",
 ];
 
-/// The profile for fuzzing: nothing is hidden from the sanitizer, and wrong arithmetic ends it.
+/// Overrides of the cargo profile for fuzzing: the sanitizer sees everything, and arithmetic
+/// overflow aborts.
 const FUZZED: [(&str, &str); 5] = [
     ("CARGO_PROFILE_DRIVER_DEBUG_ASSERTIONS", "true"),
     ("CARGO_PROFILE_DRIVER_OVERFLOW_CHECKS", "true"),
@@ -64,7 +65,7 @@ fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }
 
-/// Builds the library for the target of the first cargo, and gives its path.
+/// Builds the library for the first cargo's target and returns its path.
 fn build(manifest: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let target = env::var("TARGET")?;
     let folder = PathBuf::from(env::var("OUT_DIR")?).join("driver");
@@ -75,10 +76,11 @@ fn build(manifest: &Path) -> Result<PathBuf, Box<dyn Error>> {
         .arg(&folder)
         .arg("--manifest-path")
         .arg(manifest)
-        // A config file may name one folder for all builds, which the first cargo has locked.
+        // A user's cargo config may set one build folder for all builds. The first cargo holds its
+        // lock.
         .env("CARGO_BUILD_BUILD_DIR", &folder)
         .stdout(Stdio::null());
-    // cargo-fuzz asks for coverage counters and a sanitizer in all that is fuzzed.
+    // cargo-fuzz asks for coverage counters and a sanitizer in all code that is fuzzed.
     let fuzzed = env::var_os("CARGO_CFG_FUZZING").is_some();
     for name in NOT_PASSED_ON {
         if !(fuzzed && name == "CARGO_ENCODED_RUSTFLAGS") {

@@ -1,4 +1,4 @@
-//! What makes cards new, and who stands in the way.
+//! Tests of commands that renew cards, and of the holders that block them.
 
 use std::{os::unix::fs::MetadataExt as _, time::Duration};
 
@@ -53,7 +53,7 @@ fn a_card_that_comes_back_counts_anew_and_goes_on_from_there() {
     };
     let before = energy();
     assert!(before > 0 && energy() == before);
-    // It was not away.
+    // The card was not lost.
     node.restore(&target).unwrap();
     assert_eq!(energy(), before);
     node.set(&target, "ecc-corrected", 3).unwrap();
@@ -81,7 +81,7 @@ fn every_loading_of_the_driver_has_a_folder_of_its_own() {
         node.reload_driver().unwrap();
         assert!(!numbers.contains(&number()));
         numbers.push(number());
-        // A change of the node leaves it as it is.
+        // A change of the node does not touch the module folder.
         node.set(&Target::All, "power", 1).unwrap();
         node.lose(&Target::All).unwrap();
         assert_eq!(numbers.last(), Some(&number()));

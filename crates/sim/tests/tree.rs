@@ -1,4 +1,4 @@
-//! The tree as a driver's user reads it.
+//! Tests of the host's files, read as a user of the driver reads them.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::Path};
@@ -113,7 +113,7 @@ fn a_path_from_a_profile_stays_in_the_tree() {
     }
 }
 
-/// The capability of an id in a configuration space, found by its list.
+/// Finds the capability of an id in a configuration space by its list.
 fn capability(config: &[u8], wanted: u8) -> Option<Vec<u8>> {
     assert_eq!(config.len(), 256);
     assert_eq!(config[0x06] & 0x10, 0x10);

@@ -1,4 +1,4 @@
-//! Starting, versions, finding cards, and what they say about themselves.
+//! Tests of initialisation, versions, device lookup and device facts.
 
 use std::{
     ffi::{CStr, c_int, c_uint},
@@ -42,7 +42,7 @@ fn codes_have_texts() {
     let rig = Rig::cold("t4");
     let describe = |code| {
         let text = code!(rig.lib.nvmlErrorString(code));
-        // SAFETY: the library's texts live for ever.
+        // SAFETY: the library's texts have static lifetime.
         unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
     };
     assert_eq!(describe(GPU_IS_LOST), "GPU is lost");

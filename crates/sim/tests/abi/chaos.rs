@@ -1,15 +1,16 @@
-//! Any calls in any order with any arguments, read from bytes; for proptest and for the fuzzer.
+//! Arbitrary calls in any order with any arguments, derived from bytes; for proptest and the
+//! fuzzer.
 
 use super::drive::{Driver, Function, Kind, Value, marked};
 
-/// Calls in one run at most.
+/// Limit of calls in one run.
 const CALLS: usize = 48;
-/// Handles that are remembered at most.
+/// Limit of handles that are remembered.
 const HANDLES: usize = 64;
-/// Where the library's handles begin.
+/// First handle of the library.
 const FIRST_HANDLE: u64 = 0x0517_1e70_0000;
 
-/// Bytes, taken one after the other; zeros when there are no more.
+/// Bytes that are taken one after the other; zeros after the end.
 struct Source<'a>(&'a [u8]);
 
 // === impl Source ===
@@ -49,10 +50,11 @@ impl Source<'_> {
     }
 }
 
-/// Makes the calls that the bytes say. NVML is initialised at the beginning, and not at the end.
+/// Makes the calls that the bytes describe. NVML is initialised at the beginning; at the end it may
+/// not be.
 ///
 /// # Panics
-/// If the library breaks a promise.
+/// If the library breaks its contract.
 pub(crate) fn run(driver: &mut Driver, bytes: &[u8]) {
     let mut source = Source(bytes);
     driver.ask("nvmlInit_v2", &[]).expect("the node is whole");
@@ -86,7 +88,7 @@ fn step(driver: &mut Driver, source: &mut Source<'_>) {
 
 fn argument(driver: &Driver, source: &mut Source<'_>, kind: &Kind, room: usize) -> Value {
     let odd = source.byte();
-    // Now and then nothing.
+    // NULL in some cases.
     if odd < 16 && !matches!(kind, Kind::Number | Kind::Time | Kind::Room | Kind::Size) {
         return Value::Null;
     }
@@ -100,7 +102,7 @@ fn argument(driver: &Driver, source: &mut Source<'_>, kind: &Kind, room: usize) 
             let largest = known.iter().map(|(size, _)| *size).max().unwrap_or(4);
             let length = chosen.0 as usize;
             match odd {
-                // Another version than the function knows, in as much memory as it could want.
+                // A version that the function does not know, with as much memory as it could use.
                 16..=63 => {
                     let version = (chosen.0, u32::from(source.byte()));
                     marked(version, largest as usize)
@@ -120,7 +122,7 @@ fn argument(driver: &Driver, source: &mut Source<'_>, kind: &Kind, room: usize) 
     }
 }
 
-/// An array whose elements begin with small numbers, as those that ask for fields do.
+/// Array whose elements begin with small numbers, as the elements of calls for fields do.
 fn fields(source: &mut Source<'_>, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     for element in bytes.chunks_mut(40) {
@@ -129,7 +131,7 @@ fn fields(source: &mut Source<'_>, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A struct with anything behind its mark.
+/// Structure with arbitrary bytes behind its version mark.
 fn overlay(value: Value, source: &mut Source<'_>) -> Value {
     let Value::Bytes(mut bytes) = value else {
         return value;
@@ -139,7 +141,7 @@ fn overlay(value: Value, source: &mut Source<'_>) -> Value {
     Value::Bytes(bytes)
 }
 
-/// A handle: mostly a good one of its kind, else one of another kind or none at all.
+/// Handle: mostly a valid one of its kind, else one of another kind or an invalid one.
 fn handle(driver: &Driver, source: &mut Source<'_>, kind: &Kind, odd: u8) -> u64 {
     let Kind::Handle(kind) = kind else { return 0 };
     let all = || driver.handles.values().flatten().copied();
@@ -158,7 +160,7 @@ fn handle(driver: &Driver, source: &mut Source<'_>, kind: &Kind, odd: u8) -> u64
     }
 }
 
-/// Keeps the handles that a call gave, so that later calls can use them or find them stale.
+/// Stores the handles that a call returned. Later calls use them, or find them stale.
 fn remember(driver: &mut Driver, function: &Function, bytes: Vec<Option<Vec<u8>>>) {
     let kind = match function.name.as_str() {
         "nvmlEventSetCreate" => "set",

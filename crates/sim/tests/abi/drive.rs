@@ -1,79 +1,81 @@
 //! Calls any function of the library with any arguments, from a table of signatures.
 //!
-//! A line of the table is a function's name and what it is given: a handle (`device`, `instance`,
-//! `compute`, `set`, `unit`, `sample`), a number (`num`, `long`, `time`, `room` for the text
-//! before it, `size` for the array after it), or a pointer: `out:SIZE`, `mark:SIZE:VERSION` for a
-//! struct that begins with its version, `nest:SIZE:VERSION:COUNT:POINTER:ELEMENT` for one that
-//! holds a list at these offsets, `text`, `given` for a text that is read, `count` with the room
-//! of a `list:ELEMENT`, `array:ELEMENT`, `all:ELEMENT:ROOM` where the contract promises the room,
-//! and `perhaps:ELEMENT:ROOM` where that may be NULL.
+//! A line of the table is a function's name and its parameters: a handle (`device`, `instance`,
+//! `compute`, `set`, `unit`, `sample`), a number (`num`, `long`, `time`, `room` for the length of
+//! the text before it, `size` for the size of the array after it), or a pointer: `out:SIZE`,
+//! `mark:SIZE:VERSION` for a structure that begins with its version,
+//! `nest:SIZE:VERSION:COUNT:POINTER:ELEMENT` for one with a list at these offsets, `text`, `given`
+//! for a text that is read, `count` with the room of a `list:ELEMENT`, `array:ELEMENT`,
+//! `all:ELEMENT:ROOM` if the contract requires the room, and `perhaps:ELEMENT:ROOM` if that may be
+//! NULL.
 //!
-//! Behind each buffer lie guard bytes; a call that changes them is a defect of the library.
+//! Guard bytes lie behind each buffer. A call that changes them is a defect of the library.
 
 use std::{collections::BTreeMap, ffi::c_void, path::Path};
 
-/// What lies behind each buffer, and how much of it.
+/// Value of the guard bytes behind each buffer, and their number.
 const GUARD: u8 = 0xa5;
 const GUARD_LENGTH: usize = 64;
-/// NVML's codes.
+/// Last of NVML's codes except for `NVML_ERROR_UNKNOWN`.
 const LAST_CODE: u32 = 30;
 const UNKNOWN: u32 = 999;
 
-/// What a function is given.
+/// Kind of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A handle of this kind.
     Handle(String),
     /// A number.
     Number,
-    /// Milliseconds to wait.
+    /// Timeout in milliseconds.
     Time,
-    /// The room of the text before it.
+    /// Length of the text before it.
     Room,
-    /// The room of the array after it.
+    /// Size of the array after it.
     Size,
-    /// Room for so many bytes.
+    /// Room for a value of this many bytes.
     Out(usize),
-    /// A struct that begins with its version: each size and version that the function knows.
+    /// A structure that begins with its version: sizes and versions that the function knows.
     Mark(Vec<(u32, u32)>),
-    /// A struct with its version and a list: size, version, offsets of count and pointer, element.
+    /// A structure with its version and a list: size, version, offsets of count and pointer,
+    /// element size.
     Nest([usize; 5]),
     /// Room for a text.
     Text,
     /// A text that is read.
     Given,
-    /// The room of a list, and then its length.
+    /// Room of a list on input, its length on output.
     Count,
     /// A list of elements of this size; may be NULL.
     List(usize),
     /// An array of elements of this size.
     Array(usize),
-    /// Room that the contract promises.
+    /// Room that the contract requires.
     All(usize),
-    /// As before; may be NULL.
+    /// The same, but it may be NULL.
     Perhaps(usize),
 }
 
 /// A function of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// Its name.
+    /// Name of the function.
     pub(crate) name: String,
-    /// What it is given.
+    /// Kinds of the parameters.
     pub(crate) kinds: Vec<Kind>,
 }
 
-/// The library, loaded, with the table of what it exports.
+/// The loaded library, with the table of its functions.
 #[derive(Debug)]
 pub(crate) struct Driver {
     library: libloading::Library,
-    /// All functions that give a code.
+    /// All functions that return a code.
     pub(crate) functions: Vec<Function>,
-    /// Handles that can be given, by kind.
+    /// Valid handles, by kind.
     pub(crate) handles: BTreeMap<String, Vec<usize>>,
 }
 
-/// One argument as it is given.
+/// Value of an argument.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// A handle or a number.
@@ -82,20 +84,20 @@ pub(crate) enum Value {
     Null,
     /// Memory with this content.
     Bytes(Vec<u8>),
-    /// A struct with a list in it: its content, the list's content, and where the pointer is.
+    /// A structure with a list: its content, the list's content, and the offset of the pointer.
     Nested(Vec<u8>, Vec<u8>, usize),
 }
 
-/// What a call did.
+/// Result of a call.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// NVML's code.
+    /// NVML's return code.
     pub(crate) code: u32,
-    /// What is in the buffers then, for each argument that has one.
+    /// Contents of the buffers after the call, for each argument that has one.
     pub(crate) bytes: Vec<Option<Vec<u8>>>,
 }
 
-/// Memory for the caller's side of a pointer, aligned for any struct.
+/// Memory of the caller behind a pointer, aligned for any structure.
 struct Buffer {
     words: Vec<u128>,
     length: usize,
@@ -134,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// Whether NULL is refused here.
+    /// True if the function rejects NULL here.
     pub(crate) fn required(&self) -> bool {
         matches!(
             self,
@@ -149,7 +151,7 @@ impl Kind {
         )
     }
 
-    /// An argument that the function can work with, where lists have so much room.
+    /// Valid argument; lists have room for `room` elements.
     pub(crate) fn sound(&self, handles: &BTreeMap<String, Vec<usize>>, room: usize) -> Value {
         let number = |number: usize| narrow(number).to_ne_bytes().to_vec();
         match self {
@@ -182,7 +184,7 @@ impl Kind {
 impl Driver {
     /// Loads a library and reads the table.
     pub(crate) fn new(library: &Path, table: &str) -> Self {
-        // SAFETY: the library's initialisers do nothing.
+        // SAFETY: the library has no initialisers that do anything.
         let library = unsafe { libloading::Library::new(library) }.unwrap();
         let function = |line: &str| {
             let mut words = line.split(' ');
@@ -190,7 +192,7 @@ impl Driver {
             let kinds = words.map(Kind::parse).collect();
             Function { name, kinds }
         };
-        // The one function that gives a text instead of a code.
+        // `nvmlErrorString` is the only function that returns a text in place of a code.
         let functions = table.lines().filter(|line| *line != "nvmlErrorString");
         Self {
             library,
@@ -199,19 +201,19 @@ impl Driver {
         }
     }
 
-    /// The function of this name.
+    /// Finds the function of this name.
     pub(crate) fn find(&self, name: &str) -> &Function {
         let found = self.functions.iter().find(|function| function.name == name);
         found.unwrap_or_else(|| panic!("{name} is not in the table"))
     }
 
-    /// Sound arguments for a function, where lists have so much room.
+    /// Valid arguments for a function; lists have room for `room` elements.
     pub(crate) fn sound(&self, function: &Function, room: usize) -> Vec<Value> {
         let sound = |kind: &Kind| kind.sound(&self.handles, room);
         function.kinds.iter().map(sound).collect()
     }
 
-    /// Calls a function by its name with numbers alone, and gives what it wrote first.
+    /// Calls a function by its name with numbers only, and returns the first value that it wrote.
     pub(crate) fn ask(&self, name: &str, values: &[u64]) -> Option<u64> {
         let function = self.find(name);
         let mut values = values.iter();
@@ -227,7 +229,7 @@ impl Driver {
         (outcome.code == 0).then(|| u64::from_ne_bytes(first.try_into().unwrap()))
     }
 
-    /// Learns the handles of all cards and of what is on them. NVML must be initialised.
+    /// Collects the handles of all cards and their instances. NVML must be initialised.
     pub(crate) fn learn(&mut self) {
         let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let mut keep = |kind: &str, handle: Option<u64>| {
@@ -262,7 +264,7 @@ impl Driver {
     /// Calls a function.
     ///
     /// # Panics
-    /// If it writes behind a buffer, or gives a code that NVML does not have.
+    /// If the function writes behind a buffer, or returns a code that NVML does not have.
     pub(crate) fn call(&self, function: &Function, arguments: &[Value]) -> Outcome {
         type Any = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64) -> u32;
         let name = &function.name;
@@ -329,7 +331,7 @@ impl Buffer {
         self.words.as_mut_ptr().cast::<c_void>().addr() as u64
     }
 
-    /// The content, if nothing was written behind it.
+    /// Content of the buffer; panics if the guard bytes changed.
     fn checked(mut self, name: &str, index: usize) -> Vec<u8> {
         let length = self.length;
         let bytes = self.bytes();
@@ -342,7 +344,7 @@ impl Buffer {
     }
 }
 
-/// A struct of this size with NVML's mark of a size and a version.
+/// Structure of a size with NVML's mark of size and version.
 pub(crate) fn marked((size, version): (u32, u32), length: usize) -> Value {
     let mut bytes = vec![0; length.max(4)];
     bytes[..4].copy_from_slice(&(size | version << 24).to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Waiting for XIDs and memory errors.
+//! Tests of event sets: XIDs and memory errors.
 
 use std::{mem::zeroed, thread, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::rig::*;
 
 const XID: u64 = 8;
 
-/// A set with all events of the cards at these indices.
+/// Event set with all events of the cards at these indices.
 fn set(rig: &Rig, cards: &[u32]) -> nvmlEventSet_t {
     let mut set = std::ptr::null_mut();
     ok!(rig.lib.nvmlEventSetCreate(&raw mut set));

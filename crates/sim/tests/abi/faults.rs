@@ -1,4 +1,4 @@
-//! Lost cards, and calls that fail or hang.
+//! Tests of lost cards, and of calls that fail or hang.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -7,7 +7,7 @@ use sim::Effect;
 
 use crate::rig::*;
 
-/// Long enough for any machine, short enough to notice.
+/// Timeout that is enough for any machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -118,7 +118,7 @@ fn a_hanging_call_goes_on_when_the_fault_is_cleared() {
             done.send(code!(lib.nvmlDeviceGetMemoryInfo(device, &raw mut memory)))
                 .unwrap();
         });
-        // Other calls, and the same call on other cards, are not held up.
+        // Other calls, and the same call for other cards, do not hang.
         assert_eq!(rig.temperature(rig.device(1)), Ok(29));
         let mut memory = nvmlMemory_t {
             total: 0,
@@ -127,7 +127,7 @@ fn a_hanging_call_goes_on_when_the_fault_is_cleared() {
         };
         ok!(lib.nvmlDeviceGetMemoryInfo(rig.device(2), &raw mut memory));
         assert!(answer.recv_timeout(Duration::from_millis(300)).is_err());
-        // Another change of the node does not let it go.
+        // Another change of the node does not end the hang.
         rig.node.set(&target("1"), "temperature", 60).unwrap();
         assert!(answer.recv_timeout(Duration::from_millis(300)).is_err());
         rig.node.clear_faults(None).unwrap();

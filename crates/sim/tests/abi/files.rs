@@ -1,4 +1,4 @@
-//! The files around the library: which it holds, which it follows, and who may write them.
+//! Tests of the files around the library: open files, symlinks, permissions.
 
 use std::{path::Path, thread};
 
@@ -6,7 +6,7 @@ use sim::{Node, Profile, Scratch};
 
 use crate::rig::*;
 
-/// Whether this process holds a file open.
+/// True if this process has a file open.
 fn held(path: &Path) -> bool {
     let path = path.canonicalize().unwrap();
     let open = fs_err::read_dir("/proc/self/fd").unwrap();
@@ -34,7 +34,7 @@ fn every_function_of_the_real_library_is_there() {
     let library = unsafe { libloading::Library::new(rig.node.library()) }.unwrap();
     for line in include_str!("../symbols.txt").lines() {
         let name = line.split(' ').next().unwrap();
-        // SAFETY: the address is looked at and not called.
+        // SAFETY: the address is only compared, never called.
         let symbol = unsafe { library.get::<*const ()>(name.as_bytes()) };
         assert!(symbol.is_ok(), "{name}");
     }

@@ -1,5 +1,5 @@
-//! The older versions of functions, which programs built long ago still call: they write only as
-//! much as their callers have room for.
+//! Tests of older function versions, which programs built long ago still call: a function writes
+//! only as much as its callers have room for.
 
 use std::ffi::{c_uint, c_void};
 

@@ -1,5 +1,5 @@
-//! The driver library as other programs meet it: loaded with dlopen through a node's folder and
-//! called over its C ABI.
+//! Tests of the driver library from outside: loaded with dlopen from a node's folder and called
+//! over its C ABI.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 #![expect(unsafe_code, reason = "a C ABI is called")]

@@ -1,4 +1,4 @@
-//! MIG devices: what they are, what can be asked of them, and how they come and go.
+//! Tests of MIG devices: facts, calls, creation and removal.
 
 use std::mem::zeroed;
 
@@ -82,7 +82,7 @@ fn a_mig_device_says_what_it_is() {
     assert_eq!(rig.temperature(mig), Err(NOT_SUPPORTED));
 }
 
-/// A node whose seventh card has a GPU instance that two compute instances share.
+/// Node whose seventh card has a GPU instance with two compute instances.
 fn shared() -> Rig {
     let rig = Rig::new("a100-mig");
     for profile in ["4g.20gb", "1c.3g.20gb", "2c.3g.20gb"] {

@@ -1,4 +1,4 @@
-//! Several processes on one node, each with the library as a node's user finds it.
+//! Tests with several processes on one node, each with the library as a user of the node finds it.
 
 use std::{
     ffi::CStr,
@@ -11,10 +11,10 @@ use sim::{Effect, Node, Scratch};
 
 use crate::rig::*;
 
-/// Tells the child which library to load.
+/// Environment variable with the library for the child.
 const LIBRARY: &str = "OSTLER_SIM_TEST_LIBRARY";
 
-/// Starts this program again to run [`child`], and gives what it printed.
+/// Starts this program again to run [`child`], and returns its output.
 fn ask(library: &Path, node: Option<&Path>) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "processes::child", "--ignored", "--nocapture"]);

@@ -1,4 +1,4 @@
-//! A node with its library loaded.
+//! Test rig: a node with its library loaded.
 
 use std::ffi::{CStr, CString, c_char, c_uint};
 
@@ -31,7 +31,7 @@ macro_rules! ok {
     }};
 }
 
-/// A call's code.
+/// Return code of a call.
 macro_rules! code {
     ($call:expr) => {{
         // SAFETY: as above.
@@ -41,13 +41,13 @@ macro_rules! code {
 pub(crate) use {code, ok};
 
 impl Rig {
-    /// A node whose library is loaded and not initialised. The tests of this program run side by
-    /// side in one process: each node has a library of its own.
+    /// Node whose library is loaded and not initialised. The tests of this program run in parallel
+    /// in one process, so each node has a library of its own.
     pub(crate) fn cold(profile: &str) -> Self {
         Self::with(&Profile::named(profile).unwrap())
     }
 
-    /// As [`Rig::cold`], of any profile.
+    /// [`Rig::cold`] for any profile.
     pub(crate) fn with(profile: &Profile) -> Self {
         let node = Scratch::of(profile).unwrap();
         // SAFETY: the library's initialisers do nothing.
@@ -55,7 +55,7 @@ impl Rig {
         Self { lib, node }
     }
 
-    /// A node whose library is initialised.
+    /// Node whose library is initialised.
     pub(crate) fn new(profile: &str) -> Self {
         let rig = Self::cold(profile);
         ok!(rig.lib.nvmlInit_v2());
@@ -105,7 +105,7 @@ impl Rig {
     }
 }
 
-/// What a call that gives a number gives.
+/// Result of a call that returns a number.
 pub(crate) fn number<T: Default>(
     call: impl FnOnce(*mut T) -> nvmlReturn_t,
 ) -> Result<T, nvmlReturn_t> {
@@ -116,7 +116,7 @@ pub(crate) fn number<T: Default>(
     }
 }
 
-/// What a call that gives a text gives.
+/// Result of a call that returns a text.
 pub(crate) fn text(
     call: impl FnOnce(*mut c_char, c_uint) -> nvmlReturn_t,
 ) -> Result<String, nvmlReturn_t> {
@@ -131,7 +131,7 @@ pub(crate) fn text(
     }
 }
 
-/// The text of an array in a struct.
+/// Text of an array in a structure.
 pub(crate) fn chars(array: &[c_char]) -> String {
     let bytes: Vec<u8> = array.iter().map(|c| c.to_ne_bytes()[0]).collect();
     CStr::from_bytes_until_nul(&bytes)
@@ -145,7 +145,7 @@ pub(crate) fn target(text: &str) -> Target {
     text.parse().unwrap()
 }
 
-/// NVML's mark of a struct's version.
+/// NVML's version mark of a structure.
 pub(crate) fn mark<T>(version: u32) -> c_uint {
     u32::try_from(size_of::<T>()).unwrap() | version << 24
 }

@@ -1,4 +1,5 @@
-//! Whatever lies in the node's folder, and whatever a program passes, the library gives a code.
+//! Robustness tests: with any content of the node's folder and any arguments, the library returns a
+//! code.
 
 use std::{
     ffi::c_uint,
@@ -79,7 +80,7 @@ fn threads_may_outlive_a_library_that_is_closed() {
     assert_eq!(rig.node.state().unwrap().gpus[0].settings.compute_mode, 3);
 }
 
-/// One rig for all cases: making a node costs more than asking it.
+/// One rig for all cases: creating a node costs more than the calls.
 static RIG: LazyLock<(Shared, Vec<u8>)> = LazyLock::new(|| {
     let rig = Rig::new("a100-mig");
     let good = fs_err::read(rig.node.dir().join("node.json")).unwrap();
@@ -88,12 +89,12 @@ static RIG: LazyLock<(Shared, Vec<u8>)> = LazyLock::new(|| {
 
 struct Shared(Rig);
 
-// SAFETY: NVML may be called from any thread; the library locks what it keeps.
+// SAFETY: NVML may be called from any thread; the library locks its state.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-/// Asks everything that reads the state in a different way.
+/// Makes each kind of call that reads the state.
 fn ask(rig: &Rig) {
     let lib = &rig.lib;
     let count = number::<c_uint>(|o| code!(lib.nvmlDeviceGetCount_v2(o))).unwrap_or(0);
@@ -122,7 +123,7 @@ fn ask(rig: &Rig) {
     }
 }
 
-/// A number that replaces another, at its limits.
+/// A number that replaces another one: limits of the integer types.
 fn odd() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "0",
@@ -168,13 +169,13 @@ proptest! {
     }
 }
 
-/// A library of its own, its node's state, and what that was at first.
+/// Library of its own, the state file of its node, and the original content of that file.
 static DRIVER: LazyLock<Mutex<(Driver, PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let rig = Rig::cold("a100-mig");
     let driver = Driver::new(&rig.node.library(), include_str!("../symbols.txt"));
     let state = rig.node.dir().join("node.json");
     let good = fs_err::read(&state).unwrap();
-    // The node stays for as long as the test's process.
+    // The node must stay until the process ends.
     std::mem::forget(rig);
     Mutex::new((driver, state, good))
 });

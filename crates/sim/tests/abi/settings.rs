@@ -1,4 +1,4 @@
-//! What programs set, what they make, and what they are told of processes and engines.
+//! Tests of settings, MIG changes by programs, processes and engines.
 
 use std::{ffi::c_uint, mem::zeroed};
 
@@ -33,7 +33,7 @@ fn what_is_set_is_seen_by_all() {
     let (mut current, mut pending) = (9, 9);
     ok!(lib.nvmlDeviceGetEccMode(device, &raw mut current, &raw mut pending));
     assert_eq!((current, pending), (1, 0));
-    // The file of the node has it, so every process has.
+    // The setting is in the node's file, so all processes have it.
     let settings = rig.node.state().unwrap().gpus[0].settings.clone();
     assert_eq!(settings.power_limit, Some(250_000));
     assert_eq!(settings.application_clocks, Some((1215, 1410)));
@@ -70,7 +70,7 @@ fn what_cannot_be_set_is_refused() {
 fn partitions_made_through_the_library_are_those_of_the_command() {
     let rig = Rig::new("a100-mig");
     let (card, lib) = (rig.device(6), &rig.lib);
-    // By the command, then away with it; then the same by a program.
+    // Created by the command and removed; then created in the same way by a program.
     let wanted = rig.node.add_mig(&target("6"), "3g.20gb").unwrap().remove(0);
     rig.node.remove_mig(&target("6:0")).unwrap();
     let (mut gi, mut ci) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -91,7 +91,7 @@ fn partitions_made_through_the_library_are_those_of_the_command() {
     ok!(lib.nvmlGpuInstanceCreateComputeInstance(gi, 2, &raw mut ci));
     assert!(right(831).exists() && right(832).exists());
     assert_eq!(rig.uuid(rig.mig(6, 0)), wanted);
-    // What is used is not destroyed; then from the inside out.
+    // Instances in use cannot be destroyed; then destruction from the inside out.
     assert_eq!(code!(lib.nvmlGpuInstanceDestroy(gi)), IN_USE);
     ok!(lib.nvmlComputeInstanceDestroy(ci));
     assert_eq!(rig.by_uuid(&wanted).0, NOT_FOUND);
@@ -186,7 +186,7 @@ fn mig_mode_is_switched_when_nothing_is_in_the_way() {
     assert_eq!((current, pending), (1, 1));
 }
 
-/// Two processes of a card: one on all of it or on the first MIG device, and one that draws.
+/// Two processes of a card: one on the whole card or the first MIG device, and one that draws.
 fn processes(instance: Option<(u32, u32)>) -> [Process; 2] {
     let (pid, memory_mib) = (std::process::id(), 512);
     let compute = Process {

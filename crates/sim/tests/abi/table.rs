@@ -1,4 +1,4 @@
-//! Promises that all functions keep, tried on each of them from the table of signatures.
+//! Tests of promises that all functions keep, for each function in the table of signatures.
 
 use std::{ffi::c_uint, thread};
 
@@ -10,9 +10,9 @@ use crate::{
 };
 
 const TABLE: &str = include_str!("../symbols.txt");
-/// Room enough for every list and text of these profiles.
+/// Room that is enough for each list and text of these profiles.
 const ROOM: usize = 256;
-/// These work before NVML is initialised.
+/// Functions that work before NVML is initialised.
 const EARLY: [&str; 4] = [
     "nvmlInit",
     "nvmlInit_v2",
@@ -20,14 +20,14 @@ const EARLY: [&str; 4] = [
     "nvmlShutdown",
 ];
 
-/// A driver whose handles are those of a node with cards, instances and MIG devices.
+/// Driver with the handles of a node with cards, instances and MIG devices.
 fn driver(rig: &Rig) -> Driver {
     let mut driver = Driver::new(&rig.node.library(), TABLE);
     driver.learn();
     driver
 }
 
-/// The functions that are for a thing of this kind, by their first argument.
+/// Functions whose first argument is a handle of one of these kinds.
 fn of<'a>(driver: &'a Driver, kinds: &'a [&str]) -> impl Iterator<Item = &'a Function> {
     driver
         .functions
@@ -140,11 +140,11 @@ fn small_buffers_are_refused_and_not_overrun() {
             let code = driver.call(function, &driver.sound(function, room)).code;
             let name = function.name.as_str();
             let expected = match name {
-                // A process that is not there has no name, whatever the room.
+                // A process that does not exist has no name, whatever the room.
                 "nvmlSystemGetProcessName" if room == 0 => INVALID_ARGUMENT,
                 "nvmlSystemGetProcessName" => NOT_FOUND,
                 _ if name.starts_with("nvmlVgpu") => NOT_SUPPORTED,
-                // Boards that say nothing of these.
+                // The boards of these profiles do not have these facts.
                 "nvmlDeviceGetBoardPartNumber"
                 | "nvmlDeviceGetInforomImageVersion"
                 | "nvmlDeviceGetInforomVersion" => code,
@@ -216,7 +216,8 @@ fn sixteen_threads_get_right_codes() {
             let (driver, rig) = (&driver, Shared(&rig));
             scope.spawn(move || {
                 let rig = { rig }.0;
-                // Some come and go; the others ask everything that changes nothing.
+                // Some threads initialise and shut down; the others make all calls that change
+                // nothing.
                 if number % 4 == 0 {
                     for _ in 0..50 {
                         assert!(driver.ask("nvmlInit_v2", &[]).is_some());
@@ -259,5 +260,5 @@ fn sixteen_threads_get_right_codes() {
 /// A rig for other threads.
 struct Shared<'a>(&'a Rig);
 
-// SAFETY: NVML may be called from any thread; the library locks what it keeps.
+// SAFETY: NVML may be called from any thread; the library locks its state.
 unsafe impl Send for Shared<'_> {}

@@ -1,4 +1,5 @@
-//! Which devices a pod gets, what its plugins are asked, and why it is rejected.
+//! Tests of admission: the devices of a pod, the calls to its plugins, and the reasons for a
+//! rejection.
 
 use std::{collections::BTreeSet, time::Duration};
 

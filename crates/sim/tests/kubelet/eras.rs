@@ -1,4 +1,4 @@
-//! Two plugins for one resource, before and after the kubelet could tell them apart.
+//! Tests of two plugins for one resource, by the rules of both eras.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn from_1_37_the_older_plugin_serves_on_when_the_newer_one_leaves() {
     new.end_streams();
     let taken_over = async {
         while old.calls.allocated().is_empty() {
-            // One that is under way when the connection is closed fails.
+            // A call that is in progress when the connection is closed fails.
             let _ = node.kubelet.admit(pod()).await;
             node.kubelet.remove(&pod().id());
         }

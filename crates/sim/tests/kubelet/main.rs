@@ -1,4 +1,4 @@
-//! The simulated kubelet against a small device plugin, over real sockets.
+//! Tests of the simulated kubelet against a small device plugin, over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall fail")]
 
@@ -14,12 +14,12 @@ use std::time::Duration;
 use sim::kubelet::{Capacity, Era, Kubelet, Settings};
 use tempfile::TempDir;
 
-/// Long enough for any machine; nothing waits for it unless it fails.
+/// Timeout that is enough for any machine; reached only if a test fails.
 const SOON: Duration = Duration::from_secs(20);
 const GPU: &str = "example.com/gpu";
 const NIC: &str = "example.com/nic";
 
-/// A kubelet in a folder of its own.
+/// A kubelet with a folder of its own.
 struct Node {
     kubelet: Kubelet,
     dir: TempDir,
@@ -43,7 +43,7 @@ impl Node {
         Self { kubelet, dir }
     }
 
-    /// Capacity and allocatable; `None` when the node's status does not name the resource.
+    /// Capacity and allocatable; `None` if the node's status does not name the resource.
     fn counts(&self, resource: &str) -> Option<(usize, usize)> {
         let node = self.kubelet.node();
         let Capacity {

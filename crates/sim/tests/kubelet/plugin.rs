@@ -1,4 +1,4 @@
-//! A device plugin that does as it is told and counts how often it is called.
+//! Device plugin with scripted behaviour, which counts its calls.
 
 use std::{
     path::{Path, PathBuf},
@@ -37,7 +37,7 @@ type Prefer =
     dyn Fn(&ContainerPreferredAllocationRequest) -> Result<Vec<String>, Status> + Send + Sync;
 type Allocate = dyn Fn(&[String]) -> Result<Vec<ContainerAllocateResponse>, Status> + Send + Sync;
 
-/// What a plugin does when it is asked.
+/// Scripted behaviour of a plugin.
 pub(crate) struct Script {
     pub(crate) options: Result<DevicePluginOptions, Status>,
     pub(crate) list: Result<(), Status>,
@@ -47,7 +47,7 @@ pub(crate) struct Script {
     pub(crate) pre_start: Result<(), Status>,
 }
 
-/// A plugin on its socket. It ends when it is dropped.
+/// Plugin that serves on its socket; stops on drop.
 pub(crate) struct Plugin {
     pub(crate) calls: Arc<Calls>,
     dir: PathBuf,
@@ -57,7 +57,7 @@ pub(crate) struct Plugin {
     tasks: JoinSet<()>,
 }
 
-/// What was asked of a plugin.
+/// Calls that a plugin received.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     pub(crate) options: AtomicUsize,
@@ -75,7 +75,7 @@ struct Service {
     streams: CancellationToken,
 }
 
-/// Counts the end of a stream, whoever ends it.
+/// Counts the end of a stream on drop, whichever side ended it.
 struct Ended(Arc<Calls>);
 
 // === impl Script ===
@@ -141,7 +141,7 @@ impl Plugin {
         plugin
     }
 
-    /// One that does nothing special.
+    /// Serves devices with the default behaviour.
     pub(crate) fn simple(dir: &Path, endpoint: &str, devices: Vec<Device>) -> Self {
         Self::serve(dir, endpoint, devices, Script::default())
     }
@@ -162,7 +162,7 @@ impl Plugin {
 }
 
 impl Drop for Plugin {
-    /// The connections of a server outlive it; the streams on them shall not.
+    /// Connections of a server outlive the server; the streams on them must not.
     fn drop(&mut self) {
         self.end_streams();
     }
@@ -179,7 +179,7 @@ impl Calls {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// The ids of each Allocate, sorted.
+    /// Ids of each Allocate, sorted.
     pub(crate) fn allocated(&self) -> Vec<Vec<String>> {
         let calls = self.allocate.lock().unwrap();
         let ids = calls.iter().map(|call| {
@@ -317,7 +317,7 @@ pub(crate) fn on(id: &str, nodes: &[i64]) -> Device {
     }
 }
 
-/// An answer with one variable.
+/// Answer with one environment variable.
 pub(crate) fn env(name: &str, value: &str) -> ContainerAllocateResponse {
     ContainerAllocateResponse {
         envs: [(name.to_owned(), value.to_owned())].into(),

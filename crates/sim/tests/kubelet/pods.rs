@@ -1,4 +1,4 @@
-//! The pod resources API.
+//! Tests of the pod resources API.
 
 use kubelet_api::podresources::{
     AllocatableResourcesRequest, ContainerDevices, GetPodResourcesRequest, ListPodResourcesRequest,
@@ -32,7 +32,7 @@ async fn ready(node: &Node) -> Plugin {
     plugin
 }
 
-/// Resource, ids and NUMA nodes of each row.
+/// Resource, ids and NUMA nodes of each entry.
 fn rows(devices: &[ContainerDevices]) -> Vec<(&str, Vec<&str>, Vec<i64>)> {
     let row = |row: &'_ ContainerDevices| {
         let nodes = row.topology.iter().flat_map(|topology| &topology.nodes);

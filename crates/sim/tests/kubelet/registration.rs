@@ -1,4 +1,4 @@
-//! Register, the stream that follows, and what becomes of a resource when it ends.
+//! Tests of Register, of the stream that follows, and of its end.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -177,7 +177,7 @@ async fn a_stream_that_ends_makes_all_unhealthy_and_is_never_opened_again() {
     node.wait_counts(GPU, (2, 2)).await;
     plugin.end_streams();
     node.wait_counts(GPU, (2, 0)).await;
-    // After the grace the capacity is gone, and the name stays.
+    // After the grace period the capacity is zero, and the name stays.
     node.wait_counts(GPU, (0, 0)).await;
     assert_eq!(plugin.calls.streams(), 1);
     assert_eq!(node.kubelet.registrations().len(), 1);
@@ -308,7 +308,7 @@ async fn notes_a_socket_name_that_was_used_before() {
 async fn notes_registrations_that_follow_each_other_too_soon() {
     let node = Node::new().await;
     let dir = node.kubelet.dir();
-    // Refused ones count as well, and resources count by themselves.
+    // Refused registrations count as well. Each resource counts by itself.
     let (one, two, other) = tokio::join!(
         register(dir, "v0", GPU, "p-1"),
         register(dir, "v0", GPU, "p-2"),
@@ -365,7 +365,7 @@ async fn options_are_asked_once_per_registration_whatever_the_request_says() {
     assert_eq!(plugin.calls.streams(), 1);
 }
 
-/// Waits until the plugin has seen so many of its streams end.
+/// Waits until `count` streams of the plugin have ended.
 pub(crate) async fn ended(plugin: &Plugin, count: usize) {
     let ended = async {
         while plugin.calls.ended() < count {

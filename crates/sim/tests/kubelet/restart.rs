@@ -1,4 +1,4 @@
-//! What a restart of the kubelet takes away and what it keeps.
+//! Tests of restarts of the kubelet: the state that is lost and the state that stays.
 
 use std::{os::unix::fs::MetadataExt as _, time::Duration};
 
@@ -205,7 +205,7 @@ async fn it_restarts_under_registrations_from_another_thread() {
         runtime.unwrap().block_on(async {
             for round in 0..30 {
                 let plugin = Plugin::simple(&dir, &format!("p-{round}"), devices(&["a"]));
-                // Whether it is heard depends on the moment.
+                // The result depends on the moment of the kill.
                 let call = tokio::time::timeout(Duration::from_millis(50), plugin.register(GPU));
                 let _ = call.await;
             }
