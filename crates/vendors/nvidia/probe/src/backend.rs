@@ -1,4 +1,4 @@
-//! What the probe asks of NVIDIA's cards.
+//! NVIDIA's implementation of the probe's [`Backend`].
 
 use config::Discovery;
 use model::Tier;
@@ -19,9 +19,13 @@ impl Backend for Nvidia {
 
     fn survey(&mut self) -> Report {
         self.try_survey().unwrap_or_else(|problem| {
+            // A driver that does not answer is closed, so that a driver that comes back is opened
+            // anew.
             self.forget();
             if problem.kind == ProblemKind::NoDriver
                 && self.discovery == Discovery::Auto
+                // NVIDIA's device plugin too takes a machine for a Tegra board if it has the
+                // board's files and no NVML library.
                 && platform::is_tegra(&self.files)
             {
                 return self.tegra();
@@ -34,7 +38,7 @@ impl Backend for Nvidia {
     }
 
     fn links(&mut self, report: &mut Report, again: bool) -> bool {
-        // One device has no links.
+        // Cards that are reported as one device have no links between them.
         let Some(session) = self.driver.session().filter(|_| self.merged.is_none()) else {
             return false;
         };
@@ -86,7 +90,7 @@ impl Backend for Nvidia {
         let Some(session) = self.driver.session() else {
             return Vec::new();
         };
-        // Of several cards that are one device none can be told to be the ill one.
+        // If several cards are one device, a fault could not be assigned to one of them.
         if self.merged.is_some() && self.seen.len() > 1 {
             return Vec::new();
         }

@@ -1,26 +1,26 @@
-//! NVIDIA's cards as the PCI bus shows them, found without asking the driver.
+//! NVIDIA's cards on the PCI bus, found without a driver call.
 
 use model::PciAddress;
 use probe::sysfs::{Files, bus};
 
-/// NVIDIA's vendor number.
+/// PCI vendor id of NVIDIA.
 const VENDOR: u32 = 0x10de;
 
-/// A PCI function that is a graphics card of NVIDIA's.
+/// PCI function that is a graphics card of NVIDIA's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Where it sits.
+    /// PCI address.
     pub(super) address: PciAddress,
-    /// The kernel driver it is bound to; `None` where that cannot be seen.
+    /// Kernel driver that the function is bound to; `None` if that cannot be read.
     pub(super) driver: Option<String>,
-    /// Its NUMA node, where the bus tells one; see [`probe::sysfs::Machine`] for what to make of it.
+    /// NUMA node as sysfs tells it, if any; see [`probe::sysfs::Machine`] for its meaning.
     pub(super) numa: Option<u32>,
 }
 
 // === impl Function ===
 
 impl Function {
-    /// Tells if NVIDIA's driver may manage it; another driver (`vfio-pci`) means that it does not.
+    /// Returns true unless the card is bound to another driver than NVIDIA's, such as `vfio-pci`.
     pub(super) fn may_be_managed(&self) -> bool {
         self.driver
             .as_deref()
@@ -28,8 +28,10 @@ impl Function {
     }
 }
 
-/// The function at an address, where it is a graphics card of NVIDIA's.
+/// Reads the function at an address; `None` if it is not a graphics card of NVIDIA's.
 pub(super) fn function(files: &Files, address: PciAddress) -> Option<Function> {
+    // PCI classes: VGA controller (0300) and 3D controller (0302). NVSwitches have 0680, the audio
+    // function of a card 0403.
     let is_card = bus::vendor(files, address)? == VENDOR
         && matches!(bus::class(files, address)?, 0x0300 | 0x0302);
     is_card.then(|| Function {

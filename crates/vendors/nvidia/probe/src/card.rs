@@ -1,4 +1,4 @@
-//! What the driver says of one card and of the MIG devices on it.
+//! Reads one card and the MIG devices on it.
 
 use std::collections::BTreeMap;
 
@@ -15,43 +15,44 @@ use super::{
     shapes::Catalogue,
 };
 
-/// Cards that only drive a screen of a DGX Station.
+/// Product names of cards that only drive a screen of a DGX Station. NVIDIA's device plugin skips
+/// them by the same names.
 const DISPLAYS: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
 
-/// Reads cards, and keeps what never changes.
+/// Reads cards, and keeps the facts that never change.
 #[derive(Debug)]
 pub(super) struct Reader {
     nodes: Nodes,
-    /// The driver that the rest was read from.
+    /// Driver from which the other facts were read.
     driver: Option<Driver>,
-    /// By id: what never changes of a card.
+    /// Architecture and brand, by id of the card.
     constants: BTreeMap<DeviceId, Attributes>,
-    /// By id: the profiles of a card that supports MIG.
+    /// GPU instance profiles of the cards that support MIG, by id of the card.
     catalogues: BTreeMap<DeviceId, Catalogue>,
 }
 
-/// What the bus says of a card.
+/// Facts about a card that the PCI bus tells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seat {
-    /// Where it sits.
+    /// PCI address; `None` for a card that was found by index.
     pub(super) address: Option<PciAddress>,
-    /// Its NUMA node.
+    /// NUMA node of the card, if known.
     pub(super) numa: Option<u32>,
 }
 
-/// A card with its MIG devices.
+/// Facts read about a card and its MIG devices.
 #[derive(Debug)]
 pub(super) struct Card {
-    /// Where its handle is found.
+    /// Reference by which NVML gives its handle.
     pub(super) at: CardRef,
-    /// The card first, then its MIG devices.
+    /// The card, then its MIG devices.
     pub(super) devices: Vec<Device>,
-    /// The places of the MIG devices, in the same order.
+    /// NVML's indices of the MIG devices, in the same order.
     pub(super) places: Vec<u32>,
 }
 
-/// Asks questions about one device and writes the failures down. Nothing more is asked of a
-/// device that is gone.
+/// Calls the driver about one device and collects the failures. Makes no call after one that says
+/// the device is gone.
 #[derive(Debug, Default)]
 struct Interview {
     failures: Vec<CallFailure>,
@@ -60,7 +61,7 @@ struct Interview {
 // === impl Card ===
 
 impl Card {
-    /// Sets the NUMA node of the card and so of its MIG devices.
+    /// Sets the NUMA node of the card and of its MIG devices.
     pub(super) fn set_numa(&mut self, node: Option<u32>) {
         for device in &mut self.devices {
             device.numa = node;
@@ -80,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// Forgets what was read from another driver, or from an earlier loading of this one.
+    /// Drops the facts that were read from another driver, or from an earlier loading of this one.
     pub(super) fn note_driver(&mut self, driver: &Driver) {
         if self.driver.as_ref() != Some(driver) {
             self.driver = Some(driver.clone());
@@ -89,10 +90,10 @@ impl Reader {
         }
     }
 
-    /// The card with its MIG devices; `None` for one that is not for computing.
+    /// Reads a card with its MIG devices; `None` for a card that is not for computing.
     ///
     /// # Errors
-    /// The card does not tell who it is.
+    /// The card does not tell its UUID. Every other call may fail: the failure is part of the card.
     pub(super) fn read(
         &mut self,
         card: nvml::Device<'_>,
@@ -107,6 +108,8 @@ impl Reader {
         {
             return Ok(None);
         }
+        // From here on only the fact of the call that fails is lost. Unified-memory parts such as
+        // GB10 do not support the memory query (NVIDIA/k8s-device-plugin issue 1482).
         let minor = interview.ask(|| card.minor());
         let mut device = Device {
             vendor: "nvidia".to_owned(),
@@ -143,7 +146,7 @@ impl Reader {
         Ok(Some(found))
     }
 
-    /// Architecture and brand. They never change, and are asked for once.
+    /// Reads architecture and brand, once for each card because they never change.
     fn constants(&mut self, card: nvml::Device<'_>, id: &DeviceId) -> Attributes {
         if let Some(known) = self.constants.get(id) {
             return known.clone();
@@ -155,8 +158,8 @@ impl Reader {
         read.unwrap_or_default()
     }
 
-    /// Adds the MIG devices that are possible on a card that supports MIG. They are asked for once; a
-    /// call that fails costs all of them, until it succeeds in a later look.
+    /// Adds the shapes of a card that supports MIG. They are read once. If a call fails, the card
+    /// has none of them until a later survey succeeds.
     fn add_shapes(
         &mut self,
         card: nvml::Device<'_>,
@@ -174,7 +177,7 @@ impl Reader {
         }
     }
 
-    /// Adds the card's MIG devices. One that cannot be read is a failure of the card.
+    /// Adds the card's MIG devices. If one of them cannot be read, that is a failure of the card.
     fn partitions(
         &mut self,
         card: nvml::Device<'_>,
@@ -201,13 +204,18 @@ impl Reader {
                         found.places.push(place);
                     }
                 }
-                // Drivers have handed out instances that were deleted a moment ago.
+                // nvmlDeviceGetMigDeviceHandleByIndex has returned instances that were just deleted
+                // (libcudacxx issue 224).
                 Err(error) if is_empty(&error) => {}
                 Err(error) => interview.note(&error),
             }
         }
     }
 
+    /// Reads one MIG device. Attributes, links and NUMA node are its card's.
+    ///
+    /// # Errors
+    /// The MIG device does not tell its UUID or its instances.
     fn partition(
         &mut self,
         card: nvml::Device<'_>,
@@ -254,7 +262,8 @@ impl Reader {
         })
     }
 
-    /// The name of a MIG device's shape, where it is known: by its size, else as the driver writes it.
+    /// Returns the profile name of a MIG device, if known: made from its size, or else taken from
+    /// NVML's device name.
     fn profile(
         &self,
         card: nvml::Device<'_>,
@@ -291,8 +300,7 @@ impl Reader {
 // === impl Interview ===
 
 impl Interview {
-    /// The answer; `None` where the device does not support the question, failed to answer, or is
-    /// known to be gone.
+    /// Makes a call; `None` if the device does not support it, it failed, or the device is gone.
     fn ask<T>(&mut self, question: impl FnOnce() -> Result<T, Error>) -> Option<T> {
         if self.is_over() {
             return None;
@@ -300,19 +308,22 @@ impl Interview {
         question().map_err(|error| self.note(&error)).ok()
     }
 
-    /// Writes the failures into the card, and what keeps it from being used.
+    /// Moves the failures into the card, with one for a missing device node.
     fn conclude(mut self, minor: Option<u32>, card: &mut Device) {
-        // A card that is gone needs no node; asked for last, since it ends the interview.
+        // Last, because this failure is fatal and would prevent further calls. A card that is gone
+        // needs no node.
         if !self.is_over() {
             self.failures.extend(nodes::unusable(minor, &card.nodes));
         }
         card.failures = self.failures;
     }
 
+    /// Returns true if a failure says that the device is gone.
     fn is_over(&self) -> bool {
         self.failures.iter().any(|failure| failure.fatal)
     }
 
+    /// Adds a failure, unless the device only does not support the call.
     fn note(&mut self, error: &Error) {
         let failure = failure(error);
         if !error.is_not_supported() && !self.failures.contains(&failure) {
@@ -321,7 +332,7 @@ impl Interview {
     }
 }
 
-/// Asks a card for the facts that make it what it is.
+/// Reads memory, compute capability and the other facts of a card into `device`.
 fn describe(
     card: nvml::Device<'_>,
     product: Option<String>,
@@ -337,7 +348,7 @@ fn describe(
         let version = Version::of_two(major.try_into().ok()?, minor.try_into().ok()?);
         Some(Value::from(version))
     });
-    // Nice to know, and no reason to doubt a card that does not tell.
+    // These two facts are optional: a card that fails to tell them is not suspect.
     let display = interview.ask(|| Ok(card.has_display().ok())).flatten();
     let coherent = interview.ask(|| Ok(card.is_coherent().ok())).flatten();
     let facts = [
@@ -352,7 +363,7 @@ fn describe(
     device.attributes.extend(known);
 }
 
-/// The id of a card; an empty one is none.
+/// Reads the UUID of a card. An empty UUID is a failure.
 fn identity(card: nvml::Device<'_>) -> Result<DeviceId, CallFailure> {
     let uuid = card.uuid().map_err(|error| failure(&error))?;
     if uuid.is_empty() {
@@ -365,7 +376,7 @@ fn identity(card: nvml::Device<'_>) -> Result<DeviceId, CallFailure> {
     Ok(DeviceId::new(uuid))
 }
 
-/// The failure that an error is.
+/// Converts a driver error into a failure for the report.
 pub(super) fn failure(error: &Error) -> CallFailure {
     CallFailure {
         call: error.call().to_owned(),
@@ -374,7 +385,7 @@ pub(super) fn failure(error: &Error) -> CallFailure {
     }
 }
 
-/// Whether a place for a MIG device is just empty.
+/// Returns true if the error only says that there is no MIG device at an index.
 fn is_empty(error: &Error) -> bool {
     error.is_not_found() || error.is_not_supported()
 }

@@ -1,5 +1,5 @@
-//! The check-ups of a card and of the MIG devices on it: facts of how well they are. What a device
-//! does not support is named, and a device that is gone is asked nothing more.
+//! Check-ups of a card and of its MIG devices. A reading names the values that the device does not
+//! support. A device that is gone gets no further calls.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use probe::Calls;
 
 use super::{card::failure, fabric};
 
-/// Asks the questions of one check-up.
+/// Makes the calls of one check-up and collects conditions, unsupported values and failures.
 #[derive(Debug, Default)]
 struct Exam {
     conditions: Vec<Condition>,
@@ -19,20 +19,21 @@ struct Exam {
     failures: Vec<CallFailure>,
 }
 
-/// The answer to one question.
+/// Result of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer<T> {
-    /// The driver answered.
+    /// Value from the driver.
     Given(T),
-    /// The device, or the driver, does not support the question.
+    /// The device or the driver does not support the call.
     Unsupported,
-    /// The question failed, or was not asked because the device is gone.
+    /// The call failed, or was not made because the device is gone.
     Failed,
 }
 
-/// What a tier reads of a card; `None` for one that is not made of driver calls. A call about links
-/// that hangs is held against the links and not against the card; without `links` none is made. Joining
-/// the fabric may take as long as `join_limit`.
+/// Makes the driver calls of a tier for a card; `None` for a tier that makes none.
+///
+/// If a call about links hangs, the link reading is blamed and not the card; without `links` no
+/// such call is made. Joining the fabric may take as long as `join_limit` without a warning.
 pub(super) fn card(
     card: Device<'_>,
     tier: Tier,
@@ -49,7 +50,8 @@ pub(super) fn card(
     Some(exam.conclude(values))
 }
 
-/// What a tier reads of a MIG device: of all that only its own memory errors.
+/// Makes the driver calls of a tier for a MIG device. Only its own SRAM errors are read: NVML tells
+/// all other values for the whole card.
 pub(super) fn partition(part: Device<'_>, tier: Tier) -> Option<Reading> {
     if tier != Tier::Working {
         return None;
@@ -62,7 +64,7 @@ pub(super) fn partition(part: Device<'_>, tier: Tier) -> Option<Reading> {
     Some(exam.conclude(Values::Working(values)))
 }
 
-/// The check-up of a device that gives no handle.
+/// Makes the reading of a device for which NVML gives no handle.
 pub(super) fn refused(error: &Error, tier: Tier) -> Option<Reading> {
     let values = match tier {
         Tier::Working => Values::Working(Working::default()),
@@ -77,6 +79,8 @@ pub(super) fn refused(error: &Error, tier: Tier) -> Option<Reading> {
 
 fn working(card: Device<'_>, exam: &mut Exam, join_limit: Duration) -> Working {
     let ecc_uncorrected = exam.ask("ecc_uncorrected", || card.ecc_uncorrected());
+    // Cards from Ampere on remap rows, older cards retire pages. Each supports one of the two
+    // calls.
     let rows = exam.put(|| card.rows());
     let pages = exam.put(|| card.retirement_pending());
     let pending = rows.map(|rows| rows.pending).or(pages);
@@ -128,13 +132,14 @@ fn trend(card: Device<'_>, exam: &mut Exam) -> Trend {
     }
 }
 
-/// How many of the card's NVLinks are down.
+/// Counts the NVLinks of the card that are down.
 fn links_down(card: Device<'_>) -> Result<u32, Error> {
     let mut down = 0;
     for link in 0..Device::LINKS {
         match card.link_up(link) {
             Ok(up) => down += u32::from(!up),
-            // There are no more, or none at all.
+            // Link numbers have no gaps: drivers answer INVALID_ARGUMENT or NOT_SUPPORTED behind
+            // the last link.
             Err(error) if link > 0 && (is_unknown(&error) || error.is_not_supported()) => break,
             Err(error) => return Err(error),
         }
@@ -149,11 +154,13 @@ fn recovery(number: u32) -> RecoveryAction {
         2 => RecoveryAction::Reboot,
         3 => RecoveryAction::DrainP2p,
         4 => RecoveryAction::DrainAndReset,
+        // Newer drivers know 5 (recover the IMEX domain), 6 (reset the PCIe bus) and 7 (reboot).
         other => RecoveryAction::Other(other),
     }
 }
 
-/// Whether a driver does not know what it was asked for: our arguments are constants, so it is old.
+/// Returns true if the driver is too old to know an argument. All arguments here are constants of
+/// NVML, so INVALID_ARGUMENT has no other cause.
 fn is_unknown(error: &Error) -> bool {
     error.code() == Some(Code::INVALID_ARGUMENT)
 }
@@ -171,8 +178,9 @@ impl<T> Answer<T> {
 }
 
 impl Answer<bool> {
-    /// True if either is. A question that failed might have been answered with yes, so that the other's no
-    /// does not stand for both. Unsupported only if both are.
+    /// Combines two answers: true if one of them is true, unsupported only if both are. If one call
+    /// failed and the other says no, the result is a failure, because the failed call might have
+    /// said yes.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Given(true), _) | (_, Self::Given(true)) => Self::Given(true),
@@ -186,13 +194,13 @@ impl Answer<bool> {
 // === impl Exam ===
 
 impl Exam {
-    /// Returns the answer to the question behind `field`; `None` where there is none.
+    /// Makes the call for `field`; `None` if it failed or is not supported.
     fn ask<T>(&mut self, field: &str, question: impl FnOnce() -> Result<T, Error>) -> Option<T> {
         let answer = self.put(question);
         self.take(field, answer)
     }
 
-    /// Puts a question, and notes a failure.
+    /// Makes a call and collects its failure.
     fn put<T>(&mut self, question: impl FnOnce() -> Result<T, Error>) -> Answer<T> {
         if self.failures.iter().any(|failure| failure.fatal) {
             return Answer::Failed;
@@ -207,7 +215,7 @@ impl Exam {
         }
     }
 
-    /// Takes the value of `field` from an answer, and notes that the field is not supported.
+    /// Returns the value of an answer. Notes `field` as unsupported if the answer says so.
     fn take<T>(&mut self, field: &str, answer: Answer<T>) -> Option<T> {
         match answer {
             Answer::Given(value) => return Some(value),
@@ -217,6 +225,7 @@ impl Exam {
         None
     }
 
+    /// Makes the reading. Unsupported fields are sorted, so that equal readings compare as equal.
     fn conclude(mut self, values: Values) -> Reading {
         self.unsupported.sort();
         Reading {

@@ -1,9 +1,10 @@
-//! Facts of a card that never change, by NVIDIA's own names.
+//! Facts about a card that never change, under NVIDIA's names.
 
 use model::{Attributes, Value, names};
 use nvml::Error;
 
-/// NVML's architectures, by number. The names are those of NVIDIA's DRA driver.
+/// NVML's architectures, by number. The names are those of the attribute `architecture` of NVIDIA's
+/// DRA driver.
 const ARCHITECTURES: [(u32, &str); 9] = [
     (2, "Kepler"),
     (3, "Maxwell"),
@@ -16,7 +17,7 @@ const ARCHITECTURES: [(u32, &str); 9] = [
     (10, "Blackwell"),
 ];
 
-/// NVML's brands, by number. The names are those of NVIDIA's DRA driver.
+/// NVML's brands, by number. The names are those of the attribute `brand` of NVIDIA's DRA driver.
 const BRANDS: [(u32, &str); 16] = [
     (1, "Quadro"),
     (2, "Tesla"),
@@ -36,11 +37,8 @@ const BRANDS: [(u32, &str); 16] = [
     (16, "TitanRTX"),
 ];
 
-/// Reads architecture and brand. What the card does not support, or tells as a number without a
-/// name, is left out.
-///
-/// # Errors
-/// The card fails to answer.
+/// Reads architecture and brand. A fact that the card does not support, or whose number has no name
+/// here, is left out.
 pub(super) fn read_constants(card: nvml::Device<'_>) -> Result<Attributes, Error> {
     let architecture = supported(card.architecture())?;
     let brand = supported(card.brand())?;
@@ -54,6 +52,7 @@ pub(super) fn read_constants(card: nvml::Device<'_>) -> Result<Attributes, Error
     Ok(known.collect())
 }
 
+/// Converts "not supported" into `None`.
 fn supported(answer: Result<u32, Error>) -> Result<Option<u32>, Error> {
     match answer {
         Ok(number) => Ok(Some(number)),
@@ -62,6 +61,7 @@ fn supported(answer: Result<u32, Error>) -> Result<Option<u32>, Error> {
     }
 }
 
+/// Looks up the name of a number.
 fn named(table: &[(u32, &str)], number: Option<u32>) -> Option<Value> {
     let number = number?;
     let row = table.iter().find(|(known, _)| *known == number);

@@ -1,4 +1,4 @@
-//! The driver: found, opened, and opened anew when its library was replaced.
+//! The driver: finds and opens its library, and opens it anew when the file was replaced.
 
 use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
@@ -14,18 +14,18 @@ use super::{
     stage::Stage,
 };
 
-/// The way to the driver.
+/// Connection to the driver, open or not.
 #[derive(Debug)]
 pub(super) struct Connection {
     search: Search,
     calls: Arc<Calls>,
     stage: Stage,
     open: Option<Open>,
-    /// Whether the file that the loader takes was known once.
+    /// True once the file behind the loader's name was found in the process map.
     known: bool,
 }
 
-/// An open driver.
+/// Open driver and the file that it was loaded from.
 #[derive(Debug)]
 struct Open {
     session: Arc<Session>,
@@ -45,13 +45,18 @@ impl Connection {
         }
     }
 
-    /// The open driver, where it is open.
+    /// Returns the open driver, if any.
     pub(super) fn session(&self) -> Option<&Session> {
         self.open.as_ref().map(|open| &*open.session)
     }
 
-    /// The open driver; opens it where it is not, and anew where its file was replaced.
+    /// Returns the open driver. Opens it if it is closed, and anew if its file was replaced.
+    ///
+    /// # Errors
+    /// No library was found, it cannot be loaded, or NVML's initialisation failed.
     pub(super) fn ready(&mut self) -> Result<Arc<Session>, Problem> {
+        // A driver upgrade replaces the file while the old library stays loaded. Once the new
+        // kernel module runs, the old library answers LIB_RM_VERSION_MISMATCH.
         if self.is_stale() {
             tracing::warn!("the driver library was replaced or removed: starting over");
             self.close();
@@ -65,6 +70,8 @@ impl Connection {
             .map_err(|error| self.not_loadable(&found, &error))?;
         let (calls, known) = (Arc::clone(&self.calls), &mut self.known);
         let call = "find the loaded driver library";
+        // glibc returns a library that it could not unload again under the same name, even if the
+        // file was removed long ago.
         if !calls.watch(call, None, || found.resolve(known)) {
             return Err(self.no_library(&[found.path]));
         }
@@ -79,14 +86,17 @@ impl Connection {
         Ok(session)
     }
 
-    /// Gives the driver back.
+    /// Closes the driver, once the event thread has let go of it.
     pub(super) fn close(&mut self) {
         if let Some(Open { session, .. }) = self.open.take() {
             self.stage.clear(session);
         }
     }
 
-    /// The driver's own facts, or that it is gone.
+    /// Reads driver version, CUDA version and library path. Only the path is required.
+    ///
+    /// # Errors
+    /// The driver was unloaded or replaced.
     pub(super) fn facts(&self, session: &Session) -> Result<Driver, Problem> {
         let version = match session.driver_version() {
             Ok(version) => version,
@@ -106,6 +116,7 @@ impl Connection {
         })
     }
 
+    /// Returns true if the library's file was replaced or removed.
     fn is_stale(&self) -> bool {
         let open = self.open.as_ref();
         open.is_some_and(|open| {
@@ -114,7 +125,8 @@ impl Connection {
         })
     }
 
-    /// Looks at the driver's files, which may be on a disk that does not answer.
+    /// Runs file access as a recorded call: the driver's files may be on a disk that does not
+    /// answer.
     fn watch<T>(&self, call: impl Into<Cow<'static, str>>, look: impl FnOnce() -> T) -> T {
         self.calls.watch(call, None, look)
     }
@@ -132,8 +144,8 @@ impl Connection {
     }
 
     fn not_loadable(&self, found: &Found, error: &Error) -> Problem {
-        // A library that was found and does not load is a broken driver; one that the loader does
-        // not find is none.
+        // A file that was found and cannot be loaded is a broken driver. A name that the loader
+        // does not find is an absent driver.
         let kind = match found.is_by_name() {
             true => ProblemKind::NoDriver,
             false => ProblemKind::DriverFailed,
@@ -151,6 +163,7 @@ impl Drop for Connection {
     }
 }
 
+/// Makes the problem of a driver that does not work. `words` explains its code.
 fn failed(error: &Error, words: &str) -> Problem {
     let words = match words {
         "" => String::new(),
@@ -162,7 +175,7 @@ fn failed(error: &Error, words: &str) -> Problem {
     }
 }
 
-/// Whether the whole driver is gone, rather than one card.
+/// Returns true if the error concerns the whole driver rather than one card.
 fn means_gone(error: &Error) -> bool {
     matches!(
         error.code(),

@@ -1,8 +1,8 @@
 //! The driver's files that a container needs: facts for CDI specs.
 //!
-//! A look at the files reads the names in a few folders and some of some eighty libraries. It is done
-//! when the driver changed; besides, the folders are asked every minute whether they did. Device
-//! nodes are looked at each time.
+//! A search reads the names in a few folders and the headers of about eighty libraries. It is made
+//! when the driver changed, or when one of the folders did; the folders are checked every minute.
+//! The device nodes are read in each survey.
 
 mod cache;
 mod companions;
@@ -38,13 +38,13 @@ use self::{
 };
 use super::platform;
 
-/// The time between two looks at what changed.
+/// Time between two checks of the folders.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// How coarse the times of a file system may be.
+/// Coarsest resolution of modification times that is expected of a file system.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Finds the driver's files, and keeps what it found.
+/// Finds the driver's files, and keeps the result of the last search.
 #[derive(Debug)]
 pub(super) struct Finder {
     root: Root,
@@ -52,32 +52,34 @@ pub(super) struct Finder {
     last: Option<Last>,
 }
 
-/// What was found last.
+/// Result of the last search, and the state that tells if it is still right.
 #[derive(Debug)]
 struct Last {
     driver: Driver,
     platform: Platform,
-    /// The patterns of the device nodes of a Tegra board.
+    /// Patterns of the device nodes of a Tegra board.
     board: Vec<String>,
     checked: Instant,
     folders: Vec<Folder>,
     found: Arc<DriverFiles>,
 }
 
-/// A folder that was asked.
+/// Folder that was searched.
 #[derive(Debug)]
 struct Folder {
     path: String,
-    /// Another one once something in it came, went or was renamed.
+    /// Identity of the folder; it changes when an entry is added, removed or renamed.
     identity: Option<FileIdentity>,
-    /// Whether it changed so short before that it may change again without a new time.
+    /// True if it changed so shortly before the search that it may change again under the same
+    /// time.
     young: bool,
 }
 
 // === impl Finder ===
 
 impl Finder {
-    /// Looks below `root`, as this process sees it; device nodes are among the host's `files`.
+    /// Creates a finder that searches below `root`, a path of this process. Device nodes are read
+    /// from the host's `files`.
     pub(super) fn new(root: impl Into<PathBuf>, files: Files) -> Self {
         Self {
             root: Root::new(root),
@@ -86,7 +88,8 @@ impl Finder {
         }
     }
 
-    /// The files of this driver and the nodes of these devices, at this time.
+    /// Returns the files of this driver and the nodes of these devices. Searches again only if
+    /// something changed; an unchanged result keeps its address.
     pub(super) fn look(
         &mut self,
         driver: &Driver,
@@ -110,7 +113,7 @@ impl Finder {
         let mut nodes = nodes::read(&self.files);
         let drm = nodes::drm(&self.files, cards.into_iter());
         let board = tegra::board(&self.files, &last.board, &mut nodes);
-        // Who has the same already compares by address.
+        // Readers compare results by address, so an equal result must not be copied.
         let old = &last.found;
         if (&old.nodes, &old.drm, &old.board_nodes) != (&nodes, &drm, &board) {
             let found = Arc::make_mut(&mut last.found);
@@ -119,7 +122,7 @@ impl Finder {
         Arc::clone(&last.found)
     }
 
-    /// Looks through the driver's folder; what is the same as before stays at its address.
+    /// Searches the driver's root. A result equal to the one before keeps its address.
     fn search(
         &self,
         driver: &Driver,
@@ -150,8 +153,8 @@ impl Finder {
         }
     }
 
-    /// What there is but for device nodes, the folders that were asked, and the patterns of a board's
-    /// nodes.
+    /// Makes one search. Returns the files without device nodes, the folders that were searched,
+    /// and the patterns of a board's nodes.
     fn find(
         &self,
         driver: &Driver,
@@ -180,7 +183,7 @@ impl Finder {
         (found, folders, board)
     }
 
-    /// The kind of machine, where these are its devices.
+    /// Returns the kind of machine that has these devices.
     fn platform(&self, devices: &[Device]) -> Platform {
         let is_board = |device: &Device| {
             device.flag(&names::INTEGRATED) == Some(true)
@@ -193,10 +196,11 @@ impl Finder {
         }
     }
 
-    /// Adds what a driver's usual installation has.
+    /// Adds the files of a driver that is installed in the usual way.
     fn usual(&self, search: &mut Search<'_>, driver: &Driver) {
         let version = Some(driver.version.as_str());
         let version = version.filter(|version| rest::is_name(version) && *version != "unknown");
+        // A library that was found outside the usual folders shows where the others are.
         let library = driver.library.as_deref();
         let library = library.and_then(|path| self.inside(path));
         let version = libraries::add(search, version, library.as_deref());
@@ -205,7 +209,7 @@ impl Finder {
         }
     }
 
-    /// The folder of a file of ours, seen from inside the root.
+    /// Returns the folder of a file of this process, as a path inside the root.
     fn inside(&self, path: &str) -> Option<String> {
         let folder = Path::new(path).parent()?;
         let inside = folder.strip_prefix(self.root.folder()).ok()?;
@@ -216,7 +220,8 @@ impl Finder {
 // === impl Last ===
 
 impl Last {
-    /// Whether nothing is known to have changed.
+    /// Returns true if no folder changed since the search, or if they were checked less than a
+    /// minute ago.
     fn is_fresh(&mut self, files: &Files, root: &Root, now: Instant) -> bool {
         if now.saturating_duration_since(self.checked) < PERIOD {
             return true;
@@ -231,7 +236,7 @@ impl Last {
 // === impl Folder ===
 
 impl Folder {
-    /// The folder as it is now, after a look that began then.
+    /// Reads the folder's identity after a search that began at `began`.
     fn of(files: &Files, root: &Root, path: String, began: SystemTime) -> Self {
         let identity = identify(files, root, &path);
         let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -247,15 +252,15 @@ impl Folder {
     }
 }
 
-/// The identity of a folder.
+/// Returns the identity of a folder.
 fn identify(files: &Files, root: &Root, path: &str) -> Option<FileIdentity> {
     let call = format!("stat {}", root.place(path).display());
     let meta = files.watch(call, || root.metadata(path).ok())?;
     Some(FileIdentity::from_metadata(&meta))
 }
 
-/// Reads bytes as the loader's cache, and looks for the files of these devices' driver below a folder:
-/// a door for the fuzz targets, and for nothing else.
+/// Parses bytes as the loader's cache, and searches a folder for the driver files of these devices.
+/// For the fuzz targets only.
 pub(super) fn fuzz(cache: &[u8], root: &Path, version: &str, devices: &[Device]) -> DriverFiles {
     for (name, path) in cache::entries(cache) {
         assert!(!name.contains('\0') && !path.contains('\0'));

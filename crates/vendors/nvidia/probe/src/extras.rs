@@ -1,5 +1,5 @@
-//! What there is beside the cards: IMEX channels, the nodes of GPUDirect Storage, GDRCopy and RDMA,
-//! and MPS daemons that are up. Names in folders, and nothing that asks a driver.
+//! Companions of the cards: IMEX channels, the nodes of GPUDirect Storage, GDRCopy and RDMA, and
+//! the MPS daemons that are up. Read from names in folders, without a driver call.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,18 @@ use probe::sysfs::Files;
 
 use super::{driver_files, nodes::ANY_DRIVER};
 
-/// Where IMEX channels are.
+/// Folder of the IMEX channels.
 const IMEX: &str = "/dev/nvidia-caps-imex-channels";
 
-/// The most that is listed of each kind: a folder may hold anything.
+/// Most items of each kind: a folder may hold anything.
 const MOST: usize = 4096;
 
-/// Looks at everything; `mps` is the folder of the MPS daemons as this process sees it.
+/// Reads all companions. `mps` is the folder of the MPS daemons as this process sees it.
 pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
     let channel = |name: &String| -> Option<u32> {
         let number = name.strip_prefix("channel")?.parse().ok()?;
-        // A mount whose source was missing leaves a file or a folder, which is no channel.
+        // A mount whose source was missing leaves a file or a folder, which is not a channel.
+        // NVIDIA's device plugin requires a character device too.
         let path = format!("{IMEX}/{name}");
         files.has_node(&path, &ANY_DRIVER).then_some(number)
     };
@@ -42,14 +43,15 @@ pub(super) fn read(files: &Files, mps: Option<&PathBuf>) -> Extras {
     }
 }
 
-/// The nodes in a folder whose names are wanted.
+/// Lists the paths in a folder whose names are wanted.
 fn nodes(files: &Files, folder: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let names = files.names(&format!("{folder}/"));
     let names = names.iter().filter(|name| wanted(name));
     sorted(names.map(|name| format!("{folder}/{name}")))
 }
 
-/// The resources whose daemon is up: `<root>/<domain>/<name>/.started`.
+/// Lists the resources whose daemon is up: `<root>/<domain>/<name>/.started`. NVIDIA's
+/// mps-control-daemon makes that file after it has started the daemon.
 fn daemons(files: &Files, root: &Path) -> Vec<String> {
     files.watch(format!("list {}", root.display()), || {
         let domains = folders(root).into_iter();
@@ -57,12 +59,14 @@ fn daemons(files: &Files, root: &Path) -> Vec<String> {
             let inside = folders(&path).into_iter();
             inside.map(move |(name, path)| (format!("{domain}/{name}"), path))
         });
+        // The file `.ready` of mps-control-daemon is for all daemons of the node, `.started` for
+        // one resource.
         let up = resources.filter(|(_, path)| path.join(".started").exists());
         sorted(up.map(|(resource, _)| resource))
     })
 }
 
-/// The folders in a folder, with their names.
+/// Lists the folders in a folder, with their names.
 fn folders(root: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs_err::read_dir(root).into_iter().flatten().flatten();
     entries
@@ -72,12 +76,13 @@ fn folders(root: &Path) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// Whether a name is a prefix with a number, or the prefix alone.
+/// Returns true for a prefix with a number, or the prefix alone.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix)
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Collects at most `MOST` items, sorted and each once.
 fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.take(MOST).collect();
     items.sort();
@@ -129,7 +134,7 @@ mod tests {
         assert!(extras.companions.of(classes::MPS).is_empty());
     }
 
-    /// A character device that every machine has stands in for nodes.
+    /// `/dev/null`, which every machine has, stands in for device nodes.
     #[test]
     fn a_channel_is_a_device_node_and_no_plain_file_where_nodes_are_nodes() {
         let root = tree(&["dev/nvidia-caps-imex-channels/channel1"]);

@@ -1,18 +1,18 @@
-//! The state of a card in its fabric, the switches that join all cards, as two conditions: one says that the
-//! card was refused, the other that joining has not ended.
+//! State of a card in its NVLink fabric, as two conditions: the fabric refused the card, and
+//! joining the fabric has not ended.
 
 use std::time::Duration;
 
 use model::{Condition, ConditionState};
 use nvml::Joining;
 
-/// The condition that is critical if the fabric refused the card.
+/// Condition that is critical if the fabric refused the card.
 const REFUSED: &str = "fabric";
-/// The condition that is a warning while the card has not joined the fabric.
+/// Condition that is a warning while the card has not joined the fabric.
 const JOINING: &str = "fabric-joining";
 
-/// The conditions of a card. Joining may take as long as `limit` and be all in order; what came of it is not
-/// known before it ends.
+/// Returns the conditions of a card. Joining may take as long as `limit` without a warning; until
+/// it ends, the first condition is unknown.
 pub(super) fn conditions(state: Joining, limit: Duration) -> Vec<Condition> {
     let refused = match state {
         Joining::None | Joining::Ended(Ok(())) => (ConditionState::Ok, String::new()),
@@ -30,7 +30,7 @@ pub(super) fn conditions(state: Joining, limit: Duration) -> Vec<Condition> {
             ConditionState::Warning,
             "joining the fabric has not begun".to_owned(),
         ),
-        // A state that is not known here is at least not the end.
+        // An unknown state is taken as not ended.
         Joining::InProgress | Joining::Other(_) => (
             ConditionState::Warning,
             "joining the fabric has not ended".to_owned(),
@@ -52,6 +52,7 @@ fn condition(
         name: name.parse().expect("the constants are names"),
         state,
         reason,
+        // A new loading of the driver makes the card join its fabric again.
         ends_with_reset: true,
         grace_millis,
     }

@@ -1,6 +1,6 @@
-//! Folders for tests.
+//! Temporary folders for tests.
 
-/// A folder with these files in it, all of them empty.
+/// Makes a folder with these files, all of them empty.
 pub(super) fn tree(paths: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for path in paths {

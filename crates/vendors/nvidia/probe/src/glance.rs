@@ -1,26 +1,27 @@
-//! How the cards are cut, and whether a lost one is back, asked for often and cheaply: a new MIG
-//! layout, and a card on its way back, must not wait for the next look at everything.
+//! Cheap checks between two surveys: the MIG layout, and the return of a lost card. Both changes
+//! must not wait for the next survey.
 
 use model::{CardRef, Kind, Unreadable};
 use nvml::Session;
 
 use super::{Seen, card::Card, topology::handle};
 
-/// The cards in MIG mode, each with the ids of its MIG devices.
+/// Cards in MIG mode, each with the ids of its MIG devices.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout(Vec<(CardRef, Vec<String>)>);
 
-/// The cards that the driver did not even give a handle of.
+/// Cards for which NVML gave no handle.
 #[derive(Debug, Default)]
 pub(super) struct Away(Vec<CardRef>);
 
-/// How the calls that give a handle begin.
+/// Prefix of NVML's calls that give a handle.
 const HANDLE: &str = "nvmlDeviceGetHandle";
 
 // === impl Layout ===
 
 impl Layout {
-    /// As the last look saw it, so that what changed during that look is a change, too.
+    /// Returns the layout that a survey read, so that a change during the survey counts as a
+    /// change.
     pub(super) fn seen(cards: &[Card]) -> Self {
         let cut = |card: &Card| {
             let (whole, parts) = card.devices.split_first()?;
@@ -31,8 +32,8 @@ impl Layout {
         Self(cards.iter().filter_map(cut).collect())
     }
 
-    /// As it is now, on the cards of the last look. A card that is not in MIG mode costs one call;
-    /// what does not answer is as if it were not.
+    /// Reads the layout of the cards of the last survey. Costs one call for a card that is not in
+    /// MIG mode. A card that does not answer counts as not in MIG mode.
     pub(super) fn now(session: &Session, cards: &[Seen]) -> Self {
         let cut = |card: &Seen| {
             let device = handle(session, card.at).ok()?;
@@ -50,15 +51,15 @@ impl Layout {
 // === impl Away ===
 
 impl Away {
-    /// Those of the last look. Where a handle was given and a later call failed, a handle says
-    /// nothing.
+    /// Returns the cards of a survey that gave no handle. If the handle was given and a later call
+    /// failed, a new handle does not show that the card is back.
     pub(super) fn seen(unreadable: &[Unreadable]) -> Self {
         let away = |card: &&Unreadable| card.failure.call.starts_with(HANDLE);
         let cards = unreadable.iter().filter(away).map(|away| away.card);
         Self(cards.collect())
     }
 
-    /// Whether one is back.
+    /// Returns true if NVML gives a handle for one of them again.
     pub(super) fn is_back(&self, session: &Session) -> bool {
         self.0.iter().any(|at| handle(session, *at).is_ok())
     }

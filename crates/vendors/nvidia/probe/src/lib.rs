@@ -1,7 +1,7 @@
-//! NVIDIA's cards through NVML.
+//! NVIDIA's backend: reads the cards through NVML.
 //!
-//! Cards are found on the PCI bus and asked for by their addresses, so that a card has a name
-//! before the driver is asked anything, and one that is lost does not shift the others.
+//! The cards are listed from the PCI bus, and NVML is asked for each by its PCI address. So a card
+//! has a name before the driver is called, and a lost card does not shift the others.
 
 mod backend;
 mod bus;
@@ -55,42 +55,44 @@ use self::{
     topology::Topology,
 };
 
-/// The kernel driver's folder. The kernel numbers such folders and gives no number twice while it
-/// runs, so that a driver that was loaded again has another.
+/// Folder of the kernel driver. Its inode number names one loading of the driver: the kernel
+/// numbers such folders and gives no number twice while it runs, so a driver that was loaded again
+/// has another number.
 const MODULE: &str = "/sys/module/nvidia";
 
-/// The backend for NVIDIA's cards.
+/// Backend for NVIDIA's cards. Owns the open driver and the state between two surveys.
 #[derive(Debug)]
 pub struct Nvidia {
     scope: Scope,
     processes: bool,
     discovery: Discovery,
     mps_path: Option<PathBuf>,
-    /// The longest time that a card may take to join its fabric without a warning.
+    /// Longest time that a card may take to join its fabric without a warning.
     fabric_join: Duration,
     files: Files,
-    /// Finds the driver's files, where that is asked for.
+    /// Finds the driver's files; `None` if they are not asked for or only one card is surveyed.
     finder: Option<Finder>,
-    /// The devices of a look that left the driver's files for later; `None` once they are looked for.
+    /// Devices of the survey that put off the search for the driver's files; `None` once the search
+    /// is made.
     unfiled: Option<Vec<Device>>,
     driver: Connection,
     stage: Stage,
     reader: Reader,
     topology: Topology,
-    /// The cards of the last look.
+    /// Cards of the last survey.
     seen: Vec<Seen>,
-    /// Cards of the driver's that its library did not know when it was opened last.
+    /// Cards that are bound to the driver and were unknown to NVML in the last survey.
     strangers: BTreeSet<PciAddress>,
-    /// How the cards were cut when they were looked at last.
+    /// MIG layout of the last survey.
     layout: Option<Layout>,
-    /// The cards that were not there when they were looked for last.
+    /// Cards without an NVML handle in the last survey.
     away: Away,
-    /// The id of the one device that the cards are, where they cannot be told apart.
+    /// Id of the one device that stands for all cards, where cards cannot be told apart.
     merged: Option<DeviceId>,
 }
 
-/// Reads a text as each of the driver's files and names that are read here: a door for the fuzz
-/// targets, and for nothing else.
+/// Parses a text as each of the driver's files and names that this crate reads. For the fuzz
+/// targets only.
 #[doc(hidden)]
 pub fn read_text(text: &str) {
     let _ = nodes::MigMinors::parse(text);
@@ -98,15 +100,14 @@ pub fn read_text(text: &str) {
     let _ = profile::suffix_of(profile::from_device_name(text).unwrap_or(text));
 }
 
-/// Looks for the files of a driver below a folder, with these bytes for the loader's cache: a door
-/// for the fuzz targets, and for nothing else.
+/// Searches a folder for driver files, with these bytes as the loader's cache. For the fuzz targets
+/// only.
 #[doc(hidden)]
 pub fn find_driver_files(cache: &[u8], root: &std::path::Path, version: &str) -> DriverFiles {
     driver_files::fuzz(cache, root, version, &[])
 }
 
-/// Looks for the files of a Tegra board below a folder: a door for the fuzz targets, and for nothing
-/// else.
+/// Searches a folder for the files of a Tegra board. For the fuzz targets only.
 #[doc(hidden)]
 pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
     let files = Files::new(root, Arc::default());
@@ -116,10 +117,12 @@ pub fn find_board_files(root: &std::path::Path) -> DriverFiles {
 // === impl Nvidia ===
 
 impl Nvidia {
-    /// A backend that has not looked at anything yet. Its driver calls are written down in `calls`.
+    /// Creates a backend that has surveyed nothing yet. Its driver calls are recorded in `calls`.
     pub fn new(configure: &Configure, section: NvidiaProbe, calls: Arc<Calls>) -> Self {
         let files = Files::new(&configure.host_root, Arc::clone(&calls));
         let files = files.with_dev(section.dev_path);
+        // A probe of one card only finds out if that card hangs; the report with the files comes
+        // from the probe of all cards.
         let is_all = !matches!(configure.cards, Scope::Only(_));
         let is_asked = configure.driver_files != FileSearch::Never;
         let finder = (is_asked && is_all).then(|| {
@@ -154,6 +157,10 @@ impl Nvidia {
         }
     }
 
+    /// Surveys all cards.
+    ///
+    /// # Errors
+    /// The driver is absent, cannot be loaded, or no longer works.
     fn try_survey(&mut self) -> Result<Report, Problem> {
         if self.discovery == Discovery::Tegra {
             return Ok(self.tegra());
@@ -186,7 +193,7 @@ impl Nvidia {
         Ok(report)
     }
 
-    /// The driver's files, where they are looked for and not left for later.
+    /// Returns the driver's files; `None` if they are not asked for or the search is put off.
     fn driver_files(&mut self, report: &Report) -> Option<Arc<DriverFiles>> {
         if let Some(unfiled) = &mut self.unfiled {
             unfiled.clone_from(&report.devices);
@@ -196,7 +203,7 @@ impl Nvidia {
         Some(finder.look(driver, &report.devices, Instant::now()))
     }
 
-    /// The id of the one device that the cards are, where they cannot be told apart.
+    /// Returns the id of the one device that stands for all cards; `None` if each card is a device.
     fn merged_id(&self, cards: &[Card]) -> Option<DeviceId> {
         if self.discovery == Discovery::Nvml || cards.is_empty() {
             return None;
@@ -209,7 +216,7 @@ impl Nvidia {
         platform::is_wsl(&self.files).then(|| platform::ALL.into())
     }
 
-    /// Puts cards together that cannot be told apart.
+    /// Merges the devices of a report whose cards cannot be told apart.
     fn merge(&self, report: &mut Report) {
         let Some(id) = &self.merged else { return };
         let mut models = report.devices.iter().filter_map(|device| device.product());
@@ -222,7 +229,7 @@ impl Nvidia {
         }
     }
 
-    /// The report of a Tegra board without NVML.
+    /// Makes the report of a Tegra board without NVML.
     fn tegra(&mut self) -> Report {
         let mut report = Report {
             driver: Some(platform::tegra_driver(&self.files)),
@@ -234,14 +241,17 @@ impl Nvidia {
         report
     }
 
-    /// Looks at every card; opens the driver anew where it does not know a card of its own.
+    /// Surveys every card. Opens the driver anew if a card is bound to the driver that NVML does
+    /// not know.
     fn look(&mut self, session: Arc<Session>) -> Result<(Arc<Session>, Look), Problem> {
         let look = self.look_once(&session);
         if look.strangers.is_subset(&self.strangers) {
             self.strangers.clone_from(&look.strangers);
             return Ok((session, look));
         }
-        // NVML lists the cards when it is initialised: one that came later needs a new start.
+        // NVML lists the cards in `nvmlInit_v2`: a card that came later needs a new initialisation.
+        // Cards that were unknown before do not cause another one, or a card that NVML never learns
+        // would close the driver in each survey.
         tracing::info!(cards = ?look.strangers, "the driver has new cards: opening it anew");
         self.strangers = look.strangers;
         drop(session);
@@ -261,7 +271,8 @@ impl Nvidia {
         looker.look()
     }
 
-    /// Keeps where the cards are, and shows them to the thread that waits for events.
+    /// Keeps the cards for samples and check-ups until the next survey, and passes them to the
+    /// thread that waits for events.
     fn remember(&mut self, session: Arc<Session>, cards: &[Card]) {
         let merged = self.merged.as_ref();
         self.seen = cards.iter().map(|card| Seen::of(card, merged)).collect();
@@ -272,6 +283,7 @@ impl Nvidia {
         });
     }
 
+    /// Closes the driver and drops everything that was read through it.
     fn forget(&mut self) {
         self.seen.clear();
         self.layout = None;

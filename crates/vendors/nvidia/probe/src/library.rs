@@ -1,13 +1,14 @@
-//! Where the driver's library is, and whether it is still the same file.
+//! Location of NVML's library, and the check that its file is still the same.
 
 use std::path::{Path, PathBuf};
 
 use host::FileIdentity;
 
-/// The library's name for the loader.
+/// Name by which the loader finds the library.
 const NAME: &str = "libnvidia-ml.so.1";
 
-/// Where drivers put their libraries, below their root.
+/// Folders of the library below the driver's root. NVIDIA's device plugin searches six of them; the
+/// others are those of Debian, NixOS, WSL and driver containers.
 const FOLDERS: [&str; 14] = [
     "usr/lib/x86_64-linux-gnu",
     "usr/lib/aarch64-linux-gnu",
@@ -25,30 +26,33 @@ const FOLDERS: [&str; 14] = [
     "",
 ];
 
-/// Where to look for the library.
+/// Places to search for the library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Search {
-    /// This file and no other.
+    /// This file only, if set.
     pub(super) file: Option<PathBuf>,
-    /// Below this folder.
+    /// Root folder of the driver's files.
     pub(super) driver_path: Option<PathBuf>,
-    /// Where it is not there, wherever the loader finds it.
+    /// Falls back to the loader's search if the places above do not have it.
     pub(super) or_loader: bool,
 }
 
-/// A library to load.
+/// Library to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// What the loader is asked for: a path, or a name.
+    /// Argument for `dlopen`: a path, or a name.
     pub(super) path: PathBuf,
-    /// Which file it is; `None` where the loader finds it by name.
+    /// Identity of the file; `None` if the loader finds it by name.
     identity: Option<FileIdentity>,
 }
 
 // === impl Search ===
 
 impl Search {
-    /// The library, or the places that were looked at.
+    /// Finds the library.
+    ///
+    /// # Errors
+    /// The places that were searched, if none of them has it.
     pub(super) fn find(&self) -> Result<Found, Vec<PathBuf>> {
         let places = match (&self.file, &self.driver_path) {
             (Some(file), _) => vec![file.clone()],
@@ -69,7 +73,7 @@ impl Search {
         }
     }
 
-    /// What a person can do about it.
+    /// Returns the advice for an operator whose library was not found.
     pub(super) fn remedy(&self) -> &'static str {
         match (&self.file, &self.driver_path) {
             (Some(_), _) => "check --nvml-library, or install the driver there",
@@ -88,7 +92,7 @@ impl Search {
 // === impl Found ===
 
 impl Found {
-    /// Whatever the loader finds.
+    /// Returns the library that the loader finds by name.
     fn by_name() -> Self {
         Self {
             path: NAME.into(),
@@ -96,23 +100,20 @@ impl Found {
         }
     }
 
-    /// Whether the loader finds it by its name.
+    /// Returns true if the loader finds the library by its name.
     pub(super) fn is_by_name(&self) -> bool {
         self.identity.is_none()
     }
 
-    /// Notes which file the loader took, where it was found by name; `false` where that file is
-    /// gone. Call it once it is loaded. `known` is whether that file was known before.
-    ///
-    /// The loader gives a library that it could not unload again under its name, even if the file
-    /// was removed long ago.
+    /// Notes which file the loader took for a name; `false` if that file is gone. Call it after
+    /// `dlopen`. `known` is true if that file was noted before, and is set here.
     pub(super) fn resolve(&mut self, known: &mut bool) -> bool {
         if self.identity.is_some() {
             return true;
         }
         let Some(path) = mapped() else {
-            // A library under another name is one that cannot be followed; one that was there
-            // under its own was moved away.
+            // A library that is mapped under another name cannot be followed. One that was mapped
+            // under its own name before was moved away.
             return !*known;
         };
         *known = true;
@@ -121,19 +122,20 @@ impl Found {
         self.identity.is_some()
     }
 
-    /// Whether the file was replaced or removed since.
+    /// Returns true if the file was replaced or removed since.
     pub(super) fn is_stale(&self) -> bool {
         self.identity.is_some() && identify(&self.path) != self.identity
     }
 }
 
-/// The identity of a regular file.
+/// Returns the identity of a regular file.
 fn identify(path: &Path) -> Option<FileIdentity> {
     let meta = fs_err::metadata(path).ok().filter(|meta| meta.is_file())?;
     Some(FileIdentity::from_metadata(&meta))
 }
 
-/// The path under which the library is mapped into this process.
+/// Returns the path under which the library is mapped into this process. The kernel appends `
+/// (deleted)` in `/proc/self/maps` once the file is gone.
 fn mapped() -> Option<PathBuf> {
     let maps = fs_err::read_to_string("/proc/self/maps").ok()?;
     maps.lines()

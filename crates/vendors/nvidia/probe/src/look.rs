@@ -1,4 +1,4 @@
-//! One look at all cards.
+//! Survey of all cards.
 
 use std::collections::BTreeSet;
 
@@ -15,57 +15,60 @@ use super::{
     numa,
 };
 
-/// More cards than this are not counted: the number is nonsense.
+/// Most cards that are read by index. A driver that counts more is wrong.
 const MOST_CARDS: u32 = 1024;
 
-/// What a look gave.
+/// Result of a survey.
 #[derive(Debug, Default)]
 pub(super) struct Look {
-    /// Every card that could be read.
+    /// Cards that could be read.
     pub(super) cards: Vec<Card>,
-    /// Every card that could not.
+    /// Cards that could not be read, with the failure.
     pub(super) unreadable: Vec<Unreadable>,
-    /// Every card that was to be left out by its name.
+    /// Cards that were left out because the settings name them.
     pub(super) skipped: Vec<CardRef>,
-    /// Cards that are bound to the driver and that its library does not know.
+    /// Cards that are bound to the driver and unknown to NVML.
     pub(super) strangers: BTreeSet<PciAddress>,
 }
 
-/// What is looked at, and how.
+/// Inputs of a survey.
 #[derive(Debug)]
 pub(super) struct Looker<'a> {
-    /// The open driver.
+    /// Open driver.
     pub(super) session: &'a Session,
-    /// The host's files.
+    /// Host files, for the PCI bus.
     pub(super) files: &'a Files,
-    /// Reads the cards.
+    /// Reader of the cards; keeps their constant facts.
     pub(super) reader: &'a mut Reader,
-    /// Which cards to look at.
+    /// Cards to survey.
     pub(super) scope: &'a Scope,
 }
 
 // === impl Looker ===
 
 impl Looker<'_> {
-    /// Looks at every card on the bus, or where there is none at every one that the driver counts.
+    /// Surveys every card on the PCI bus, or every card that NVML counts if the bus shows none.
     pub(super) fn look(mut self) -> Look {
         let mut look = Look::default();
+        // Counting cannot tell a lost card from one that was never there, so it is only the second
+        // choice.
         if !self.scan(&mut look) {
             self.count(&mut look);
         }
         look
     }
 
-    /// Looks at every card on the bus; `false` where it shows none.
+    /// Surveys every card on the PCI bus; `false` if the bus shows no card.
     fn scan(&mut self, look: &mut Look) -> bool {
-        // Who names a card by its index has no bus to look at.
+        // A card is named by its index only on a machine without a PCI bus.
         if matches!(self.scope, Scope::Only(CardRef::Index(_))) {
             return false;
         }
         let mut on_bus = false;
         let machine = Machine::read(self.files);
         for address in sysfs::bus::addresses(self.files) {
-            // Of a card that is left out not even the bus's files are read: they may hang too.
+            // Not even the bus's files of a card that is left out are read: reading them may hang
+            // too.
             if self.leaves_out(CardRef::Pci(address)) {
                 on_bus = true;
                 look.leave_out(self.scope, CardRef::Pci(address));
@@ -79,6 +82,8 @@ impl Looker<'_> {
         on_bus
     }
 
+    /// Reads the card at a PCI address, with the NUMA node that the driver tells if the bus has
+    /// none.
     fn function(&mut self, function: &Function, machine: &Machine, look: &mut Look) {
         let address = function.address;
         match self.session.by_pci(address) {
@@ -89,14 +94,14 @@ impl Looker<'_> {
                 };
                 let known = look.cards.len();
                 self.read(device, seat, look);
-                // Only who has told its name is asked more.
+                // Only a card that told its UUID gets more calls.
                 for card in look.cards.iter_mut().skip(known) {
                     if seat.numa.is_none() {
                         card.set_numa(numa::by_driver(machine, device));
                     }
                 }
             }
-            // The driver does not manage it, and nothing says that it should.
+            // The card is bound to no driver and NVML does not know it, so nothing is wrong.
             Err(error) if error.is_not_found() && function.driver.is_none() => {}
             Err(error) => {
                 if error.is_not_found() {
@@ -107,6 +112,7 @@ impl Looker<'_> {
         }
     }
 
+    /// Reads every card that NVML counts, by index: under WSL the PCI bus is not visible.
     fn count(&mut self, look: &mut Look) {
         let count = self.session.count().unwrap_or_else(|error| {
             tracing::warn!(%error, "the cards cannot be counted");
@@ -124,6 +130,7 @@ impl Looker<'_> {
         }
     }
 
+    /// Reads one card into the result.
     fn read(&mut self, device: nvml::Device<'_>, seat: Seat, look: &mut Look) {
         match self.reader.read(device, seat) {
             Ok(card) => look.cards.extend(card),
@@ -131,6 +138,7 @@ impl Looker<'_> {
         }
     }
 
+    /// Returns true if the scope excludes the card.
     fn leaves_out(&self, card: CardRef) -> bool {
         match self.scope {
             Scope::All => false,
@@ -143,8 +151,8 @@ impl Looker<'_> {
 // === impl Look ===
 
 impl Look {
-    /// Writes down a card that is left out by its name. Those beside an only one are nobody's
-    /// question, and may be anything that is on the bus.
+    /// Notes a card that is left out by its name. Cards beside an `Only` are not noted: their
+    /// addresses may belong to any PCI device.
     fn leave_out(&mut self, scope: &Scope, card: CardRef) {
         if matches!(scope, Scope::Skip(_)) {
             self.skipped.push(card);

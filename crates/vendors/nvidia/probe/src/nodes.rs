@@ -1,4 +1,4 @@
-//! The device nodes that a container needs, as far as the host has them.
+//! Device nodes that a container needs, if the host has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use probe::sysfs::Files;
 
 use super::platform::{DXG, is_wsl};
 
-/// The node without which no card can be used. Where it is not visible either, the host's nodes are
-/// not visible at all.
+/// Node without which no card can be used. If it is not visible, no node of the host is visible to
+/// the agent.
 const DRIVER: &str = "/dev/nvidiactl";
 
-/// The nodes of which every driver has one: the second is that of a Tegra board.
+/// Nodes of which every driver has one; the second is that of a Tegra board.
 pub(super) const ANY_DRIVER: [&str; 2] = [DRIVER, "/dev/nvmap"];
 
-/// Nodes that all cards share.
+/// Nodes that all cards share. A container needs them beside the card's own node.
 const CONTROL: [&str; 4] = [
     DRIVER,
     "/dev/nvidia-uvm",
@@ -22,25 +22,25 @@ const CONTROL: [&str; 4] = [
     "/dev/nvidia-modeset",
 ];
 
-/// Finds device nodes. Nodes that are not there are left out, and named once in the log.
+/// Finds device nodes. A missing node is left out and logged once.
 #[derive(Debug)]
 pub(super) struct Nodes {
     files: Files,
     missing: BTreeSet<String>,
 }
 
-/// The minor numbers of MIG's capability nodes, by the path in which the driver names them.
+/// Minor numbers of MIG's capability nodes, by the name that the driver gives each capability.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MigMinors(BTreeMap<String, u32>);
 
-/// A MIG device as the driver's files name it.
+/// MIG device as the driver's files name it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instance {
-    /// The minor number of its card.
+    /// Minor number of the card's device node. It need not be NVML's index.
     pub(super) card: u32,
-    /// The GPU instance.
+    /// Id of the GPU instance.
     pub(super) gpu: u32,
-    /// The compute instance.
+    /// Id of the compute instance.
     pub(super) compute: u32,
 }
 
@@ -54,13 +54,15 @@ impl Nodes {
         }
     }
 
-    /// The nodes of a card with this minor number.
+    /// Returns the nodes of a card with this minor number.
     pub(super) fn card(&mut self, at: CardRef, minor: Option<u32>) -> Vec<DeviceNode> {
-        // Under WSL there is no other node, and none is missed.
+        // Under WSL there is only this node, and NVML has no minor numbers (NVIDIA/gpu-operator
+        // issue 318). Nothing is missing.
         if is_wsl(&self.files) {
             let node = self.node(DXG.to_owned(), NodeRole::Own, None);
             return node.into_iter().collect();
         }
+        // A minor number and NVML's index may differ, for example after a card was lost.
         let mut nodes: Vec<DeviceNode> = minor
             .and_then(|minor| self.node(own(minor), NodeRole::Own, Some(at)))
             .into_iter()
@@ -71,8 +73,11 @@ impl Nodes {
         nodes
     }
 
-    /// The capability nodes of a MIG device.
+    /// Returns the capability nodes of a MIG device: one for its GPU instance, one for its compute
+    /// instance.
     pub(super) fn capabilities(&mut self, at: CardRef, instance: Instance) -> Vec<DeviceNode> {
+        // Read each time: the file is new after the driver was loaded again, and its numbers may
+        // differ.
         let minors = MigMinors::read(&self.files);
         let names = [instance.gpu_access(), instance.compute_access()];
         let mut nodes = Vec::new();
@@ -97,6 +102,7 @@ impl Nodes {
         None
     }
 
+    /// Logs a missing node, once until it is there again.
     fn miss(&mut self, what: String) {
         if !self.missing.contains(&what) {
             let root = self.files.root();
@@ -116,7 +122,7 @@ impl MigMinors {
         text.map_or_else(Self::default, Self::parse)
     }
 
-    /// Reads lines of a path and a number; lines that are something else are passed over.
+    /// Parses lines of a name and a number. Other lines are skipped.
     pub(super) fn parse(text: impl AsRef<str>) -> Self {
         let line = |line: &str| {
             let mut words = line.split_whitespace();
@@ -140,7 +146,7 @@ impl Instance {
     }
 }
 
-/// What is wrong with a card that has no node of its own although the host's nodes are visible.
+/// Returns the failure of a card that has no node of its own although the host's nodes are visible.
 pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallFailure> {
     let has_own = nodes.iter().any(|node| node.role == NodeRole::Own);
     let visible = nodes.iter().any(|node| node.path == DRIVER);
@@ -154,7 +160,7 @@ pub(super) fn unusable(minor: Option<u32>, nodes: &[DeviceNode]) -> Option<CallF
     })
 }
 
-/// The node of the card with this minor number.
+/// Returns the path of the card's node with this minor number.
 fn own(minor: u32) -> String {
     format!("/dev/nvidia{minor}")
 }

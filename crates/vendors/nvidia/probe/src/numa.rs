@@ -1,12 +1,14 @@
-//! The NUMA node of a card as NVML tells it, for where the bus does not.
+//! NUMA node of a card as NVML tells it, for cards whose node the PCI bus does not tell.
 
 use probe::sysfs::Machine;
 
-/// The node that the driver tells, by near memory or else by near processors. That it does not is no
-/// failure of a card. The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not asked for: no
-/// processor is in it.
+/// Returns the node that NVML tells, by near memory or else by near processors. A call that fails
+/// is not a failure of the card.
+///
+/// The node of a card's own memory (`nvmlDeviceGetNumaNodeId`) is not asked for: it has no
+/// processors, so the kubelet cannot align a container with it.
 pub(super) fn by_driver(machine: &Machine, card: nvml::Device<'_>) -> Option<u32> {
-    // No node could be told from another.
+    // A machine with one node needs no driver call.
     if !machine.shows_nodes() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Machines on which cards cannot be told apart: under WSL a container gets all of them or none,
-//! and on a Tegra board there is one, which need not have NVML.
+//! Machines on which cards cannot be told apart. Under WSL a container gets all cards or none. A
+//! Tegra board has one card, which may have no NVML.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -8,32 +8,34 @@ use model::{
 };
 use probe::{protocol::Sample, sysfs::Files};
 
-/// The one node there is under WSL.
+/// Device node of all cards under WSL.
 pub(super) const DXG: &str = "/dev/dxg";
 
-/// The id of all cards together under WSL.
+/// Id of all cards together under WSL, as in NVIDIA's device plugin.
 pub(super) const ALL: &str = "all";
-/// The id of a Tegra board's card.
+/// Id of a Tegra board's card, as in NVIDIA's device plugin.
 pub(super) const TEGRA: &str = "tegra";
 
-/// Whether this is WSL: its node is there, and the driver's usual one is not.
+/// Returns true under WSL: the node of WSL is there, and the driver's usual node is not.
 pub(super) fn is_wsl(files: &Files) -> bool {
     files.has(DXG, None) && !files.has("/dev/nvidiactl", None)
 }
 
-/// Whether the machine's files say that it is a Tegra board.
+/// Returns true if the machine's files are those of a Tegra board. NVIDIA's device plugin checks
+/// the same two files.
 pub(super) fn is_tegra(files: &Files) -> bool {
     let family = files.text("/sys/devices/soc0/family", None);
     let is_tegra = |family: String| family.to_ascii_lowercase().starts_with("tegra");
     files.has("/etc/nv_tegra_release", None) || family.is_some_and(is_tegra)
 }
 
-/// Whether NVML's name of a card says that it is a Tegra board's.
+/// Returns true if NVML's product name is that of a Tegra board's card.
 pub(super) fn is_integrated(model: &str) -> bool {
     model.contains("(nvgpu)") || model.contains("NVIDIA Thor")
 }
 
-/// All cards under WSL as the one device that a container can be given.
+/// Merges all cards under WSL into the one device that a container can be given; `None` without
+/// cards.
 pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
     let mut memory = cards.iter().map(Device::memory);
     let memory = memory.try_fold(0_u64, |sum, card| sum.checked_add(card?));
@@ -42,7 +44,7 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
         .flat_map(|card| card.failures.clone())
         .collect();
     let mut attributes = cards.into_iter().next()?.attributes;
-    // Of one card only.
+    // These two are facts about one card only.
     attributes.remove(&names::DISPLAY);
     attributes.remove(&names::COHERENT);
     attributes.insert(names::COMBINED, true.into());
@@ -61,9 +63,9 @@ pub(super) fn together(cards: Vec<Device>) -> Option<Device> {
     })
 }
 
-/// Makes one sample of those of several cards that are one device: what is used is added up, of
-/// temperature and load the highest counts. It has no counters since the last reset, because a sum falls
-/// when one card was reset, and also when one card was not read.
+/// Merges the samples of cards that are one device: memory, power and ECC errors are added up, of
+/// temperature and utilization the highest counts. The result has no counters since the last reset:
+/// a sum falls when one card was reset, and also when one card was not read.
 pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
     let mut sums: BTreeMap<DeviceId, Sample> = BTreeMap::new();
     for mut sample in samples {
@@ -78,6 +80,8 @@ pub(super) fn sum(samples: Vec<Sample>) -> Vec<Sample> {
     sums.into_values().collect()
 }
 
+/// Adds the telemetry of one card to a sum. A value that one of the cards lacks is absent from the
+/// sum, except temperature and utilization.
 fn add(sum: &mut Telemetry, more: Telemetry) {
     let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
     let watts = |a: Option<u32>, b: Option<u32>| Some(a?.saturating_add(b?));
@@ -98,7 +102,8 @@ fn add(sum: &mut Telemetry, more: Telemetry) {
     });
 }
 
-/// The card of a Tegra board. Its runtime knows the nodes.
+/// Returns the card of a Tegra board. It has no device nodes: NVIDIA's container runtime knows
+/// them.
 pub(super) fn tegra(files: &Files, model: Option<&str>) -> Device {
     let machine = files.text("/sys/devices/soc0/machine", None);
     let machine = machine.filter(|name| !name.is_empty());
@@ -110,7 +115,7 @@ pub(super) fn tegra(files: &Files, model: Option<&str>) -> Device {
     }
 }
 
-/// The driver of a Tegra board, which is a part of the system.
+/// Returns the driver of a Tegra board, which is a part of the system.
 pub(super) fn tegra_driver(files: &Files) -> Driver {
     let release = files.text("/etc/nv_tegra_release", None);
     let version = release.as_deref().and_then(release_number);
@@ -122,7 +127,7 @@ pub(super) fn tegra_driver(files: &Files) -> Driver {
     }
 }
 
-/// `36.4.3` of `# R36 (release), REVISION: 4.3, …`.
+/// Parses the release, `36.4.3` of `# R36 (release), REVISION: 4.3, …`.
 fn release_number(text: &str) -> Option<String> {
     let (major, rest) = text.strip_prefix("# R")?.split_once(' ')?;
     let (_, minor) = rest.split_once("REVISION: ")?;

@@ -1,24 +1,27 @@
-//! The names of MIG shapes, such as `1g.5gb`, as every other tool of this world writes them.
+//! Names of MIG profiles such as `1g.5gb`, in the form of nvidia-smi, go-nvlib and NVIDIA's device
+//! plugin.
 
 use nvml::Attributes;
 
-/// What a shape's name is made of.
+/// Parts from which a profile's name is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape<'a> {
-    /// The size of the MIG device.
+    /// Slices and memory of the MIG device.
     pub(super) size: Attributes,
-    /// All memory of the card, in bytes, where it is known.
+    /// Total memory of the card in bytes, if known.
     pub(super) card_bytes: Option<u64>,
-    /// What is special about it: `+me`, or nothing.
+    /// Suffix of the name: `+me`, or empty.
     pub(super) suffix: &'a str,
 }
 
-/// The suffix of a GPU instance profile by its number in NVML's list; `None` for a number that is
-/// not known here.
+/// Returns the suffix of a GPU instance profile by its number in NVML's list; `None` for an unknown
+/// number.
 pub(super) fn suffix(number: u32) -> Option<&'static str> {
     Some(match number {
         0..=6 | 9 => "",
         7 | 8 => "+me",
+        // go-nvlib's table ends at 16, and NVIDIA's device plugin fails on a card with 17 (three
+        // slices with graphics).
         10..=12 | 17 => "+gfx",
         13 | 14 => "-me",
         15 | 16 => "+me.all",
@@ -26,7 +29,7 @@ pub(super) fn suffix(number: u32) -> Option<&'static str> {
     })
 }
 
-/// The name: `[<c>c.]<g>g.<gb>gb[suffix]`, where `c` stands only if it differs from `g`.
+/// Returns the name `[<c>c.]<g>g.<gb>gb[suffix]`; `c` is present only if it differs from `g`.
 pub(super) fn name(shape: Shape<'_>) -> String {
     let Attributes {
         gpu_slices: g,
@@ -42,7 +45,7 @@ pub(super) fn name(shape: Shape<'_>) -> String {
     }
 }
 
-/// The shape's name inside the driver's name of a MIG device: `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
+/// Returns the profile name inside NVML's name of a MIG device: `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
 pub(super) fn from_device_name(name: &str) -> Option<&str> {
     let (_, profile) = name.rsplit_once("MIG ")?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-');
@@ -50,13 +53,14 @@ pub(super) fn from_device_name(name: &str) -> Option<&str> {
     (profile.contains("gb") && profile.bytes().all(plain)).then_some(profile)
 }
 
-/// The suffix of a shape's name.
+/// Returns the suffix of a profile's name.
 pub(super) fn suffix_of(profile: &str) -> &str {
     profile.find("gb").map_or("", |at| &profile[at + 2..])
 }
 
-/// Memory in the whole gigabytes of the name: eighths of the card, rounded up, times the card's
-/// gigabytes, rounded up too.
+/// Returns the gigabytes in the name: the eighths of the card's memory, rounded up, times the
+/// card's gigabytes, rounded up too. go-nvlib computes the same. Without the card's memory, the MIG
+/// device's memory is rounded.
 fn gigabytes(mib: u64, card_bytes: Option<u64>) -> u128 {
     let bytes = u128::from(mib) << 20;
     let Some(card) = card_bytes.map(u128::from).filter(|card| *card > 0) else {

@@ -1,4 +1,4 @@
-//! The cards of the last look, which are sampled and checked until the next one.
+//! Cards of the last survey. They are sampled and checked until the next one.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use probe::{
 
 use super::{card::Card, checks, sensors, stage::Watched, topology::handle};
 
-/// A card of the last look: where it is, the id of the device it is reported as, and the places and
-/// ids of its MIG devices.
+/// Card of the last survey: its reference, the id of the device that it is reported as, and NVML
+/// indices and ids of its MIG devices.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) at: CardRef,
@@ -34,8 +34,9 @@ impl Seen {
         }
     }
 
-    /// What a tier reads of the card and of its MIG devices; of links where it is given the table of
-    /// calls to tell them apart in. Joining the fabric may take as long as `join_limit`.
+    /// Makes the check-ups of a tier for the card and its MIG devices. Links are read only if
+    /// `links` is given: the table of calls in which they are marked. Joining the fabric may take
+    /// as long as `join_limit` without a warning.
     pub(super) fn checkups(
         &self,
         session: &Session,
@@ -63,8 +64,8 @@ impl Seen {
         whole.into_iter().chain(parts).collect()
     }
 
-    /// The samples of the card and of its MIG devices, with their processes where the host's files
-    /// are given to name them by.
+    /// Reads the samples of the card and its MIG devices; with processes if `files` is given, from
+    /// which their names are read.
     pub(super) fn samples(&self, session: &Session, files: Option<&Files>) -> Vec<Sample> {
         let read = handle(session, self.at)
             .ok()
@@ -89,7 +90,7 @@ impl Seen {
     }
 }
 
-/// The card for the thread that waits for events.
+/// Converts a card into an entry of the event thread's watchlist.
 pub(super) fn watched(card: &Card, merged: Option<&DeviceId>) -> Watched {
     let number = |device: &Device, name| {
         let value = device.attributes.get(&name)?.as_int()?;

@@ -1,12 +1,12 @@
-//! Telemetry of a card or MIG device. What a device does not tell is left out.
+//! Telemetry of a card or MIG device. A value that the device does not tell is left out.
 
 use jiff::Timestamp;
 use model::{Ecc, Process, SinceReset, Telemetry};
 use nvml::Session;
 use probe::sysfs::Files;
 
-/// Reads every sensor; stops at the first answer that says that the device is gone. The processes
-/// are read where the host's files are given to name them by.
+/// Reads every sensor of a card; `None` as soon as a call says that the device is gone. Processes
+/// are read if `files` is given, from which their names are read.
 pub(super) fn read(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Telemetry> {
     let mut gone = false;
     let mut telemetry = Telemetry {
@@ -23,7 +23,7 @@ pub(super) fn read(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Te
     (!gone).then_some(telemetry)
 }
 
-/// Reads the memory errors of a device since its driver was loaded.
+/// Reads the ECC errors of a device since its driver was loaded.
 pub(super) fn ecc(device: nvml::Device<'_>) -> Result<Ecc, nvml::Error> {
     Ok(Ecc {
         corrected: device.ecc_corrected()?,
@@ -31,15 +31,16 @@ pub(super) fn ecc(device: nvml::Device<'_>) -> Result<Ecc, nvml::Error> {
     })
 }
 
-/// Reads the counters of a card since its last reset: two calls more at each look of a card, or three
-/// where the card does not tell its energy. They are made for cards that are well, too: the probe does
-/// not know what is held against a card, and a count from before a reset is needed to see the reset.
+/// Reads the counters of a card since its last reset. Costs two calls for each sample of a card, or
+/// three if the card does not tell its energy. Healthy cards are read too: the probe does not know
+/// the verdicts, and a count from before a reset is needed to notice the reset.
 pub(super) fn since_reset(
     session: &Session,
     card: nvml::Device<'_>,
     ecc: Option<Ecc>,
 ) -> SinceReset {
     let energy_millijoules = card.energy().ok();
+    // Energy grows all the time, so it shows every reset. Cards before Volta do not tell it.
     let pcie_replays = match energy_millijoules {
         Some(_) => None,
         None => card.pcie_replays().ok(),
@@ -53,7 +54,7 @@ pub(super) fn since_reset(
     }
 }
 
-/// Reads what a MIG device has of its own.
+/// Reads the values that a MIG device has of its own: memory in use and processes.
 pub(super) fn read_partition(device: nvml::Device<'_>, files: Option<&Files>) -> Option<Telemetry> {
     let memory = device.memory().ok()?;
     Some(Telemetry {
@@ -63,7 +64,7 @@ pub(super) fn read_partition(device: nvml::Device<'_>, files: Option<&Files>) ->
     })
 }
 
-/// The processes that compute on a device, with their names where they can be read.
+/// Reads the compute processes on a device, with their names if `/proc` can be read.
 fn processes(device: nvml::Device<'_>, files: &Files) -> Result<Vec<Process>, nvml::Error> {
     let named = |user: nvml::User| Process {
         pid: user.pid,
@@ -73,6 +74,7 @@ fn processes(device: nvml::Device<'_>, files: &Files) -> Result<Vec<Process>, nv
     Ok(device.users()?.into_iter().map(named).collect())
 }
 
+/// Makes a call unless the device is gone; `None` if the call fails.
 fn ask<T>(gone: &mut bool, question: impl FnOnce() -> Result<T, nvml::Error>) -> Option<T> {
     if *gone {
         return None;

@@ -7,32 +7,31 @@ use nvml::{Attributes, Code, Error, Placement};
 
 use super::profile;
 
-/// GPU instance profiles of one card.
-///
-/// NVML promises that they are the same as long as the MIG mode is, so that each is asked for once.
+/// GPU instance profiles of one card. Each is read once: NVML promises the same answers as long as
+/// the MIG mode is the same.
 #[derive(Debug)]
 pub(super) struct Catalogue {
-    /// The MIG mode in which they were read.
+    /// MIG mode in which the profiles were read.
     pub(super) partitioned: bool,
-    /// The number in NVML's list that is asked for next.
+    /// Next number in NVML's list to ask for.
     next: u32,
     offers: Vec<Offer>,
 }
 
-/// A GPU instance profile that the card has.
+/// GPU instance profile that the card supports.
 #[derive(Debug)]
 struct Offer {
     profile: nvml::Profile,
-    /// The end of its name: `+me`, or nothing.
+    /// Suffix of its name: `+me`, or empty.
     suffix: Cow<'static, str>,
-    /// `None` as long as they are not asked for.
+    /// Possible placements; `None` until they are read.
     placements: Option<Vec<Span>>,
 }
 
 // === impl Catalogue ===
 
 impl Catalogue {
-    /// An empty one, for a card in this MIG mode.
+    /// Creates an empty catalogue for a card in this MIG mode.
     pub(super) fn new(partitioned: bool) -> Self {
         Self {
             partitioned,
@@ -41,11 +40,11 @@ impl Catalogue {
         }
     }
 
-    /// Asks for everything that is not known yet. Costs no call where everything is, and otherwise one
+    /// Reads everything that is not known yet. Makes no call if everything is known, or else one
     /// for each number of NVML's list and two for each profile of the card.
     ///
     /// # Errors
-    /// The driver fails to answer. The next call goes on where this one stopped.
+    /// The driver fails to answer. The next call continues where this one stopped.
     pub(super) fn complete(&mut self, card: nvml::Device<'_>) -> Result<(), Error> {
         while self.next < nvml::Device::SHAPES {
             self.offers.extend(read_offer(card, self.next)?);
@@ -59,7 +58,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The shapes, named as MIG devices of a card with that much memory are.
+    /// Returns the shapes, named for a card with this much memory.
     pub(super) fn shapes(&self, card_bytes: Option<u64>) -> Vec<Shape> {
         let shape = |offer: &Offer| Shape {
             profile: profile::name(profile::Shape {
@@ -78,14 +77,15 @@ impl Catalogue {
         self.offers.iter().map(shape).collect()
     }
 
-    /// The suffix of the profile with an id, where the card has it.
+    /// Returns the suffix of the profile with an id; `None` if the card does not have it.
     pub(super) fn suffix(&self, id: u32) -> Option<&str> {
         let offer = self.offers.iter().find(|offer| offer.profile.id == id);
         offer.map(|offer| &*offer.suffix)
     }
 }
 
-/// The profile with a number of NVML's list; `None` where the card has none or its name is not known.
+/// Reads the profile with a number of NVML's list; `None` if the card does not have it or its name
+/// is not known.
 fn read_offer(card: nvml::Device<'_>, number: u32) -> Result<Option<Offer>, Error> {
     let profile = told(card.gpu_instance_profile(number))?.flatten();
     let Some(profile) = profile else {
@@ -93,7 +93,8 @@ fn read_offer(card: nvml::Device<'_>, number: u32) -> Result<Option<Offer>, Erro
     };
     let suffix = match profile::suffix(number) {
         Some(suffix) => Some(Cow::Borrowed(suffix)),
-        // Newer than this table: the driver's own name tells, where the driver gives one.
+        // The number is newer than the table here. Only NVML's own name of the profile can tell the
+        // suffix, and old drivers have none.
         None => {
             let shape = told(card.shape(number))?;
             shape.map(|shape| profile::suffix_of(&shape.name).to_owned().into())
@@ -106,15 +107,15 @@ fn read_offer(card: nvml::Device<'_>, number: u32) -> Result<Option<Offer>, Erro
     }))
 }
 
-/// The placements of a profile; none where the driver does not tell them.
+/// Reads the placements of a profile; empty if the driver does not tell them.
 fn read_placements(card: nvml::Device<'_>, id: u32) -> Result<Vec<Span>, Error> {
     let span = |Placement { start, size }| Span { start, size };
     let places = told(card.places(id))?.unwrap_or_default();
     Ok(places.into_iter().map(span).collect())
 }
 
-/// The answer; `None` where this driver does not give it to this process, which is no fault of the
-/// card: placements are for privileged users only.
+/// Converts "not supported" and "no permission" into `None`. They are not failures of the card:
+/// NVML tells placements to privileged users only.
 fn told<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

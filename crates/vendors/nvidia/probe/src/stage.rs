@@ -1,5 +1,5 @@
-//! What the thread that surveys tells the thread that waits for events: the open driver and the
-//! cards to listen to. No lock is held while a driver call is under way.
+//! State that the survey thread shares with the thread that waits for events: the open driver and
+//! the cards to listen to. No lock is held during a driver call, because a call may never return.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -10,60 +10,62 @@ use std::{
 use model::{CardRef, DeviceId};
 use nvml::Session;
 
-/// How long the other thread gets to let go of the driver.
+/// Longest time to wait for the other thread to let go of the driver.
 const RELEASE: Duration = Duration::from_secs(4);
+/// Time between two checks of the reference count.
 const STEP: Duration = Duration::from_millis(20);
 
-/// The meeting place of the two threads.
+/// Watchlist of the event thread, shared by both threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<(Mutex<Scene>, Condvar)>);
 
-/// What is on the stage now.
+/// The open driver and the cards whose events are wanted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
-    /// The open driver.
+    /// Open driver; `None` while there is none.
     pub(super) session: Option<Arc<Session>>,
-    /// The cards to listen to.
+    /// Cards to listen to.
     pub(super) cards: Vec<Watched>,
 }
 
-/// A card to listen to.
+/// Card whose events are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// Where it is found.
+    /// Reference by which NVML gives its handle.
     pub(super) at: CardRef,
-    /// Its id.
+    /// Id of the device that the card is reported as.
     pub(super) id: DeviceId,
-    /// Its MIG devices with their GPU and compute instances.
+    /// Its MIG devices: GPU instance, compute instance and id of each.
     pub(super) partitions: Vec<(u32, u32, DeviceId)>,
 }
 
 // === impl Stage ===
 
 impl Stage {
-    /// What is on the stage now.
+    /// Returns a copy of the watchlist.
     pub(super) fn scene(&self) -> Scene {
         self.lock().clone()
     }
 
-    /// Puts a new scene on.
+    /// Replaces the watchlist and wakes the event thread.
     pub(super) fn show(&self, scene: Scene) {
         *self.lock() = scene;
         self.0.1.notify_all();
     }
 
-    /// Waits until there is a driver with cards to listen to, or the time is over.
+    /// Waits at most `limit` for an open driver with cards to listen to.
     pub(super) fn await_cards(&self, limit: Duration) {
         let empty = |scene: &mut Scene| scene.session.is_none() || scene.cards.is_empty();
-        // What comes of it is looked at by the caller.
+        // The caller reads the watchlist anyway, so the result of the wait does not matter.
         let _ = self.0.1.wait_timeout_while(self.lock(), limit, empty);
     }
 
-    /// Clears the stage and waits until nobody but the caller holds the driver, within limits: a
-    /// thread that hangs in the driver never lets go.
+    /// Empties the watchlist, waits until the caller alone holds the driver, and closes the driver.
+    /// The wait has a limit: a thread that hangs in the driver never lets go.
     pub(super) fn clear(&self, session: Arc<Session>) {
         *self.lock() = Scene::default();
         let mut left = RELEASE;
+        // Polled, because an `Arc` does not signal that a reference was dropped.
         while Arc::strong_count(&session) > 1 && !left.is_zero() {
             thread::sleep(STEP);
             left = left.saturating_sub(STEP);
@@ -72,6 +74,8 @@ impl Stage {
     }
 
     fn lock(&self) -> MutexGuard<'_, Scene> {
+        // The list is replaced in one assignment, so it is complete even if the other thread
+        // panicked.
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +83,7 @@ impl Stage {
 // === impl Scene ===
 
 impl Scene {
-    /// Whether both have the same open driver.
+    /// Returns true if both have the same open driver, or none.
     pub(super) fn same_session(&self, other: &Self) -> bool {
         match (&self.session, &other.session) {
             (Some(one), Some(two)) => Arc::ptr_eq(one, two),
@@ -88,7 +92,7 @@ impl Scene {
         }
     }
 
-    /// Whether the card is on it, whatever its partitions.
+    /// Returns true if the card is on the list, whatever its partitions.
     pub(super) fn has(&self, card: &Watched) -> bool {
         let same = |other: &Watched| other.at == card.at && other.id == card.id;
         self.cards.iter().any(same)

@@ -1,29 +1,30 @@
-//! How the cards reach each other. It is asked for once per card and pair, and kept.
+//! Links between the cards. NVML is asked once for each card and each pair, and the answers are
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Ancestor, CardRef, Device, DeviceId, Kind, Link, PciAddress};
 use nvml::{Level, Remote, Session};
 
-/// What is known of the ways between the cards.
+/// Known links between the cards.
 #[derive(Debug, Default)]
 pub(super) struct Topology {
-    /// By card: the ends of its NVLinks.
+    /// Remote ends of each card's NVLinks.
     remotes: BTreeMap<DeviceId, Vec<Remote>>,
-    /// By pair, the lesser id first. Cards that do not say are kept as `None`.
+    /// Common ancestor on the PCI bus of each pair, the lesser id first; `None` if NVML did not
+    /// tell.
     ancestors: BTreeMap<(DeviceId, DeviceId), Option<Ancestor>>,
 }
 
 // === impl Topology ===
 
 impl Topology {
-    /// Forgets what must be asked again.
+    /// Drops all answers, so that they are asked for again.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes all links that are known into the devices; cards that are not there any more are
-    /// forgotten.
+    /// Writes all known links into the devices, and drops the links of cards that are gone.
     pub(super) fn apply(&mut self, devices: &mut [Device]) {
         let present: BTreeMap<DeviceId, Option<PciAddress>> = cards(devices).collect();
         self.remotes.retain(|card, _| present.contains_key(card));
@@ -40,7 +41,7 @@ impl Topology {
         }
     }
 
-    /// Asks the driver for what is missing; `false` where nothing was.
+    /// Asks NVML for the links of cards that are new; `false` if there are none.
     pub(super) fn complete(&mut self, session: &Session, places: &[(DeviceId, CardRef)]) -> bool {
         let new: BTreeSet<&DeviceId> = places
             .iter()
@@ -50,6 +51,9 @@ impl Topology {
         if new.is_empty() {
             return false;
         }
+        // Each pair is asked for once and the answer kept. NVIDIA's device plugin asks again for
+        // all pairs in each GetPreferredAllocation, which took up to 30 s (k8s-device-plugin issue
+        // 774).
         let handles: Vec<(&DeviceId, nvml::Device<'_>)> = places
             .iter()
             .filter_map(|(id, at)| Some((id, handle(session, *at).ok()?)))
@@ -69,7 +73,7 @@ impl Topology {
         true
     }
 
-    /// The link to a peer; `None` where nothing is known of it yet.
+    /// Returns the link to a peer; `None` if nothing is known of the pair yet.
     fn link(&self, card: &DeviceId, peer: &DeviceId, at: Option<PciAddress>) -> Option<Link> {
         let ancestor = *self.ancestors.get(&ordered(card, peer))?;
         let lanes = self
@@ -81,17 +85,22 @@ impl Topology {
             peer: peer.clone(),
             ancestor,
             lanes: u32::try_from(lanes.count()).unwrap_or(u32::MAX),
+            // The remote end of an NVLink on an NVSwitch is the switch, so lanes to a peer cannot
+            // be counted.
             switched: self.on_switch(card) && self.on_switch(peer),
         })
     }
 
+    /// Returns true if an NVLink of the card ends at an NVSwitch.
     fn on_switch(&self, card: &DeviceId) -> bool {
         let remotes = self.remotes.get(card);
         remotes.is_some_and(|remotes| remotes.contains(&Remote::Switch))
     }
 }
 
-/// A handle of a card, by the way it was found.
+/// Returns NVML's handle of a card, by the reference under which it was found.
+///
+/// Handles become stale when a GPU is reset or its MIG layout changes, so none is kept.
 pub(super) fn handle(session: &Session, at: CardRef) -> Result<nvml::Device<'_>, nvml::Error> {
     match at {
         CardRef::Pci(address) => session.by_pci(address),
@@ -99,6 +108,7 @@ pub(super) fn handle(session: &Session, at: CardRef) -> Result<nvml::Device<'_>,
     }
 }
 
+/// Lists ids and PCI addresses of the whole cards.
 fn cards(devices: &[Device]) -> impl Iterator<Item = (DeviceId, Option<PciAddress>)> {
     devices
         .iter()
@@ -106,8 +116,8 @@ fn cards(devices: &[Device]) -> impl Iterator<Item = (DeviceId, Option<PciAddres
         .map(|device| (device.id.clone(), device.pci))
 }
 
-/// The ends of all links of a card that are up. A link that does not answer is left out; a card
-/// that has no such link, or is gone, is asked for no more of them.
+/// Reads the remote ends of the NVLinks that are up. A link that fails to answer is left out. The
+/// loop ends at the first link that the card does not have, or if the card is gone.
 fn remotes(card: nvml::Device<'_>) -> Vec<Remote> {
     let mut ends = Vec::new();
     for link in 0..nvml::Device::LINKS {
@@ -123,6 +133,7 @@ fn remotes(card: nvml::Device<'_>) -> Vec<Remote> {
     ends
 }
 
+/// Returns the pair with the lesser id first.
 fn ordered(one: &DeviceId, two: &DeviceId) -> (DeviceId, DeviceId) {
     let (lesser, greater) = if one < two { (one, two) } else { (two, one) };
     (lesser.clone(), greater.clone())

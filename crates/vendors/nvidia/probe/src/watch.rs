@@ -1,4 +1,5 @@
-//! Waits for the events of all cards in one event set, which is made anew when the cards change.
+//! Waits for the events of all cards in one NVML event set. The set is made anew when the cards
+//! change.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -12,23 +13,23 @@ use super::{
     topology::handle,
 };
 
-/// After so many waits, cards that could not be listened to are tried again.
+/// Number of waits after which cards whose registration failed are tried again.
 const PATIENCE: u32 = 60;
 
-/// The events of NVIDIA's cards.
+/// Event source of NVIDIA's cards. Used by one thread.
 #[derive(Debug)]
 pub(super) struct Watch {
     stage: Stage,
-    /// What the set was made for; `None` where it is to be made.
+    /// Watchlist that the set was made for; `None` if the set must be made.
     scene: Option<Scene>,
-    /// Cards of the set that are not seen any more. What the driver still has to say of them, such
-    /// as why they went, is listened to; when one comes back the set is made anew.
+    /// Cards of the set that the last survey did not find. The set still has them, because the
+    /// driver may report why a card went. When one comes back the set is made anew.
     away: Vec<Watched>,
-    /// `None` where there is nothing that can be listened to.
+    /// Event set; `None` if there is no card that reports events.
     set: Option<EventSet>,
-    /// Cards of the set that failed to be added, and what the driver said.
+    /// Cards that could not be added to the set, and the driver's error.
     unheard: Vec<(Watched, nvml::Error)>,
-    /// How many more waits until these are tried again, where there are some.
+    /// Number of waits until these cards are tried again; `None` if there are none.
     patience: Option<u32>,
 }
 
@@ -46,12 +47,13 @@ impl Watch {
         }
     }
 
-    /// Makes the event set follow the scene.
+    /// Makes the event set match the watchlist.
     fn follow(&mut self) -> Result<(), nvml::Error> {
         let scene = self.stage.scene();
         self.patience = self.patience.map(|waits| waits.saturating_sub(1));
         if !self.still_serves(&scene) || self.patience == Some(0) {
-            // The old set holds the old driver: let both go before anything else.
+            // The old set holds the old driver. Both must be closed first, or the survey thread
+            // cannot load a replaced library.
             self.release();
             if let Some(session) = &scene.session
                 && !scene.cards.is_empty()
@@ -66,13 +68,15 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether the set at hand does for `scene`: it has every card, each without interruption.
+    /// Returns true if the set covers the watchlist: the driver is the same, and no card is new or came
+    /// back.
     fn still_serves(&self, scene: &Scene) -> bool {
         let Some(old) = &self.scene else { return false };
         old.same_session(scene) && scene.cards.iter().all(|card| old.has(card))
     }
 
-    /// Makes an event set of all cards that can be listened to; one that cannot affects no other.
+    /// Makes an event set of all cards that can be registered. A card that cannot be registered
+    /// affects no other.
     fn listen(&mut self, session: &Arc<Session>, cards: &[Watched]) -> Result<(), nvml::Error> {
         let mut set = match EventSet::create(Arc::clone(session)) {
             Err(error) if error.is_not_supported() => {
@@ -101,7 +105,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits for something to listen to. Cards that report no events are not it.
+    /// Waits without an event set: the whole time if the cards report no events, or else until
+    /// there are cards.
     fn rest(&self, limit: Duration) {
         match self.scene.as_ref().is_some_and(|s| !s.cards.is_empty()) {
             true => thread::sleep(limit),
@@ -109,6 +114,7 @@ impl Watch {
         }
     }
 
+    /// Closes the event set and with it the driver.
     fn release(&mut self) {
         self.set = None;
         self.scene = None;
@@ -117,8 +123,11 @@ impl Watch {
         self.patience = None;
     }
 
+    /// Converts NVML's event into events of the devices concerned. Other kinds give none.
     fn events(&self, occurrence: &Occurrence) -> Vec<Event> {
         let code = match occurrence.kind {
+            // NVML reports every XID, including those of a program's own fault. The rules decide
+            // about each.
             nvml::EventKind::Xid(number) => EventCode::from(("xid", number)),
             nvml::EventKind::SingleBitEcc => EventCode::ECC_CORRECTED,
             nvml::EventKind::DoubleBitEcc => EventCode::ECC_UNCORRECTED,
@@ -130,6 +139,8 @@ impl Watch {
             tracing::warn!(?occurrence, "an event of a card that is not known");
             return Vec::new();
         };
+        // NVML's events carry no time, and an XID event has only the last XID before the wait
+        // returned.
         let at = Timestamp::now();
         concerned(card, occurrence)
             .into_iter()
@@ -179,7 +190,8 @@ impl Events for Watch {
     }
 }
 
-/// The devices that an event is about: the MIG devices it names, else the whole card.
+/// Returns the devices that an event concerns: the MIG devices that it names, or else the whole
+/// card.
 fn concerned(card: &Watched, occurrence: &Occurrence) -> Vec<DeviceId> {
     let matches = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
     let parts: Vec<DeviceId> = card
@@ -190,6 +202,8 @@ fn concerned(card: &Watched, occurrence: &Occurrence) -> Vec<DeviceId> {
         })
         .map(|(_, _, id)| id.clone())
         .collect();
+    // NVIDIA's device plugin loses events of MIG devices here: its map has one device for each card
+    // (internal/rm/health.go, issue 1929).
     if occurrence.gpu_instance.is_none() || parts.is_empty() {
         return vec![card.id.clone()];
     }

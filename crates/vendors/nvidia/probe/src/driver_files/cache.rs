@@ -1,41 +1,43 @@
-//! The loader's cache, `/etc/ld.so.cache`: where the host's loader finds libraries by name. Only
-//! glibc's newer form is read, and only entries for 64 bit on x86 and ARM.
+//! Parser of the loader's cache `/etc/ld.so.cache`, the host's index of libraries by name. Reads
+//! only glibc's newer format, and of it only entries for 64-bit x86 and ARM (glibc,
+//! sysdeps/generic/dl-cache.h).
 
-/// The magic and the version of the newer form.
+/// Magic and version of the newer format.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 
-/// The magic of the older form, which the newer one may follow.
+/// Magic of the older format. The newer one may follow it in the same file.
 const OLD: &[u8] = b"ld.so-1.7.0";
 
-/// Sizes of the older form's head and entries, and of the newer one's.
+/// Sizes in bytes of header and entry, in the older format and in the newer one.
 const OLD_HEAD: usize = 16;
 const OLD_ENTRY: usize = 12;
 const HEAD: usize = 48;
 const ENTRY: usize = 24;
 
-/// The newer form starts at a multiple of this.
+/// Alignment in bytes of the newer format.
 const ALIGNED: usize = 8;
 
-/// The mark of a file whose numbers are big-endian.
+/// Flag of a file whose numbers are big-endian.
 const BIG_ENDIAN: u8 = 3;
 
-/// What an entry's flags say of its machine: x86-64 and AArch64.
+/// Machine part of an entry's flags: x86-64 and AArch64.
 const MACHINES: [u32; 2] = [0x0300, 0x0a00];
 
-/// The longest path that is taken.
+/// Longest text in bytes that is read.
 const LONGEST: usize = 4096;
 
-/// An entry: the name a program asks for, and where the library is.
+/// Library name, and the path where the loader finds it.
 pub(super) type Entry<'a> = (&'a str, &'a str);
 
-/// The entries for 64-bit machines. Bytes that make no sense give none, or end the list.
+/// Returns the entries for 64-bit machines. Ends at the first entry that is cut off; a file of
+/// another format has none.
 pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let table = table(bytes).filter(|table| table.get(28).is_some_and(|f| f & 3 != BIG_ENDIAN));
     let count = table.and_then(|table| number(table, 20)).unwrap_or(0);
     (0..count).map_while(move |n| entry(table?, n)).flatten()
 }
 
-/// The newer form's part of the file.
+/// Returns the newer format's part of the file.
 fn table(bytes: &[u8]) -> Option<&[u8]> {
     let start = match bytes.starts_with(OLD) {
         false => 0,
@@ -47,7 +49,7 @@ fn table(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(start..).filter(|table| table.starts_with(MAGIC))
 }
 
-/// Entry number `n`, where the table reaches that far; `Some(None)` for one that is not wanted.
+/// Returns entry number `n`; `None` behind the end, `Some(None)` for an entry of another machine.
 fn entry(table: &[u8], n: usize) -> Option<Option<Entry<'_>>> {
     let at = n.checked_mul(ENTRY)?.checked_add(HEAD)?;
     let entry = table.get(at..at.checked_add(ENTRY)?)?;
@@ -59,7 +61,7 @@ fn entry(table: &[u8], n: usize) -> Option<Option<Entry<'_>>> {
     Some(text(4).zip(text(8)))
 }
 
-/// The text at an offset, up to its end.
+/// Returns the text at an offset, up to its NUL byte.
 fn string(table: &[u8], at: usize) -> Option<&str> {
     let rest = table.get(at..)?;
     let rest = rest.get(..LONGEST.min(rest.len()))?;
@@ -67,7 +69,7 @@ fn string(table: &[u8], at: usize) -> Option<&str> {
     std::str::from_utf8(&rest[..end]).ok()
 }
 
-/// The number at an offset.
+/// Returns the 32-bit number at an offset.
 fn number(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     usize::try_from(u32::from_le_bytes(bytes.try_into().ok()?)).ok()
@@ -79,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A cache with these entries, as `ldconfig` writes it.
+    /// Makes a cache with these entries, as `ldconfig` writes it.
     fn cache(entries: &[(u32, &str, &str)]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let mut strings = Vec::new();

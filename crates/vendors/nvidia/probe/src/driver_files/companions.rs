@@ -1,5 +1,6 @@
-//! Libraries beside the driver's own that lead to it, or come with it under versions of their own:
-//! those that NVIDIA's flag `enable-explicit-driver-libraries` names. Images have their own of most.
+//! Libraries beside the driver's own: they lead to it, or are installed with it under versions of
+//! their own. NVIDIA's flag `enable-explicit-driver-libraries` names them; most images have their
+//! own.
 
 use model::FileKind;
 
@@ -24,7 +25,7 @@ const NAMES: [&str; 11] = [
     "libnvidia-egl-xlib",
 ];
 
-/// Adds those for this machine, each from the first folder that has it.
+/// Adds the companion libraries for this machine, each from the first folder that has it.
 pub(super) fn add(search: &mut Search<'_>, shelves: &[Shelf], machine: Option<Machine>) {
     for stem in NAMES {
         let paths = shelves.iter().find_map(|shelf| {
@@ -43,7 +44,7 @@ pub(super) fn add(search: &mut Search<'_>, shelves: &[Shelf], machine: Option<Ma
     }
 }
 
-/// Whether a name is that of a library, with any version.
+/// Returns true if a name is that of a library, with any version or none.
 fn is_one(name: &str, stem: &str) -> bool {
     let rest = name.strip_prefix(stem);
     let rest = rest.and_then(|rest| rest.strip_prefix(".so"));

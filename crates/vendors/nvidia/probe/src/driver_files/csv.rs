@@ -1,31 +1,31 @@
-//! The files in which a Tegra system tells what containers need: a line has a word for the kind of
-//! thing, a comma, and a path, which may be a pattern.
+//! Parser of the files in which a Tegra system lists what containers need. A line has a word for
+//! the kind of file, a comma, and a path or a pattern.
 
-/// The longest text of a file that is shown to a person.
+/// Most characters of a file's text that are shown in a message.
 const SHOWN: usize = 40;
 
-/// What a line names.
+/// Entry of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
-    /// An absolute path without `.` and `..`, or a pattern of such paths.
+    /// Absolute path without `.` and `..`, or a pattern of such paths.
     pub(super) path: String,
 }
 
-/// What is at the path.
+/// Kind of file at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `dev`: a device node.
     Node,
     /// `dir`: a folder.
     Folder,
-    /// `lib`: a library, or any other file.
+    /// `lib`: a library or any other file.
     File,
     /// `sym`: a link to a file.
     Link,
 }
 
-/// Why a line names nothing.
+/// Reason to skip a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Wrong {
     #[error("it is no text")]
@@ -40,14 +40,14 @@ pub(super) enum Wrong {
     Path,
 }
 
-/// What the lines of a file name, each with its number. Empty lines and those that begin with `#`
-/// are passed over.
+/// Returns the entries of a file with their line numbers. Empty lines and lines that begin with `#`
+/// are skipped.
 pub(super) fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Entry, Wrong>)> {
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     lines.filter_map(|(at, line)| Some((at + 1, entry(line)?)))
 }
 
-/// What a line names; nothing of one that names nothing and means to.
+/// Parses a line; `None` for an empty line or a comment.
 fn entry(line: &[u8]) -> Option<Result<Entry, Wrong>> {
     let Ok(line) = std::str::from_utf8(line) else {
         return Some(Err(Wrong::Text));
@@ -56,6 +56,7 @@ fn entry(line: &[u8]) -> Option<Result<Entry, Wrong>> {
     (!line.is_empty() && !line.starts_with('#')).then(|| read(line))
 }
 
+/// Parses a line that is neither empty nor a comment.
 fn read(line: &str) -> Result<Entry, Wrong> {
     let (kind, path) = line.split_once(',').ok_or(Wrong::Comma)?;
     let kind = match kind.trim() {
@@ -78,7 +79,7 @@ fn read(line: &str) -> Result<Entry, Wrong> {
     Ok(Entry { kind, path })
 }
 
-/// A text of somebody else's, for a line that a person reads.
+/// Shortens a foreign text and replaces its control characters, for a message.
 fn shown(text: &str) -> String {
     let plain = |c: char| if c.is_control() { '?' } else { c };
     text.chars().take(SHOWN).map(plain).collect()

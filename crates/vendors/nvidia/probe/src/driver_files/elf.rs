@@ -1,45 +1,46 @@
-//! What a shared library says of itself: for which machine it is, and by which name a loader knows
-//! it. Only the few bytes that tell are read, and a file that makes no sense tells nothing.
+//! Parser of the few parts of an ELF file that tell the machine and the soname of a shared library.
+//! A file that is not valid tells nothing.
 
-/// How many bytes tell the machine.
+/// Bytes that are needed to tell the machine.
 pub(super) const SIZE: u64 = 20;
 
-/// Sizes of the header and of an entry of the table of segments, and the most entries that are read.
+/// Sizes in bytes of the file header and of a program header, and the most program headers that are
+/// read.
 const HEADER: usize = 64;
 const SEGMENT: usize = 56;
 const MOST_SEGMENTS: usize = 64;
 
-/// Kinds of segments: what is loaded, and the table for the loader; the most that is read of it.
+/// Types of segments, `PT_LOAD` and `PT_DYNAMIC`, and the most bytes that are read of the latter.
 const LOAD: u64 = 1;
 const DYNAMIC: u64 = 2;
 const MOST_DYNAMIC: usize = 64 << 10;
 
-/// What the entries of that table are: the address of the names, and where the own one is in them.
+/// Tags of the dynamic section, `DT_STRTAB` and `DT_SONAME`.
 const STRINGS: u64 = 5;
 const SONAME: u64 = 14;
 
-/// The most bytes of a name.
+/// Most bytes of a soname.
 const MOST_NAME: usize = 128;
 
-/// The machines whose drivers are known.
+/// Machines for which NVIDIA has 64-bit drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
     X86,
     Arm,
 }
 
-/// What the first bytes of a file say.
+/// Kind of file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
-    /// A library for a 64-bit machine.
+    /// ELF file for a 64-bit machine.
     Wide(Machine),
-    /// One for a 32-bit machine.
+    /// ELF file for a 32-bit machine.
     Narrow,
-    /// Something else.
+    /// Another file.
     Unknown,
 }
 
-/// A part of the file, and where a loader puts it.
+/// Part of the file, and the address where a loader maps it.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     kind: u64,
@@ -52,7 +53,7 @@ struct Segment {
 
 impl Header {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        // Class, byte order, and after the sixteen bytes of identity the kind and the machine.
+        // Class and byte order are bytes 4 and 5; type and machine follow the 16 bytes of identity.
         let [0x7f, b'E', b'L', b'F', class, 1, ..] = bytes else {
             return Self::Unknown;
         };
@@ -77,15 +78,15 @@ impl Segment {
         })
     }
 
-    /// Where in the file an address is that this part has.
+    /// Returns the file offset of an address; `None` if the segment does not have it.
     fn place(&self, address: u64) -> Option<u64> {
         let inside = address.checked_sub(self.address)?;
         (self.kind == LOAD && inside < self.size).then(|| self.offset.checked_add(inside))?
     }
 }
 
-/// The name by which a loader knows a 64-bit library. `read` gives the bytes at a place of the
-/// file, fewer where it ends before.
+/// Returns the soname of a 64-bit library. `read` returns the bytes at an offset of the file, fewer
+/// at its end.
 pub(super) fn soname(read: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<String> {
     let head = read(0, HEADER)?;
     let Header::Wide(_) = Header::of(&head) else {
@@ -106,13 +107,14 @@ pub(super) fn soname(read: impl Fn(u64, usize) -> Option<Vec<u8>>) -> Option<Str
         number::<8>(entry, 8)
     };
     let (strings, name) = (find(STRINGS)?, find(SONAME)?);
+    // `DT_STRTAB` is an address and not a file offset.
     let strings = segments().find_map(|segment| segment.place(strings))?;
     let bytes = read(strings.checked_add(name)?, MOST_NAME)?;
     let end = bytes.iter().position(|byte| *byte == 0)?;
     String::from_utf8(bytes[..end].to_vec()).ok()
 }
 
-/// The number of `N` bytes at an offset.
+/// Returns the little-endian number of `N` bytes at an offset.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let mut wide = [0; 8];
     wide[..N].copy_from_slice(bytes.get(at..at.checked_add(N)?)?);
@@ -126,8 +128,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A library for this machine (62 is x86-64, 183 AArch64, 3 a 32-bit x86) with this soname. Its
-    /// segments are loaded elsewhere than they are in the file, as those of real ones are.
+    /// Makes a library for this machine (62 is x86-64, 183 AArch64, 3 a 32-bit x86) with this
+    /// soname. Its addresses differ from its file offsets, as in real libraries.
     pub(in super::super) fn library(machine: u8, soname: &str) -> Vec<u8> {
         const AWAY: u64 = 0x20_0000;
         let class = if machine == 3 { 1 } else { 2 };

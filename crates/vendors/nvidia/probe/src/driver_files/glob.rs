@@ -1,27 +1,29 @@
-//! Patterns of paths: `*`, `?`, `[a-z]`, `[^a]`, and `\` before what is meant literally. A `/` is
-//! matched by nothing else.
+//! Glob patterns of paths: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a literal character. A `/` is
+//! matched only by itself. The syntax is that of Go's `filepath.Match`, which NVIDIA's toolkit
+//! uses.
 
-/// The letters that make a pattern of a name.
+/// Characters that make a name a pattern.
 const MAGIC: [char; 4] = ['*', '?', '[', '\\'];
 
-/// One step of a pattern.
+/// One element of a pattern.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// Any letters, or none.
+    /// Any characters, or none.
     Many,
-    /// Any one letter.
+    /// Any one character.
     Any,
-    /// This letter.
+    /// This character.
     Letter(char),
-    /// One of these letters, or none of them.
+    /// One character of these ranges, or outside of them if `none`.
     Class {
         none: bool,
         ranges: Vec<(char, char)>,
     },
 }
 
-/// The paths that a pattern stands for, at most so many, in the order of the folders. `list` gives
-/// the names in a folder. A path that is no pattern stands for itself, there or not.
+/// Expands a pattern into at most `most` existing paths, in the order of the folders. `list`
+/// returns the names in a folder. A path without a pattern is returned as it is, even if it does
+/// not exist.
 pub(super) fn expand(
     pattern: &str,
     most: usize,
@@ -50,7 +52,7 @@ pub(super) fn expand(
     found
 }
 
-/// The steps of a pattern; none where it does not end as it began.
+/// Parses a pattern; `None` if it is incomplete.
 fn steps(pattern: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut letters = pattern.chars().peekable();
@@ -79,7 +81,7 @@ fn steps(pattern: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// The next letter of a class.
+/// Returns the next character of a class.
 fn plain(letters: &mut impl Iterator<Item = char>) -> Option<char> {
     match letters.next()? {
         '\\' => letters.next(),
@@ -87,8 +89,8 @@ fn plain(letters: &mut impl Iterator<Item = char>) -> Option<char> {
     }
 }
 
-/// Whether a name fits. What is tried again is only the last `*`, so that no pattern takes longer
-/// than its length times the name's.
+/// Returns true if a name matches. Only the last `*` is tried again, so the time is at most the
+/// pattern's length times the name's.
 fn is_match(steps: &[Step], name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut step, mut at) = (0, 0);

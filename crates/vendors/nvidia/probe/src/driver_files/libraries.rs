@@ -10,7 +10,7 @@ use super::{
     xorg,
 };
 
-/// Libraries with versions of their own: the name, and how many numbers follow it at least.
+/// Libraries with versions of their own: prefix of the name, and least count of numbers after it.
 const OTHERS: [(&str, usize); 4] = [
     ("libnvidia-nvvm70.so.", 1),
     ("libnvidia-egl-gbm.so.", 2),
@@ -18,10 +18,10 @@ const OTHERS: [(&str, usize); 4] = [
     ("libnvidia-egl-wayland2.so.", 2),
 ];
 
-/// How far a link to a link is followed by names.
+/// Most links in a chain that is followed by names alone.
 const MOST_HOPS: usize = 8;
 
-/// A library that may be taken.
+/// Library file of the driver.
 #[derive(Debug)]
 pub(super) struct Library {
     pub(super) folder: String,
@@ -30,8 +30,8 @@ pub(super) struct Library {
     pub(super) machine: Machine,
 }
 
-/// Adds the libraries of this version; without one, that of the first main library that is found.
-/// `extra` is one more folder to look in.
+/// Adds the libraries of this version and returns the version. Without a version, that of the first
+/// main library is used; empty if none is found. `extra` is one more folder to search.
 pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<&str>) -> String {
     let shelves = shelves::all(search, extra);
     let version = match version {
@@ -49,6 +49,8 @@ pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<
         .collect();
     let main = main(&libraries, &version).map(|main| (main.folder.clone(), main.machine));
     for library in libraries {
+        // Some distributions install libraries for a second architecture. The main library's
+        // machine is the machine of the node.
         let fits = main.as_ref().is_none_or(|(folder, machine)| {
             library.machine == *machine || is_below(&library.folder, folder)
         });
@@ -57,6 +59,8 @@ pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<
             search.problem(format!("{path} is left out: it is for another machine"));
             continue;
         }
+        // The container gets the file under the name by which it was found, and not under the name
+        // at the end of its links.
         let same = library.path.ends_with(&format!("/{}", library.name));
         let wanted = join(&library.folder, &library.name);
         let container = (!same).then_some(wanted.as_str());
@@ -71,7 +75,8 @@ pub(super) fn add(search: &mut Search<'_>, version: Option<&str>, extra: Option<
     version
 }
 
-/// Adds the libraries in a folder whose names are wanted, with the links to them; their names.
+/// Adds the libraries in a folder whose names are wanted, with the links to them. Returns their
+/// names.
 pub(super) fn add_named(
     search: &mut Search<'_>,
     folder: &str,
@@ -92,7 +97,7 @@ pub(super) fn add_named(
     names
 }
 
-/// Adds the links in a folder that lead to libraries that were taken.
+/// Adds the links in a folder that lead to libraries that were added.
 pub(super) fn add_links(search: &mut Search<'_>, folder: &str) {
     let shelf = Shelf {
         folder: folder.to_owned(),
@@ -101,7 +106,8 @@ pub(super) fn add_links(search: &mut Search<'_>, folder: &str) {
     link(search, &shelf);
 }
 
-/// The version that a main library's name ends with.
+/// Returns the version in the name of a main library. NVIDIA's toolkit too takes the version from
+/// this suffix if the driver does not tell it.
 fn guess(shelf: &Shelf) -> Option<String> {
     let names = || shelf.listing.items.iter().map(|(name, _)| name);
     let mut versions = MAIN
@@ -112,7 +118,8 @@ fn guess(shelf: &Shelf) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The libraries in a folder that can be taken.
+/// Returns the driver's libraries in a folder. A library whose name is not printable becomes a
+/// problem.
 fn take(search: &mut Search<'_>, shelf: &Shelf, version: &str) -> Vec<Library> {
     let Shelf { folder, listing } = shelf;
     for odd in listing.odd.iter().filter(|name| is_wanted(name, version)) {
@@ -128,7 +135,7 @@ fn take(search: &mut Search<'_>, shelf: &Shelf, version: &str) -> Vec<Library> {
         .collect()
 }
 
-/// The library of that name in a folder, where it is one for a known machine.
+/// Reads the header of a library in a folder; `None` if it is not for a known 64-bit machine.
 pub(super) fn library(search: &mut Search<'_>, folder: &str, name: &str) -> Option<Library> {
     let path = search.get(&join(folder, name), Want::File)?;
     let head = search.head(&path, elf::SIZE)?;
@@ -139,7 +146,7 @@ pub(super) fn library(search: &mut Search<'_>, folder: &str, name: &str) -> Opti
             name: name.to_owned(),
             machine,
         }),
-        // Every driver has some for programs of the other kind.
+        // Drivers install 32-bit libraries too. They are not offered, and that is not a problem.
         Header::Narrow => None,
         Header::Unknown => {
             search.problem(format!(
@@ -150,7 +157,7 @@ pub(super) fn library(search: &mut Search<'_>, folder: &str, name: &str) -> Opti
     }
 }
 
-/// The library by which the driver is known.
+/// Returns the main library of the driver.
 fn main<'a>(libraries: &'a [Library], version: &str) -> Option<&'a Library> {
     let find = |main: &&str| {
         let name = format!("{main}{version}");
@@ -159,7 +166,7 @@ fn main<'a>(libraries: &'a [Library], version: &str) -> Option<&'a Library> {
     MAIN.iter().find_map(find)
 }
 
-/// Adds the links in a folder that lead to a library that was taken.
+/// Adds the links in a folder that lead to a library that was added.
 fn link(search: &mut Search<'_>, shelf: &Shelf) {
     let Shelf { folder, listing } = shelf;
     let items = listing.items.iter();
@@ -168,7 +175,7 @@ fn link(search: &mut Search<'_>, shelf: &Shelf) {
     let links = search.links(folder, &names);
     for (name, target) in &links {
         let mut last = target;
-        // A link to a neighbour needs no look at the disk.
+        // A link to a file in the same folder is followed without a system call.
         for _ in 0..MOST_HOPS {
             last = links.get(last).unwrap_or(last);
         }
@@ -186,7 +193,7 @@ fn link(search: &mut Search<'_>, shelf: &Shelf) {
     }
 }
 
-/// Whether a library is the driver's, by its name.
+/// Returns true if a library belongs to the driver, by its name.
 fn is_wanted(name: &str, version: &str) -> bool {
     let stem = name.strip_suffix(version).and_then(|s| s.strip_suffix('.'));
     if stem.is_some_and(|stem| stem.ends_with(".so")) {
@@ -199,13 +206,13 @@ fn is_wanted(name: &str, version: &str) -> bool {
     OTHERS.iter().any(has_own)
 }
 
-/// Whether a folder is another one, or in it.
+/// Returns true if a folder is `other` or below it.
 fn is_below(folder: &str, other: &str) -> bool {
     let rest = folder.strip_prefix(other);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// How many numbers a version has; none where it is no version.
+/// Counts the numbers of a version; 0 if the text is not a version.
 pub(super) fn numbers(version: &str) -> usize {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     match version.split('.').all(is_number) {

@@ -1,4 +1,4 @@
-//! What the file system says of device nodes, and which of them draw for which card.
+//! File system facts about device nodes, and the DRM nodes of each card.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 use model::{CardRef, NodeStat, PciAddress};
 use probe::sysfs::Files;
 
-/// Folders with device nodes, and the starts of their names.
+/// Folders with device nodes, and the prefixes of their names.
 const FOLDERS: [(&str, &[&str]); 5] = [
     ("/dev", &["nvidia", "gdrdrv", "dxg"]),
     ("/dev/nvidia-caps", &["nvidia-cap"]),
@@ -17,24 +17,25 @@ const FOLDERS: [(&str, &[&str]); 5] = [
     ("/dev/infiniband", &["uverbs", "rdma_cm"]),
 ];
 
-/// The starts of the names of nodes that draw.
+/// Prefixes of the names of DRM nodes.
 const DRAWS: &[&str] = &["card", "renderD"];
 
-/// The most nodes that are taken of a folder.
+/// Most nodes that are taken from a folder.
 const MOST: usize = 4096;
 
-/// Every device node there is of the driver's and its companions'.
+/// Reads the facts of every device node of the driver and its companions.
 pub(super) fn read(files: &Files) -> BTreeMap<String, NodeStat> {
     let stat = |path: String| Some((path.clone(), stat_of(files, &path)?));
     paths(files).filter_map(stat).collect()
 }
 
-/// What is said of the device node at a path; nothing where there is none.
+/// Returns the facts of the device node at a path; `None` if there is none.
 pub(super) fn stat_of(files: &Files, path: &str) -> Option<NodeStat> {
     files.metadata(path).as_ref().and_then(stat)
 }
 
-/// The nodes that are not where they were said to be, but in the host's own `/dev`.
+/// Lists the nodes that are missing under the configured device root but present in the host's own
+/// `/dev`.
 pub(in super::super) fn strays(files: &Files) -> BTreeSet<String> {
     match files.sees_dev() {
         true => paths(files).filter(|path| files.is_stray(path)).collect(),
@@ -42,7 +43,7 @@ pub(in super::super) fn strays(files: &Files) -> BTreeSet<String> {
     }
 }
 
-/// The nodes that draw for each of these cards, as far as the host has them.
+/// Lists the DRM nodes of each card that the host has in `/dev/dri`.
 pub(super) fn drm(
     files: &Files,
     cards: impl Iterator<Item = PciAddress>,
@@ -67,7 +68,7 @@ pub(super) fn drm(
     found
 }
 
-/// The paths under which device nodes may be, by their names.
+/// Lists the paths whose names are those of device nodes.
 fn paths(files: &Files) -> impl Iterator<Item = String> {
     FOLDERS.into_iter().flat_map(|(folder, starts)| {
         let mut names = files.names(&format!("{folder}/"));
@@ -79,19 +80,20 @@ fn paths(files: &Files) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is said of a device node; nothing of other files.
+/// Converts the metadata of a character device; `None` for other files.
 fn stat(meta: &std::fs::Metadata) -> Option<NodeStat> {
     let device = meta.rdev();
     meta.file_type().is_char_device().then(|| NodeStat {
         major: rustix::fs::major(device),
         minor: rustix::fs::minor(device),
+        // File type bits are not part of `fileMode` in a CDI spec.
         mode: meta.mode() & 0o7777,
         uid: meta.uid(),
         gid: meta.gid(),
     })
 }
 
-/// Whether a name is one of these starts, with letters and numbers behind it.
+/// Returns true if a name has one of these prefixes and plain characters after it.
 fn is_node(name: &str, starts: &[&str]) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     starts.iter().any(|start| name.starts_with(start)) && name.chars().all(plain)
@@ -153,7 +155,7 @@ mod tests {
         }
     }
 
-    /// A character device that every machine has stands in for nodes.
+    /// `/dev/null` and `/dev/zero`, which every machine has, stand in for device nodes.
     #[test]
     fn a_node_is_looked_at_where_it_was_said_to_be_unless_that_is_none() {
         let [host, driver] = [tree(&["dev/x"]), tree(&["dev/nvidia0", "dev/nvidia1"])];

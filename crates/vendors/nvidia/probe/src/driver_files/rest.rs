@@ -1,10 +1,11 @@
-//! What a driver has beside its libraries: settings, firmware, sockets, programs.
+//! Files of a driver beside its libraries: settings, firmware, sockets, programs. The lists follow
+//! those of NVIDIA's toolkit 1.20.0 (nvcdi).
 
 use model::FileKind;
 
 use super::search::{Search, Want, join};
 
-/// Where settings are.
+/// Folders of settings.
 const SHARES: [&str; 3] = ["/etc", "/usr/local/share", "/usr/share"];
 
 /// Settings and data for EGL, OptiX, OpenCL and the X server.
@@ -19,7 +20,8 @@ const CONFIGS: [&str; 8] = [
     "OpenCL/vendors/nvidia.icd",
 ];
 
-/// Settings for Vulkan. A container wants them in its `/etc`; some drivers have them in their root.
+/// Settings for Vulkan. A container needs them in its `/etc`; some drivers have them in their root
+/// folder.
 const VULKAN: [&str; 5] = [
     "vulkan/icd.d/nvidia_icd.json",
     "vulkan/icd.d/nvidia_icd.x86_64.json",
@@ -28,21 +30,21 @@ const VULKAN: [&str; 5] = [
     "vulkan/implicit_layer.d/nvidia_layers.json",
 ];
 
-/// Where the kernel looks for firmware, apart from folders for one kernel.
+/// Firmware search path of the kernel, without the folders of one kernel release.
 const FIRMWARE: [&str; 2] = ["/lib/firmware/updates", "/lib/firmware"];
 
-/// The kernel's own setting of one more such folder, and its release.
+/// Files of the kernel that name one more firmware folder, and the kernel's release.
 const FIRMWARE_PATH: &str = "/sys/module/firmware_class/parameters/path";
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
-/// Where daemons have their sockets, and which.
+/// Folders of daemon sockets, and the sockets.
 const RUNS: [&str; 2] = ["/run", "/var/run"];
 const SOCKETS: [&str; 2] = ["nvidia-persistenced/socket", "nvidia-fabricmanager/socket"];
 
-/// The folder of an MPS daemon.
+/// Folder of an MPS daemon that was started with NVIDIA's defaults.
 const MPS: &str = "/tmp/nvidia-mps";
 
-/// Where programs are.
+/// Folders of programs.
 const BINS: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -61,11 +63,12 @@ const BINARIES: [&str; 7] = [
     "nvidia-imex-ctl",
 ];
 
-/// Programs that a container runtime runs as hooks, and where they may be besides.
+/// Programs that a container runtime runs as hooks, and further folders where the GPU operator's
+/// toolkit container installs them.
 const HOOKS: [&str; 2] = ["nvidia-cdi-hook", "nvidia-ctk"];
 const TOOLKIT: [&str; 2] = ["/usr/local/nvidia/toolkit", "/usr/local/nvidia/bin"];
 
-/// Adds everything of this version.
+/// Adds all of these files. `version` selects the firmware.
 pub(super) fn add(search: &mut Search<'_>, version: &str) {
     configs(search);
     vulkan(search);
@@ -83,7 +86,7 @@ pub(super) fn add(search: &mut Search<'_>, version: &str) {
     }
 }
 
-/// The programs that can be run as hooks, where a person finds them.
+/// Finds the programs that can be run as hooks, under the paths by which an operator knows them.
 pub(super) fn hooks(search: &mut Search<'_>) -> Vec<String> {
     let folders = || BINS.iter().chain(&TOOLKIT);
     let mut found = Vec::new();
@@ -94,6 +97,7 @@ pub(super) fn hooks(search: &mut Search<'_>) -> Vec<String> {
     found
 }
 
+/// Adds settings from every folder that has them.
 fn configs(search: &mut Search<'_>) {
     for name in CONFIGS {
         for share in SHARES {
@@ -103,6 +107,7 @@ fn configs(search: &mut Search<'_>) {
     }
 }
 
+/// Adds Vulkan's settings, each from the first folder that has it.
 fn vulkan(search: &mut Search<'_>) {
     for name in VULKAN {
         let places = SHARES.iter().chain(&["/"]).map(|share| join(share, name));
@@ -114,6 +119,8 @@ fn vulkan(search: &mut Search<'_>) {
     }
 }
 
+/// Adds the GSP firmware. The kernel searches these folders in the same order
+/// (drivers/base/firmware_loader/main.c, fw_path).
 fn firmware(search: &mut Search<'_>, version: &str) {
     let files = search.files();
     let own = files.text(FIRMWARE_PATH, None);
@@ -139,6 +146,7 @@ fn firmware(search: &mut Search<'_>, version: &str) {
     }
 }
 
+/// Adds the sockets of persistence daemon and fabric manager, and the folder of the MPS daemon.
 fn sockets(search: &mut Search<'_>) {
     for name in SOCKETS {
         let places = RUNS.map(|folder| join(folder, name));
@@ -147,7 +155,7 @@ fn sockets(search: &mut Search<'_>) {
     first(search, &[MPS.to_owned()], Want::Folder, FileKind::Ipc);
 }
 
-/// Adds the first of these places that has what is wanted, for the same place in a container.
+/// Adds the first of these places that is of the wanted kind, for the same path in a container.
 fn first(search: &mut Search<'_>, places: &[String], want: Want, kind: FileKind) {
     for place in places {
         if let Some(path) = search.get(place, want) {
@@ -157,7 +165,7 @@ fn first(search: &mut Search<'_>, places: &[String], want: Want, kind: FileKind)
     }
 }
 
-/// Whether a text is the name of something in a folder.
+/// Returns true if a text is a plain file name of less than 128 bytes.
 pub(super) fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+~".contains(c);
     !text.is_empty() && !text.starts_with('.') && text.len() < 128 && text.chars().all(plain)

@@ -1,4 +1,5 @@
-//! The driver's folder as if it were `/`, and what of it can be written down.
+//! The driver's folder as if it were `/`. Only paths that can be written into a spec come out of
+//! it.
 
 use std::{
     fs::{FileType, Metadata},
@@ -12,37 +13,37 @@ use rustix::io::Errno;
 
 use super::elf;
 
-/// The most names that are read of a folder.
+/// Most names that are read from a folder.
 pub(super) const MOST_NAMES: usize = 65_536;
 
-/// A folder that stands for `/`. Its paths are absolute and seen from inside.
+/// Folder that stands for `/`. All paths are absolute and seen from inside; links cannot lead out.
 #[derive(Clone, Debug)]
 pub(super) struct Root(host::Root);
 
-/// What is in a folder.
+/// Names in a folder.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Names and what they are, in the order of the alphabet.
+    /// Names and file types, sorted.
     pub(super) items: Vec<(String, FileType)>,
-    /// Names that cannot be written down, as a person can read them.
+    /// Names that cannot be written into a spec, converted for display.
     pub(super) odd: Vec<String>,
-    /// Whether there is more than is read.
+    /// True if the folder has more than `MOST_NAMES` names.
     pub(super) cut: bool,
 }
 
-/// Why a path leads nowhere.
+/// Failure to look up a path.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// There is nothing.
+    /// The path does not exist.
     #[error("there is nothing")]
     Missing,
-    /// Its links have no end.
+    /// The path has a loop of links.
     #[error("its links do not end")]
     Endless,
-    /// A link's target, or what it leads to, cannot be written down.
+    /// A link's target, or the resolved path, is not printable UTF-8.
     #[error("it leads to a name that cannot be written down")]
     Odd,
-    /// The system refused.
+    /// The system call failed.
     #[error("{}", .0.kind())]
     Io(io::Error),
 }
@@ -54,32 +55,32 @@ impl Root {
         Self(host::Root::new(path))
     }
 
-    /// The folder itself, as this process sees it.
+    /// Returns the folder, as a path of this process.
     pub(super) fn folder(&self) -> &Path {
         self.0.folder()
     }
 
-    /// The place of an absolute path, for a person to read.
+    /// Returns an absolute path as a path of this process, for messages.
     pub(super) fn place(&self, path: &str) -> PathBuf {
         self.0.path(path.trim_start_matches('/'))
     }
 
-    /// The path without any link, seen from inside.
+    /// Resolves all links of a path, seen from inside.
     pub(super) fn resolve(&self, path: &str) -> Result<String, Failure> {
         text(&self.0.resolve(path)?).ok_or(Failure::Odd)
     }
 
-    /// Facts about what a path leads to.
+    /// Returns the metadata of the file that a path leads to.
     pub(super) fn metadata(&self, path: &str) -> Result<Metadata, Failure> {
         Ok(self.0.metadata(path)?)
     }
 
-    /// What a link says.
+    /// Returns the target of a link; `None` if the path is not a link.
     pub(super) fn target(&self, path: &str) -> Option<String> {
         text(&self.0.read_link(path).ok()?)
     }
 
-    /// What is in a folder.
+    /// Lists a folder.
     pub(super) fn list(&self, folder: &str) -> Result<Listing, Failure> {
         let mut listing = Listing::default();
         for (count, entry) in self.0.read_dir(folder)?.enumerate() {
@@ -99,14 +100,14 @@ impl Root {
         Ok(listing)
     }
 
-    /// The first bytes of a regular file.
+    /// Reads at most `most` bytes from the start of a regular file.
     pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         self.0.open_file(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The name that a library gives itself.
+    /// Reads the soname of a library.
     pub(super) fn soname(&self, path: &str) -> Option<String> {
         let file = self.0.open_file(path).ok()?;
         elf::soname(|at, most| {
@@ -139,7 +140,8 @@ impl From<small::Error> for Failure {
     }
 }
 
-/// A name or path that can be written into a spec and shown to a person.
+/// Returns a name or path as a text without control characters; `None` if it is not UTF-8 or has
+/// some.
 fn text(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     (!text.chars().any(char::is_control)).then(|| text.to_owned())

@@ -1,5 +1,5 @@
-//! One look through the driver's folder: what was found, what could not be looked at, and which
-//! folders were asked.
+//! One search of the driver's folder. Collects the files, the problems, and the folders that were
+//! searched.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +14,14 @@ use super::{
     root::{Failure, Listing, MOST_NAMES, Root},
 };
 
-/// The most bytes of paths that are taken, so that a report stays a line that is read.
+/// Most bytes of paths in a result, so that the report stays shorter than the longest line that the
+/// agent reads.
 const MOST_TEXT: usize = 1 << 20;
 
-/// The most lines about what could not be looked at.
+/// Most problems in a result; more of them are only counted.
 const MOST_PROBLEMS: usize = 64;
 
-/// What a path has to be.
+/// Kind of file that a path must lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     File,
@@ -29,22 +30,22 @@ pub(super) enum Want {
     Folder,
 }
 
-/// A look through the folder.
+/// Search in progress.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     root: &'a Root,
     files: &'a Files,
-    /// What was found, by where it is and where a container wants it.
+    /// Files found, by path and by path in the container.
     found: BTreeMap<(String, Option<String>), DriverFile>,
-    /// The bytes of its paths.
+    /// Bytes of all paths found.
     text: usize,
-    /// The folders that were asked, as they were named.
+    /// Folders that were searched, by the paths that were used.
     folders: BTreeSet<String>,
     problems: Vec<String>,
     unsaid: usize,
 }
 
-/// What came of a look.
+/// Result of a search.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) files: Vec<DriverFile>,
@@ -67,12 +68,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The host's files.
+    /// Returns the host files.
     pub(super) fn files(&self) -> &'a Files {
         self.files
     }
 
-    /// Writes down what could not be looked at.
+    /// Adds a problem: a thing that could not be read or is left out. Each is added once.
     pub(super) fn problem(&mut self, what: impl Into<String>) {
         let what = what.into();
         if self.problems.contains(&what) {
@@ -84,7 +85,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The folder's path without links; nothing where it is none.
+    /// Returns the path of a folder without links; `None` if it is not a folder.
     pub(super) fn folder(&mut self, folder: &str) -> Option<String> {
         self.folders.insert(folder.to_owned());
         let path = self.resolve(folder)?;
@@ -92,7 +93,7 @@ impl<'a> Search<'a> {
         kind.is_ok_and(|meta| meta.is_dir()).then_some(path)
     }
 
-    /// What is in a folder whose path has no links.
+    /// Lists a folder whose path has no links. A folder that is absent is empty.
     pub(super) fn list(&mut self, folder: &str) -> Listing {
         self.folders.insert(folder.to_owned());
         match self.watch("list", folder, |root| root.list(folder)) {
@@ -112,12 +113,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Notes a path by which a later look tells whether something changed.
+    /// Notes a path whose change makes the next search necessary.
     pub(super) fn ask(&mut self, path: &str) {
         self.folders.insert(path.to_owned());
     }
 
-    /// The path without links; nothing where there is nothing.
+    /// Resolves the links of a path; `None` if it does not exist.
     pub(super) fn resolve(&mut self, path: &str) -> Option<String> {
         match self.watch("look up", path, |root| root.resolve(path)) {
             Ok(path) => Some(path),
@@ -129,9 +130,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The path without links of something that is what it has to be.
+    /// Resolves the links of a path that must be of a kind; `None` if it does not exist or is of
+    /// another kind.
     pub(super) fn get(&mut self, path: &str, want: Want) -> Option<String> {
-        // What comes or goes is seen by the folder of its name, and by that of what a link says.
+        // A change of the link shows in the folder of its name, a change of the file in the folder
+        // of the resolved path.
         self.folders.insert(parent(path).to_owned());
         let real = self.resolve(path)?;
         self.folders.insert(parent(&real).to_owned());
@@ -148,7 +151,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The first bytes of a file whose path has no links.
+    /// Reads the first bytes of a file whose path has no links.
     pub(super) fn head(&mut self, path: &str, most: u64) -> Option<Vec<u8>> {
         match self.watch("read", path, |root| root.head(path, most)) {
             Ok(bytes) => Some(bytes),
@@ -159,14 +162,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What the link at a path says; nothing where there is no link.
+    /// Returns the target of the link at a path; `None` if it is not a link.
     pub(super) fn target(&mut self, path: &str) -> Option<String> {
         let (folder, name) = path.rsplit_once('/')?;
         let real = join(&self.resolve(folder)?, name);
         self.watch("read the link", &real, |root| root.target(&real))
     }
 
-    /// The links in a folder among these names, with what they say.
+    /// Returns the links in a folder that have one of these names, with their targets.
     pub(super) fn links(&self, folder: &str, names: &[String]) -> BTreeMap<String, String> {
         let target = |root: &Root, name: &String| {
             let target = root.target(&join(folder, name))?;
@@ -177,7 +180,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Takes a file; `container` is where a container wants it.
+    /// Adds a file; `container` is its path in a container.
     pub(super) fn add(&mut self, path: String, kind: FileKind, container: Option<&str>) {
         let container_path = container.filter(|at| *at != path).map(str::to_owned);
         let key = (path.clone(), container_path.clone());
@@ -200,12 +203,12 @@ impl<'a> Search<'a> {
         self.found.insert(key, file);
     }
 
-    /// Whether a file with this path was taken.
+    /// Returns true if a file with this path was added.
     pub(super) fn has(&self, path: &str) -> bool {
         self.found.contains_key(&(path.to_owned(), None::<String>))
     }
 
-    /// Takes a link to a file that was taken.
+    /// Adds a link to a file that was added before.
     pub(super) fn add_link(&mut self, path: &str, link: FileLink) {
         if !self.afford(link.path.len() + link.target.len()) {
             return;
@@ -217,7 +220,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What came of it.
+    /// Ends the search.
     pub(super) fn finish(mut self) -> Found {
         if self.unsaid > 0 {
             self.problems.push(format!("and {} more", self.unsaid));
@@ -229,8 +232,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The name by which a loader knows a library, unless it is its own anyway. One that is not of
-    /// the same library is not believed: a link of that name would take another's place.
+    /// Returns the soname of a library if it differs from the file's name. A soname of another
+    /// library is ignored: a link of that name would hide the other library.
     fn soname(&self, path: &str, wanted: &str) -> Option<String> {
         let soname = self.watch("read", path, |root| root.soname(path))?;
         let name = wanted.rsplit('/').next()?;
@@ -239,6 +242,7 @@ impl<'a> Search<'a> {
         fits.then_some(soname)
     }
 
+    /// Counts bytes of paths; `false` if the result is full.
     fn afford(&mut self, bytes: usize) -> bool {
         self.text = self.text.saturating_add(bytes);
         let fits = self.text <= MOST_TEXT;
@@ -248,6 +252,8 @@ impl<'a> Search<'a> {
         fits
     }
 
+    /// Runs file access as a recorded call, because the driver's folder may be on a disk that
+    /// hangs.
     fn watch<T>(&self, verb: &str, path: &str, look: impl FnOnce(&Root) -> T) -> T {
         let call = format!("{verb} {}", self.root.place(path).display());
         self.files.watch(call, || look(self.root))
@@ -276,7 +282,7 @@ impl Want {
     }
 }
 
-/// The folder of an absolute path.
+/// Returns the parent folder of an absolute path.
 fn parent(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((folder, _)) if !folder.is_empty() => folder,
@@ -284,7 +290,7 @@ fn parent(path: &str) -> &str {
     }
 }
 
-/// A name in a folder.
+/// Returns the path of a name in a folder.
 pub(super) fn join(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }

@@ -1,4 +1,4 @@
-//! The folders that may have a driver's libraries: the usual ones, and those of the loader's cache.
+//! Folders that may have a driver's libraries: the usual ones, and those in the loader's cache.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{
     search::{Search, Want, join},
 };
 
-/// Where drivers put their libraries.
+/// Usual folders of driver libraries.
 const FOLDERS: [&str; 24] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -36,27 +36,27 @@ const FOLDERS: [&str; 24] = [
     "/",
 ];
 
-/// Folders below a library folder that have libraries, or links to them.
+/// Folders below a library folder that have libraries or links to them.
 const BELOW: [&str; 2] = ["vdpau", "gbm"];
 
-/// The libraries by which the driver is known, the first the better.
+/// Prefixes of the libraries that identify the driver, the better one first.
 pub(super) const MAIN: [&str; 2] = ["libcuda.so.", "libnvidia-ml.so."];
 
-/// The loader's cache, and the most that is read of it.
+/// Path of the loader's cache, and the most bytes that are read of it.
 const CACHE: &str = "/etc/ld.so.cache";
 const MOST_CACHE: u64 = 16 << 20;
 
-/// The most folders that are taken from it.
+/// Most paths that are taken from the cache.
 const MOST_FOLDERS: usize = 64;
 
-/// A folder with libraries.
+/// Folder with libraries, and the names in it.
 #[derive(Debug)]
 pub(super) struct Shelf {
     pub(super) folder: String,
     pub(super) listing: Listing,
 }
 
-/// Every folder that may have libraries, each once.
+/// Lists every folder that may have libraries, each once.
 pub(super) fn all(search: &mut Search<'_>, extra: Option<&str>) -> Vec<Shelf> {
     let mut names: Vec<String> = FOLDERS.map(str::to_owned).into();
     names.extend(extra.map(str::to_owned));
@@ -86,7 +86,7 @@ pub(super) fn all(search: &mut Search<'_>, extra: Option<&str>) -> Vec<Shelf> {
     shelves
 }
 
-/// The folders in which the loader finds the driver's main libraries.
+/// Returns the folders in which the loader finds the driver's main libraries.
 fn cached(search: &mut Search<'_>) -> Vec<String> {
     let Some(path) = search.get(CACHE, Want::File) else {
         return Vec::new();
@@ -101,6 +101,7 @@ fn cached(search: &mut Search<'_>) -> Vec<String> {
     let mut folders = BTreeSet::new();
     for path in paths {
         let real = search.resolve(path);
+        // Debian's alternatives: the cache names a link in one folder, and the file is in another.
         let both = [Some(path), real.as_deref()];
         let parents = both
             .into_iter()

@@ -1,5 +1,6 @@
-//! A Tegra board: its system tells in CSV files which device nodes, folders, files and links
-//! containers need. What is not there is passed over, for the files are the same for many boards.
+//! Files of a Tegra board. The system lists in CSV files the device nodes, folders, files and links
+//! that containers need. Entries that are not there are skipped: the lists are the same for many
+//! boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,27 @@ use super::{
     search::{Search, Want, join},
 };
 
-/// Where the files are, and which of them are for every container. Others are for images that ask
-/// for them by name.
+/// Folder of the lists, and the lists for every container. NVIDIA's toolkit reads the same three;
+/// other lists are for images that ask for them by name.
 const FOLDER: &str = "/etc/nvidia-container-runtime/host-files-for-container.d";
 const FILES: [&str; 3] = ["devices.csv", "drivers.csv", "l4t.csv"];
 
-/// What says which board this is.
+/// File that names the board's release.
 const RELEASE: &str = "/etc/nv_tegra_release";
 
-/// The most bytes that are read of a file.
+/// Most bytes that are read of a list.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The most paths that are taken for a pattern, and the most patterns of nodes.
+/// Most paths that one pattern expands to, and most patterns of nodes.
 const MOST_PATHS: usize = 4096;
 
-/// The most folders that are listed for patterns in one look.
+/// Most folders that are listed for patterns in one search.
 const MOST_LISTS: usize = 1024;
 
-/// How far a link to a link is followed.
+/// Most links in a chain of links.
 const MOST_HOPS: usize = 8;
 
-/// Adds what the files name; the patterns of device nodes among it.
+/// Adds the files that the lists name. Returns the patterns of device nodes among them.
 pub(super) fn add(search: &mut Search<'_>) -> Vec<String> {
     let (mut patterns, mut libraries) = (BTreeSet::new(), BTreeSet::new());
     let (mut seen, mut lists) = (false, MOST_LISTS);
@@ -76,8 +77,7 @@ pub(super) fn add(search: &mut Search<'_>) -> Vec<String> {
     patterns.into_iter().take(MOST_PATHS).collect()
 }
 
-/// The device nodes that these patterns stand for; what their file system says of them is added to
-/// `stats`.
+/// Returns the device nodes that match the patterns. Adds their file system facts to `stats`.
 pub(super) fn board(
     files: &Files,
     patterns: &[String],
@@ -105,9 +105,9 @@ pub(super) fn board(
     nodes
 }
 
-/// What a file names; what in it cannot be meant is told.
+/// Reads a list. A line that is not valid becomes a problem.
 fn read(search: &mut Search<'_>, path: &str) -> Vec<Entry> {
-    // It may be written over without a change to its folder.
+    // The list itself is checked too: its content may be replaced without a change to its folder.
     search.ask(path);
     let most = u64::try_from(MOST_BYTES + 1).unwrap_or(u64::MAX);
     let bytes = search.head(path, most).unwrap_or_default();
@@ -131,6 +131,7 @@ fn read(search: &mut Search<'_>, path: &str) -> Vec<Entry> {
     found
 }
 
+/// Adds folders, under the paths by which the lists name them.
 fn folders(search: &mut Search<'_>, paths: Vec<String>) {
     for path in paths {
         if let Some(real) = search.get(&path, Want::Folder) {
@@ -139,7 +140,7 @@ fn folders(search: &mut Search<'_>, paths: Vec<String>) {
     }
 }
 
-/// Adds files, and the links that lead to them; the folders of those that are libraries.
+/// Adds files, and the links that lead to them. Returns the folders of those that are libraries.
 fn files(search: &mut Search<'_>, paths: Vec<String>) -> Vec<String> {
     let mut folders = Vec::new();
     for path in paths {
@@ -153,7 +154,8 @@ fn files(search: &mut Search<'_>, paths: Vec<String>) -> Vec<String> {
         search.add(real.clone(), kind, None);
         let last = follow(search, path, &real);
         if last != real && search.resolve(&last).as_ref() == Some(&real) {
-            // A folder on its way is a link, which a container does not have.
+            // A folder on the path is a link that the container does not have, so the file is
+            // mounted under this path too.
             search.add(real.clone(), kind, Some(&last));
         }
         if kind == FileKind::Library {
@@ -163,7 +165,7 @@ fn files(search: &mut Search<'_>, paths: Vec<String>) -> Vec<String> {
     folders
 }
 
-/// Adds the links from a path to a file; where the last one leads.
+/// Adds the links from a path to a file. Returns the path to which the last link leads.
 fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
     let mut at = path;
     for _ in 0..MOST_HOPS {
@@ -180,8 +182,8 @@ fn follow(search: &mut Search<'_>, path: String, real: &str) -> String {
     at
 }
 
-/// The paths below the driver's root that a pattern stands for; `lists` is how many folders may be
-/// listed for it.
+/// Expands a pattern into paths below the driver's root. `lists` is the number of folders that may
+/// still be listed.
 fn paths(search: &mut Search<'_>, pattern: &str, lists: &mut usize) -> Vec<String> {
     glob::expand(pattern, MOST_PATHS, |folder| {
         let Some(real) = search.folder(folder).filter(|_| afford(lists)) else {
@@ -192,14 +194,14 @@ fn paths(search: &mut Search<'_>, pattern: &str, lists: &mut usize) -> Vec<Strin
     })
 }
 
-/// Takes one of what is left, where there is one.
+/// Takes one from `left`; `false` if none is left.
 fn afford(left: &mut usize) -> bool {
     let less = left.checked_sub(1);
     *left = less.unwrap_or(0);
     less.is_some()
 }
 
-/// Whether a loader finds a file by its name.
+/// Returns true if the name is that of a shared library.
 fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let rest = name

@@ -1,4 +1,4 @@
-//! Driver trees made in a temp folder, and what is found in them.
+//! Driver files in a temporary folder, and the result of the search.
 
 mod boards;
 mod hostile;
@@ -17,7 +17,7 @@ const VERSION: &str = "580.95.05";
 const MINUTE: Duration = Duration::from_secs(61);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A folder that stands for a machine's `/`.
+/// Folder that stands for a machine's `/`.
 struct Host(tempfile::TempDir);
 
 impl Host {
@@ -40,7 +40,7 @@ impl Host {
         self
     }
 
-    /// Libraries for this machine: 62 is x86-64, 183 AArch64, 3 a 32-bit x86.
+    /// Makes libraries for this machine: 62 is x86-64, 183 AArch64, 3 a 32-bit x86.
     fn libraries(&self, machine: u8, folder: &str, names: &[&str]) -> &Self {
         for name in names {
             self.file(&format!("{folder}/{name}"), elf(machine));
@@ -70,7 +70,7 @@ impl Host {
         self
     }
 
-    /// Makes every folder old, so that only what changes from now on is a change.
+    /// Sets old times on every folder, so that only later changes count as changes.
     fn age(&self) -> &Self {
         let mut folders = vec![self.path().to_owned()];
         while let Some(folder) = folders.pop() {
@@ -95,7 +95,7 @@ impl Host {
     }
 }
 
-/// A library that does not say its name.
+/// Makes a library without a soname.
 fn elf(machine: u8) -> Vec<u8> {
     elf::tests::library(machine, "")
 }
@@ -181,7 +181,7 @@ fn a_program_for_hooks_that_appears_is_noticed_where_its_link_leads_too() {
         ["/usr/bin/nvidia-cdi-hook", "/usr/bin/nvidia-ctk"]
     );
     host.age();
-    // The look after a change of the time itself.
+    // The search that follows the change of the time itself.
     finder.look(&driver(), &[], start + 2 * MINUTE);
     fs_err::remove_file(host.path().join("opt/toolkit/nvidia-ctk.old")).unwrap();
     let third = finder.look(&driver(), &[], start + 3 * MINUTE);

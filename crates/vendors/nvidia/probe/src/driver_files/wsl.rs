@@ -1,6 +1,6 @@
-//! Linux below Windows: the driver is in Windows' driver store, one folder for each driver, and
-//! what leads to it in a folder of its own. Windows knows which store belongs to which card; here
-//! a store is NVIDIA's if it has CUDA's library.
+//! Driver files under WSL. The driver is in Windows' driver store, one folder for each driver, and
+//! the libraries that load it are in another folder. Only Windows knows which store belongs to
+//! which card, so here a store is NVIDIA's if it has CUDA's library.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,27 @@ use super::{
     search::{Search, Want, join},
 };
 
-/// Where the driver store is to be seen, and the libraries that lead to it.
+/// Folders of the driver store, and of the libraries that load it.
 const STORES: &str = "/usr/lib/wsl/drivers";
 const LIB: &str = "/usr/lib/wsl/lib";
 
-/// What a driver store of NVIDIA's has.
+/// Library that marks a driver store of NVIDIA's.
 const CUDA: &str = "libcuda.so.1.1";
 
-/// The beginnings of the names of NVIDIA's libraries, and of the one that they reach Windows by.
+/// Prefixes of NVIDIA's libraries, and of the library through which they reach Windows.
 const LIBRARIES: [&str; 3] = ["libcuda", "libnv", "libdxcore"];
 
-/// Code for cards, which CUDA's library wants beside it.
+/// Device code that CUDA's library expects in its own folder.
 const CUBINS: &str = "nvcubins.bin";
 
-/// The program, and where a container looks for it.
+/// Program in the store, and its path in a container.
 const SMI: &str = "nvidia-smi";
 const SMI_INSIDE: &str = "/usr/bin/nvidia-smi";
 
-/// The most folders of the driver store that are looked at.
+/// Most folders of the driver store that are read.
 const MOST_STORES: usize = 8192;
 
-/// Adds everything.
+/// Adds all files.
 pub(super) fn add(search: &mut Search<'_>) {
     let stores = stores(search);
     if stores.is_empty() {
@@ -55,7 +55,8 @@ pub(super) fn add(search: &mut Search<'_>) {
             search.add(path, FileKind::Config, None);
         }
     }
-    // What the stores have is not taken from beside them: there are libraries that look for it.
+    // A library that a store has is not added from this folder too: some libraries search the store
+    // for it.
     if let Some(folder) = search.folder(LIB) {
         libraries::add_named(search, &folder, |name| {
             is_ours(name) && !seen.contains(stem(name))
@@ -69,7 +70,7 @@ pub(super) fn add(search: &mut Search<'_>) {
     }
 }
 
-/// The driver stores of NVIDIA's, without links.
+/// Returns the paths of NVIDIA's driver stores, without links.
 fn stores(search: &mut Search<'_>) -> Vec<String> {
     let Some(folder) = search.folder(STORES) else {
         return Vec::new();
@@ -85,11 +86,12 @@ fn stores(search: &mut Search<'_>) -> Vec<String> {
     stores
 }
 
+/// Returns true if the name is that of one of NVIDIA's libraries.
 fn is_ours(name: &str) -> bool {
     name.contains(".so") && LIBRARIES.iter().any(|begin| name.starts_with(begin))
 }
 
-/// A library's name without its versions.
+/// Returns a library's name without its versions.
 fn stem(name: &str) -> &str {
     name.split_once(".so").map_or(name, |(stem, _)| stem)
 }

@@ -1,4 +1,4 @@
-//! The X server's modules.
+//! Modules of the X server.
 
 use model::FileKind;
 
@@ -8,7 +8,7 @@ use super::{
     shelves::Shelf,
 };
 
-/// Where the X server's modules are, below a library folder and elsewhere.
+/// Folders of the X server's modules: below a library folder, and fixed ones.
 const XORG_BELOW: [&str; 5] = [
     "nvidia/xorg",
     "xorg/modules/drivers",
@@ -27,7 +27,7 @@ const XORG: [&str; 8] = [
     "/usr/lib64/xorg/modules/updates/extensions",
 ];
 
-/// Adds the X server's modules; the folders in which they are.
+/// Adds the X server's modules. Returns the folders that have them.
 pub(super) fn add(search: &mut Search<'_>, main: Option<String>, version: &str) -> Vec<Shelf> {
     let below = main
         .into_iter()

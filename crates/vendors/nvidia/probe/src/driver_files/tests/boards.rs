@@ -10,7 +10,7 @@ const STORE: &str = "usr/lib/wsl/drivers/nv_dispi.inf_amd64_0a1b2c3d4e5f6071";
 const CSV: &str = "etc/nvidia-container-runtime/host-files-for-container.d";
 const ARM: &str = "usr/lib/aarch64-linux-gnu";
 
-/// A machine below Windows, without a driver.
+/// Makes a WSL machine without a driver.
 fn windows() -> Host {
     let host = Host::new();
     host.file("dev/dxg", "").libraries(
@@ -21,7 +21,7 @@ fn windows() -> Host {
     host
 }
 
-/// What a store of NVIDIA's has.
+/// Makes a driver store of NVIDIA's.
 fn store(host: &Host, folder: &str) {
     host.libraries(
         62,
@@ -78,7 +78,7 @@ fn without_a_store_what_leads_to_it_is_taken_and_the_lack_told() {
     assert!(found.problems[0].contains("/usr/lib/wsl/drivers"));
 }
 
-/// The card of a board.
+/// Returns the card of a Tegra board.
 fn card() -> Device {
     Device::card_of("nvidia", "tegra", "NVIDIA Tegra").with(model::names::INTEGRATED, true)
 }
@@ -88,7 +88,7 @@ fn board(host: &Host) -> DriverFiles {
     Arc::unwrap_or_clone(found)
 }
 
-/// A Jetson, and what its system tells.
+/// Makes a Jetson with these lists.
 fn jetson(devices: &str, drivers: &str) -> Host {
     let host = Host::new();
     host.file("dev/nvmap", "")
@@ -275,7 +275,7 @@ fn nodes_of_a_board_that_come_later_are_seen_at_once() {
     assert_eq!(again.board_nodes, ["/dev/nvmap"]);
 }
 
-/// A path or a pattern, some of which are on the board.
+/// Generates paths and patterns, some of which are on the board.
 fn path() -> impl Strategy<Value = String> {
     let parts = [
         "usr",

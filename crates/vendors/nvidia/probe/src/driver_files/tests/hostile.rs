@@ -1,4 +1,4 @@
-//! Trees that somebody made to be trouble.
+//! Folders that were made to do harm.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
@@ -124,7 +124,7 @@ fn an_unreadable_library_is_left_out_with_a_reason() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
     fs_err::set_permissions(&closed, mode).unwrap();
     let found = host.find();
-    // Root reads everything.
+    // Root can read the file in spite of its mode.
     let denied = fs_err::File::open(&closed).is_err();
     assert_eq!(found.files.len(), if denied { 1 } else { 2 });
     assert_eq!(

@@ -1,4 +1,4 @@
-//! How distributions and driver containers lay their files out.
+//! Layouts of driver files in distributions and driver containers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The names that libraries give themselves, and libraries beside the driver's own.
+//! Sonames, and companion libraries.
 
 use model::{DriverFile, FileKind};
 use rstest::rstest;

@@ -1,10 +1,11 @@
-//! Any tree at all: what is reported is there, below the root, once, and no link.
+//! Random folders: each reported file exists, is below the root, is reported once, and is not a
+//! link.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The parts that paths are made of: those that are looked at, and some that lead elsewhere.
+/// Parts of random paths: some that are searched, and some that lead elsewhere.
 const PARTS: [&str; 14] = [
     "usr",
     "lib",
@@ -22,7 +23,7 @@ const PARTS: [&str; 14] = [
     "ld.so.cache",
 ];
 
-/// What libraries say that they are called.
+/// Sonames of random libraries.
 const NAMES: [&str; 6] = [
     "libcuda.so.1",
     "libcuda.so",
@@ -57,7 +58,7 @@ fn thing() -> impl Strategy<Value = Thing> {
     ]
 }
 
-/// Makes what can be made; a path that leads out of the folder is not tried.
+/// Makes a file if that is possible; a path that leads out of the folder is not made.
 fn make(host: &Host, path: &str, thing: &Thing) {
     if path.split('/').any(|part| part == "..") {
         return;
@@ -84,7 +85,7 @@ fn make(host: &Host, path: &str, thing: &Thing) {
     };
 }
 
-/// What must hold of every report on a tree.
+/// Checks the properties that hold for every folder.
 pub(super) fn check(host: &Host, found: &DriverFiles) {
     let root = host.path().canonicalize().unwrap();
     for file in &found.files {
