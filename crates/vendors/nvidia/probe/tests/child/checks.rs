@@ -1,4 +1,4 @@
-//! The checks of a probe process: when they come, and what they do to the survey.
+//! Check-ups of a probe process: their schedule, and their effect on surveys.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How the cards are linked: when that is asked for, and what a question that hangs costs.
+//! Links of the cards: the schedule of the calls, and the effect of a call that hangs.
 
 use model::{Tier, Work};
 use probe::protocol::{Message, Report};
@@ -37,14 +37,14 @@ fn links_that_nobody_wants_are_not_asked_for() {
     assert!(report.devices.iter().all(|device| device.links.is_empty()));
 }
 
-/// The calls by which links are found.
+/// Returns the recorded calls that read links.
 fn about_links(rig: &Rig) -> Vec<String> {
     let mut calls = rig.node.calls().unwrap();
     calls.retain(|call| call.contains("Topology") || call.contains("NvLink"));
     calls
 }
 
-/// The calls by which the possible partitions are found.
+/// Returns the recorded calls that read shapes.
 fn about_shapes(rig: &Rig) -> Vec<String> {
     let mut calls = rig.node.calls().unwrap();
     calls.retain(|call| call.contains("ProfileInfo") || call.contains("Placements"));

@@ -1,4 +1,5 @@
-//! The probe process as the agent runs it: a process of its own, spoken to over its streams.
+//! The probe process as the agent runs it: a separate process that is controlled through its
+//! streams.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 #[path = "../../../../../probe/tests/supervisor/agent.rs"]
@@ -21,12 +22,12 @@ use rustix::process::Signal;
 use sim::Effect;
 use tokio::time::Instant;
 
-/// Generous: nothing that is tested comes near it.
+/// Generous: no test takes nearly as long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 const HANG: Effect = Effect::Hang { millis: None };
 
-/// The first call that a beat names.
+/// Returns the first call that a beat names.
 fn stuck(process: &mut Process) -> StuckCall {
     process.wait(|message| match message {
         Message::Beat(beat) => beat.calls.first().cloned(),
@@ -34,7 +35,7 @@ fn stuck(process: &mut Process) -> StuckCall {
     })
 }
 
-/// The first report whose warnings are these.
+/// Waits for the first report with these warnings.
 fn warned(process: &mut Process, warnings: &[String]) {
     process.wait(|message| match message {
         Message::Report(report) if report.warnings == warnings => Some(()),
@@ -42,7 +43,7 @@ fn warned(process: &mut Process, warnings: &[String]) {
     });
 }
 
-/// Not a test: the other tests start this program again to be the probe.
+/// Not a test: the other tests start this program again as the probe.
 #[test]
 fn probe_process() {
     process::run_if_asked();
@@ -76,7 +77,7 @@ fn the_drivers_files_follow_the_first_report_at_once() {
         configure.driver_files = FileSearch::Later;
     });
     assert_eq!(process.report().extras.files, None);
-    // Before the look is over.
+    // Before the survey has ended.
     let next = process.wait(|message| match message {
         Message::Report(report) => Some(report.extras.files.is_some()),
         Message::Sample(_) => Some(false),
@@ -198,7 +199,7 @@ fn a_driver_that_the_loader_finds_is_named_and_followed() {
     assert_eq!(process.report().devices.len(), 1);
 }
 
-/// Waits until the events of all cards are listened to.
+/// Waits until all cards are registered for events.
 fn listening(rig: &Rig) {
     rig.node.trace().unwrap();
     let begun = Instant::now();
@@ -261,13 +262,13 @@ fn an_event_is_passed_on_and_followed_by_a_look() {
 #[test]
 fn an_event_while_sensors_are_read_makes_no_counter_fall() {
     let rig = Rig::new("dgx-a100");
-    // From its first reset on, a simulated card counts its energy by the clock.
+    // After its first reset, a simulated card counts its energy by the clock.
     rig.node.reset(&target("0"), Duration::ZERO).unwrap();
     let uuid = rig.node.gpus().unwrap()[0].uuid.clone();
     let mut process = Process::start(&rig, Kind::Supervised);
     process.report();
     listening(&rig);
-    // The counters of card 0 are read, and not sent yet.
+    // The counters of card 0 are read but not sent yet.
     let call = "nvmlDeviceGetPowerUsage";
     rig.node.fault(call, Some(&target("7")), HANG).unwrap();
     process.command(r#"{"type":"refresh"}"#);
@@ -286,7 +287,7 @@ fn an_event_while_sensors_are_read_makes_no_counter_fall() {
             read.push(counts.energy_millijoules.unwrap());
         }
     };
-    // A thread that read them for the event would send them now.
+    // A thread that read the counters because of the event would send them now.
     for _ in 0..2 {
         loop {
             let message = process.next();

@@ -13,7 +13,7 @@ use crate::{agent::Agent, node::Rig, process};
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// A supervisor over a node.
+/// Starts a supervisor over a node.
 fn start(rig: &Rig) -> Agent {
     Agent::start(Settings {
         name: "nvidia".to_owned(),
@@ -29,7 +29,7 @@ fn start(rig: &Rig) -> Agent {
     })
 }
 
-/// A script that starts this program as the probe.
+/// Writes a script that starts this program as the probe.
 fn wrapper(rig: &Rig) -> PathBuf {
     let path = rig.node.dir().join("probe.sh");
     let program = std::env::current_exe().unwrap();
@@ -45,7 +45,7 @@ fn wrapper(rig: &Rig) -> PathBuf {
     path
 }
 
-/// How many processes have each card open.
+/// Returns the number of processes that have each card open.
 fn open(rig: &Rig) -> Vec<usize> {
     let cards = rig.node.holders().unwrap();
     cards.iter().map(|card| card.pids.len()).collect()
@@ -64,7 +64,7 @@ async fn a_released_card_has_no_open_file_and_the_others_have() {
     let seen = agent.until(closed).await;
     assert_eq!(seen.devices.len(), 7);
     assert_eq!(open(&rig)[3], 0);
-    // What resets a card finds nobody on it.
+    // A reset command must find no process on the card.
     rig.node
         .reset(&"3".parse().unwrap(), Duration::ZERO)
         .unwrap();

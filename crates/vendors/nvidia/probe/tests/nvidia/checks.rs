@@ -1,4 +1,4 @@
-//! The check-ups: what each tier reads on each machine, and that it follows the hardware.
+//! Check-ups: the values of each tier on each machine, and that they follow the hardware.
 
 mod performing;
 mod trend;
@@ -11,12 +11,12 @@ use super::*;
 
 const TIERS: [Tier; 3] = [Tier::Working, Tier::Performing, Tier::Trend];
 
-/// A profile, a sensor, and what it is set to.
+/// Profile, sensor, and the value that the sensor is set to.
 type Set = (&'static str, &'static str, u64);
-/// A fact, and what it is then, as JSON.
+/// Field of a reading, and its expected value as JSON.
 type Fact = (&'static str, &'static str);
 
-/// What a tier reads of the device with this id.
+/// Returns the reading of a tier for the device with this id.
 fn reading(backend: &mut Nvidia, tier: Tier, id: &str) -> Reading {
     let mut all = backend.checkups(tier, true).into_iter();
     let found = all.find(|checkup| checkup.device.as_str() == id);
@@ -32,7 +32,7 @@ fn working(backend: &mut Nvidia, id: &str) -> model::Working {
     }
 }
 
-/// The fields of what was read, with their values.
+/// Returns the fields of a reading with their values.
 fn fields(reading: &Reading) -> serde_json::Map<String, Value> {
     let mut reading = serde_json::to_value(reading).unwrap();
     let conditions = reading["conditions"].take();
@@ -47,7 +47,7 @@ fn fields(reading: &Reading) -> serde_json::Map<String, Value> {
     facts.chain(conditions).collect()
 }
 
-/// How many facts a tier has; all its conditions are one.
+/// Returns the number of facts of a tier; all its conditions are one.
 fn size(tier: Tier) -> usize {
     match tier {
         Tier::Working => 5,
@@ -57,7 +57,8 @@ fn size(tier: Tier) -> usize {
     }
 }
 
-/// Sets a sensor of the first card: the fact follows it, and on another card it stays.
+/// Sets a sensor of the first card. The fact must follow it there and must not change on another
+/// card.
 fn follows((profile, sensor, value): Set, tier: Tier, (field, expected): Fact) {
     let rig = Rig::new(profile);
     let mut backend = rig.backend();

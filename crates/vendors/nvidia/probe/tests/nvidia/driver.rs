@@ -63,7 +63,7 @@ fn a_file_that_is_no_library_is_a_driver_that_fails() {
 #[test]
 fn an_old_driver_lacks_facts_and_no_card() {
     let newest = Rig::new("dgx1-v100").backend().survey();
-    // A node of its own: what the loader has once loaded under a path, it gives again.
+    // A node of its own: the loader returns the library that it has once loaded under a path.
     let rig = Rig::new("dgx1-v100");
     rig.remove_symbols(&[
         "nvmlInit_v2",

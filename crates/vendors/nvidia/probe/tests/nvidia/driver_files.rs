@@ -1,4 +1,4 @@
-//! The driver's files of a simulated node.
+//! Driver files of a simulated node.
 
 use model::{DriverFiles, FileKind, FileLink};
 

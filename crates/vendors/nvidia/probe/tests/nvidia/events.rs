@@ -1,4 +1,4 @@
-//! What the driver reports, and what it means when it does not.
+//! Events of the driver, and the behaviour without them.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn events_name_the_card_or_the_partition() {
     let mut backend = rig.backend();
     backend.survey();
     let mut events = backend.events().unwrap();
-    // The set is made by the first wait; what happened before is history.
+    // The first wait makes the event set; earlier events are not reported.
     assert_eq!(events.wait(Duration::from_millis(1)).unwrap(), []);
 
     let gpus = rig.node.gpus().unwrap();
@@ -119,12 +119,12 @@ fn a_card_whose_events_are_not_heard_is_named_until_they_are() {
         events.wait(Duration::from_millis(1)).unwrap();
         assert_eq!(events.warnings(), [sentence(2), sentence(5)]);
     }
-    // A card that is not there is not listened to by right.
+    // It is right that an absent card is not listened to.
     rig.node.lose(&target("5")).unwrap();
     backend.survey();
     events.wait(Duration::from_millis(1)).unwrap();
     assert_eq!(events.warnings(), [sentence(2)]);
-    // The set is made anew when a card comes.
+    // The event set is made anew when a card appears.
     rig.node.clear_faults(None).unwrap();
     rig.node.restore(&target("5")).unwrap();
     backend.survey();

@@ -1,4 +1,4 @@
-//! What is read of cards, partitions and links when all is well.
+//! Facts about cards, partitions and links when all is well.
 
 use model::names;
 use rstest::rstest;

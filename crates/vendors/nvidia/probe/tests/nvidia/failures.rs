@@ -66,7 +66,7 @@ fn no_call_but_the_id_is_needed_to_have_a_card() {
                 cards(&whole).len(),
                 "{name} {effect:?}: {report:?}"
             );
-            // Without its number a card's node is not known, and the card cannot be used.
+            // Without its minor number a card's node is unknown, and the card cannot be used.
             if effect == NOT_SUPPORTED && name != "nvmlDeviceGetMinorNumber" {
                 let failed = report
                     .devices

@@ -1,4 +1,4 @@
-//! The NVIDIA backend over the simulated driver library, loaded as the real one would be.
+//! NVIDIA's backend over the simulated driver library, which is loaded as the real one is.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may panic too")]
 
 #[path = "../rig/backend.rs"]

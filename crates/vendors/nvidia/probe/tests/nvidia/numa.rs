@@ -1,4 +1,4 @@
-//! The NUMA node that is told of a card: the one whose processors are near, or none.
+//! NUMA node of a card: the node with the nearest processors, or none.
 
 use std::collections::BTreeSet;
 
@@ -7,26 +7,26 @@ use rstest::rstest;
 
 use super::*;
 
-/// The driver calls that ask what is near a card.
+/// Driver calls about the surroundings of a card.
 const CALLS: [&str; 2] = ["nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetCpuAffinity"];
 
 fn pci(rig: &Rig, card: usize) -> PciAddress {
     rig.pci(card)
 }
 
-/// Writes what the bus says of a card's node.
+/// Writes the NUMA node that the bus tells for a card.
 fn write(rig: &Rig, at: PciAddress, node: &str) {
     fs_err::write(rig.bus_file(at, "numa_node"), format!("{node}\n")).unwrap();
 }
 
-/// The bridges above a card, the closest first.
+/// Returns the bridges above a card, the closest first.
 fn bridges(rig: &Rig, card: usize) -> Vec<PciAddress> {
     let under = rig.node.state().unwrap().gpus[card].under.clone();
     let parts = under.split('/').filter_map(|part| part.parse().ok());
     parts.rev().collect()
 }
 
-/// The nodes of all cards, without a driver call that asks for one.
+/// Returns the NUMA nodes of all cards, and fails if a driver call asked for one.
 fn by_files(rig: &Rig) -> Vec<Option<u32>> {
     rig.node.trace().unwrap();
     let report = rig.backend().survey();

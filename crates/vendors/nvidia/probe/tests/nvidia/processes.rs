@@ -1,4 +1,4 @@
-//! Who is on a card.
+//! Processes on a card.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn more_processes_than_were_expected_are_all_told() {
     assert_eq!(samples[0].telemetry.processes.as_ref().unwrap().len(), 200);
 }
 
-/// Deep checks are made on cards whose samples have neither processes nor work.
+/// Deep checks run on cards whose samples have neither processes nor utilization.
 #[test]
 fn an_idle_card_has_no_processes_and_no_work() {
     let rig = Rig::new("t4");

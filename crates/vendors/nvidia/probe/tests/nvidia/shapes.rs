@@ -1,4 +1,4 @@
-//! Partitions that are possible on a card: read once, with or without MIG mode.
+//! Shapes of a card: read once, with or without MIG mode.
 
 use model::Shape;
 use rstest::rstest;
@@ -9,7 +9,7 @@ const PLACEMENTS: &str = "nvmlDeviceGetGpuInstancePossiblePlacements_v2";
 const PROFILE: &str = "nvmlDeviceGetGpuInstanceProfileInfo";
 const NO_PERMISSION: Effect = Effect::Fail { code: 4 };
 
-/// Shapes in a few words: name, number, MiB, and placements as `nvidia-smi mig -lgipp` writes them.
+/// Formats shapes: name, count, MiB, and placements as `nvidia-smi mig -lgipp` writes them.
 fn written(shapes: &[Shape]) -> Vec<String> {
     let line = |shape: &Shape| {
         let mib = shape.memory.unwrap() >> 20;
@@ -26,7 +26,7 @@ fn written(shapes: &[Shape]) -> Vec<String> {
     shapes.iter().map(line).collect()
 }
 
-/// Number of calls that ask for shapes.
+/// Returns the number of calls that read shapes.
 fn asked(rig: &Rig) -> usize {
     let calls = rig.node.calls().unwrap();
     let about = |call: &&String| call.contains("ProfileInfo") || call.contains("Placements");
@@ -73,7 +73,7 @@ fn a_partition_has_the_name_of_a_shape_of_its_card_and_no_shapes(#[case] profile
         let card = report.devices.iter().find(|card| card.id == *parent);
         let shapes = &card.unwrap().shapes;
         let name = profile.as_deref().unwrap();
-        // A compute instance that is smaller than its GPU instance has `1c.` before the name.
+        // The name of a compute instance that is smaller than its GPU instance begins with `1c.`.
         let name = name.split_once("c.").map_or(name, |(_, name)| name);
         assert!(shapes.iter().any(|shape| shape.profile == name), "{name}");
         assert_eq!(part.shapes, []);
@@ -99,7 +99,8 @@ fn shapes_are_asked_for_once_per_driver_and_mode() {
     let mut backend = rig.backend();
     let first = backend.survey();
     let once = asked(&rig);
-    // Every number of the list, and two calls for the placements of each of seven profiles.
+    // One call for each number of the list, and two calls for the placements of each of seven
+    // profiles.
     assert_eq!(once, 8 * (24 + 7 * 2));
     assert_eq!(backend.survey(), first);
     assert_eq!(asked(&rig), once, "known shapes cost no call");

@@ -1,4 +1,4 @@
-//! The backend over a node, in the test's own process.
+//! The backend over a simulated node, in the test's own process.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use probe::{
 use crate::node::Rig;
 
 impl Rig {
-    /// Makes an older library of it: these names are not found in it any more.
+    /// Makes the library an older one, in which these symbols are absent.
     pub(crate) fn remove_symbols(&self, names: &[&str]) {
         let mut bytes = fs_err::read(self.node.library()).unwrap();
         for name in names {
@@ -40,13 +40,13 @@ impl Rig {
         Nvidia::new(&self.configure(scope), self.section(), calls)
     }
 
-    /// The backend with other settings than the usual.
+    /// Creates the backend with these settings.
     pub(crate) fn backend_as(&self, configure: &Configure) -> Nvidia {
         Nvidia::new(configure, self.section(), Arc::default())
     }
 }
 
-/// Where `needle` is.
+/// Returns the position of `needle`.
 fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     let first = needle.get(1)?;
     let mut from = 1;

@@ -1,4 +1,4 @@
-//! A simulated node of a test's own.
+//! Simulated node of one test.
 
 use std::{
     path::PathBuf,
@@ -12,29 +12,29 @@ use probe::protocol::{Configure, Scope};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sim::{Scratch, Target};
 
-/// How long to wait for what must come.
+/// Longest time to wait for an expected event.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A simulated node, as the probe meets it.
+/// Simulated node, seen as the probe sees a machine.
 pub(crate) struct Rig {
     pub(crate) node: Scratch,
 }
 
 impl Rig {
-    /// A node of this profile. Its library is a file of its own: one that is loaded twice from one
-    /// file has one state, and the tests of one process would share it.
+    /// Creates a node of this profile. Its library is a file of its own: a library that is loaded
+    /// twice from one file has one state, and the tests of one process would share it.
     pub(crate) fn new(profile: &str) -> Self {
         let node = Scratch::named(profile).unwrap();
         Self { node }
     }
 
-    /// The address of a card, which the product and the simulator each read in their own way.
+    /// Returns the address of a card. Product and simulator each have their own type for it.
     pub(crate) fn pci(&self, card: usize) -> PciAddress {
         let text = self.node.gpus().unwrap()[card].pci.to_string();
         text.parse().unwrap()
     }
 
-    /// Settings by which a probe finds the driver of the node.
+    /// Returns the settings with which a probe finds the driver of the node.
     pub(crate) fn section(&self) -> NvidiaProbe {
         NvidiaProbe {
             nvml_library: Some(self.node.library()),
@@ -42,7 +42,7 @@ impl Rig {
         }
     }
 
-    /// Settings for these cards of the node.
+    /// Returns the settings for these cards of the node.
     pub(crate) fn configure(&self, cards: Scope) -> Configure {
         Configure {
             host_root: self.node.root(),
@@ -52,13 +52,13 @@ impl Rig {
         }
     }
 
-    /// A file of a card on the PCI bus.
+    /// Returns the path of a file of a card on the PCI bus.
     pub(crate) fn bus_file(&self, card: PciAddress, file: &str) -> PathBuf {
         let folder = self.node.root().join("sys/bus/pci/devices");
         folder.join(card.to_string()).join(file)
     }
 
-    /// Lets whoever reads this file of a card hang, until somebody writes it.
+    /// Makes each read of this file of a card hang until a test writes to it.
     pub(crate) fn hang_file(&self, card: PciAddress, file: &str) -> PathBuf {
         let file = self.bus_file(card, file);
         fs_err::remove_file(&file).unwrap();
@@ -68,12 +68,12 @@ impl Rig {
     }
 }
 
-/// A device as a person types it.
+/// Parses a device as an operator types it.
 pub(crate) fn target(text: &str) -> Target {
     text.parse().unwrap()
 }
 
-/// Asks until there is an answer.
+/// Repeats a question until there is an answer.
 pub(crate) fn wait_for<T>(mut question: impl FnMut() -> Option<T>) -> T {
     let end = SystemTime::now() + DEADLINE;
     loop {

@@ -22,31 +22,31 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::node::{Rig, wait_for};
 
-/// Tells the program that it is the probe, and where the node is.
+/// Variable that makes the program the probe; its value is the folder of the node.
 pub(crate) const NODE: &str = "PROBE_TEST_NODE";
-/// Tells it that the agent runs it, and that its settings come by its input.
+/// Variable that makes the program read its settings from standard input, as under the agent.
 pub(crate) const SUPERVISED: &str = "PROBE_TEST_SUPERVISED";
-/// The time between two questions for all links, in milliseconds.
+/// Variable with the time between two reads of all links, in milliseconds.
 const LINKS: &str = "PROBE_TEST_LINKS";
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Who runs the probe.
+/// Caller of the probe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Supervised,
     Person,
-    /// The agent, and the loader has to find the library.
+    /// The agent, with the library left to the loader.
     ByName,
 }
 
-/// A running probe.
+/// Running probe process.
 pub(crate) struct Process {
     child: Child,
     lines: Option<Receiver<Message>>,
 }
 
-/// Is the probe, if this process was started as one.
+/// Runs the probe and ends the process, if this process was started as one.
 #[expect(
     clippy::exit,
     reason = "the harness would write more lines, and fail where nobody reads"
@@ -75,7 +75,7 @@ pub(crate) fn run_if_asked() {
     std::process::exit(0);
 }
 
-/// The settings that a person's flags would give.
+/// Returns the settings that a person's flags would give.
 fn of_person(node: &sim::Node) -> Configure {
     let section = NvidiaProbe {
         nvml_library: Some(node.library()),
@@ -94,12 +94,12 @@ impl Process {
         Self::start_with(rig, kind, |_| ())
     }
 
-    /// Starts it with other settings.
+    /// Starts the probe with changed settings.
     pub(crate) fn start_with(rig: &Rig, kind: Kind, change: impl FnOnce(&mut Configure)) -> Self {
         Self::launch(rig, kind, change, &[])
     }
 
-    /// Starts it with another time between two questions for all links.
+    /// Starts the probe with another time between two reads of all links.
     pub(crate) fn start_asking_for_links(rig: &Rig, millis: &str) -> Self {
         Self::launch(rig, Kind::Supervised, |_| (), &[(LINKS, millis)])
     }
@@ -123,7 +123,8 @@ impl Process {
             ])
             .env(NODE, rig.node.dir())
             .envs(more.iter().copied())
-            // As the agent does: what it leaves behind can be found by its group.
+            // As the agent does, so that processes that the probe leaves behind can be found by
+            // their group.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -160,7 +161,7 @@ impl Process {
         }
     }
 
-    /// The next line.
+    /// Returns the next message.
     pub(crate) fn next(&mut self) -> Message {
         let lines = self.lines.as_ref().unwrap();
         lines
@@ -168,12 +169,12 @@ impl Process {
             .expect("the probe says nothing")
     }
 
-    /// The first line that is wanted.
+    /// Returns the first message that is wanted.
     pub(crate) fn wait<T>(&mut self, mut wanted: impl FnMut(&Message) -> Option<T>) -> T {
         wait_for(|| wanted(&self.next()))
     }
 
-    /// The next report.
+    /// Returns the next report.
     pub(crate) fn report(&mut self) -> Report {
         self.wait(|message| match message {
             Message::Report(report) => Some(Report::clone(report)),
@@ -181,7 +182,7 @@ impl Process {
         })
     }
 
-    /// The next beat.
+    /// Returns the next beat.
     pub(crate) fn beat(&mut self) -> Beat {
         self.wait(|message| match message {
             Message::Beat(beat) => Some(beat.clone()),
@@ -189,7 +190,7 @@ impl Process {
         })
     }
 
-    /// The next check-up.
+    /// Returns the next check-up.
     pub(crate) fn checkup(&mut self) -> Checkup {
         self.wait(|message| match message {
             Message::Checkup(checkup) => Some(checkup.clone()),
@@ -206,12 +207,12 @@ impl Process {
         writeln!(input, "{line}").unwrap();
     }
 
-    /// Ends its input.
+    /// Closes the probe's standard input.
     pub(crate) fn close(&mut self) {
         self.child.stdin = None;
     }
 
-    /// Stops to read what it says; its output is closed with the next line that comes.
+    /// Stops reading. The pipe closes with the next message that arrives.
     pub(crate) fn deafen(&mut self) {
         self.lines = None;
     }
@@ -220,11 +221,11 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits until the probe has ended.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut open = self.lines.take();
         wait_for(|| {
-            // What it still says must not keep it.
+            // A full pipe must not keep the probe from ending.
             if let Some(lines) = &open
                 && lines.recv_timeout(Duration::from_millis(1))
                     == Err(mpsc::RecvTimeoutError::Disconnected)

@@ -1,4 +1,4 @@
-//! Whether a card works as well as it could.
+//! Tier *performing*: values that show a card below its full performance.
 
 use rstest::rstest;
 

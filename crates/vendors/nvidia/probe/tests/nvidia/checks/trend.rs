@@ -1,4 +1,4 @@
-//! Whether a card gets worse.
+//! Tier *trend*: counters that show a card getting worse.
 
 use rstest::rstest;
 

@@ -1,22 +1,22 @@
-//! Whether a device works.
+//! Tier *working*: values that show if a device works.
 
 use rstest::rstest;
 
 use super::*;
 
-/// The conditions of a card of which the fabric has not heard.
+/// Conditions of a card that has not begun to join the fabric.
 const NOT_BEGUN: &str = r#"[
     {"name": "fabric", "state": "unknown", "ends_with_reset": true},
     {"name": "fabric-joining", "state": "warning", "reason": "joining the fabric has not begun",
      "ends_with_reset": true, "grace_millis": 600000}
 ]"#;
-/// Those of a card that is joining the fabric.
+/// Conditions of a card that is joining the fabric.
 const NOT_ENDED: &str = r#"[
     {"name": "fabric", "state": "unknown", "ends_with_reset": true},
     {"name": "fabric-joining", "state": "warning", "reason": "joining the fabric has not ended",
      "ends_with_reset": true, "grace_millis": 600000}
 ]"#;
-/// Those of a card that the fabric refused.
+/// Conditions of a card that the fabric refused.
 const REFUSED: &str = r#"[
     {"name": "fabric", "state": "critical", "reason": "the fabric refused the card: UNKNOWN",
      "ends_with_reset": true},
@@ -40,7 +40,7 @@ fn each_fact_follows_the_hardware_of_one_card(#[case] set: Set, #[case] fact: Fa
     follows(set, Tier::Working, fact);
 }
 
-/// An A100 remaps rows and has no pages to retire, a V100 retires pages and has no rows to remap.
+/// An A100 remaps rows and retires no pages; a V100 retires pages and remaps no rows.
 #[test]
 fn repairs_that_wait_are_not_supported_only_if_the_card_knows_neither_rows_nor_pages() {
     for (profile, unsupported) in [("dgx-a100", false), ("dgx1-v100", true)] {
