@@ -1,4 +1,4 @@
-//! Classes of the things that NVIDIA's driver has beside the devices.
+//! Classes of companions: things of NVIDIA's driver beside the devices.
 
 /// Numbers of IMEX channels whose device node exists.
 pub const IMEX_CHANNEL: &str = "imex-channel";

@@ -1,13 +1,15 @@
-//! The names by which a container's runtime is told its devices.
+//! Names by which a container runtime knows the devices.
 
 use config::IdStrategy;
 use model::Device;
 
-/// The names of `devices`: UUIDs in the order given, or the driver's indices in the order of
-/// their numbers. A device without an index keeps its UUID, after all that have one.
+/// Returns the names of `devices`: UUIDs in the given order, or NVML indices sorted by number. A
+/// device without an index keeps its UUID, after all that have one.
 pub(crate) fn device_names(devices: &[&Device], strategy: IdStrategy) -> Vec<String> {
     let mut devices = devices.to_vec();
     if strategy == IdStrategy::Index {
+        // NVIDIA's device plugin lists indices in random order, from a Go map. A fixed order keeps
+        // requests repeatable.
         devices.sort_by_key(|device| (device.index.is_none(), device.index, &device.id));
     }
     devices
@@ -16,7 +18,7 @@ pub(crate) fn device_names(devices: &[&Device], strategy: IdStrategy) -> Vec<Str
         .collect()
 }
 
-/// The name of one device.
+/// Returns the name of one device.
 pub(crate) fn device_name(device: &Device, strategy: IdStrategy) -> String {
     let index = match strategy {
         IdStrategy::Uuid => None,

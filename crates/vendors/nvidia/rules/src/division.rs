@@ -1,5 +1,6 @@
-//! The MIG strategies: which cards are offered whole, and which as their MIG devices. A node that
-//! does not fit its strategy is served as far as it does; the rest is set aside.
+//! MIG strategies: cards that are offered whole, and cards that are offered as their MIG devices.
+//! NVIDIA's device plugin exits if a node does not fit its strategy (internal/rm/device_map.go).
+//! Here the devices that fit are offered, and the others are not offered, with a reason.
 
 use std::{
     cmp::Reverse,
@@ -11,14 +12,14 @@ use config::Mig;
 use model::{Device, DeviceId, Entry, Kind};
 use rules::Standing;
 
-/// What is served under [`Mig::Single`].
+/// Devices that are offered under [`Mig::Single`].
 #[derive(Debug)]
 enum Served<'a> {
     Cards,
     Type(PartType<'a>),
 }
 
-/// The type of a partition: its profile. All of which none is known are of one type.
+/// Type of a partition: its profile. All partitions with an unknown profile are of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PartType<'a> {
     Profile(&'a str),
@@ -28,7 +29,7 @@ enum PartType<'a> {
 // === impl PartType ===
 
 impl<'a> PartType<'a> {
-    /// The type of a device that is a partition.
+    /// Returns the type of a partition; `None` for a card.
     fn of(device: &'a Device) -> Option<Self> {
         match &device.kind {
             Kind::Card { .. } => None,
@@ -49,7 +50,7 @@ impl fmt::Display for PartType<'_> {
     }
 }
 
-/// The part that each device plays by the strategy.
+/// Returns the standing of each device under the strategy.
 pub(crate) fn divide(strategy: Mig, entries: &[&Entry]) -> Vec<Standing> {
     let served = serve(entries);
     let standing = |entry: &&Entry| {
@@ -68,11 +69,13 @@ pub(crate) fn divide(strategy: Mig, entries: &[&Entry]) -> Vec<Standing> {
     entries.iter().map(standing).collect()
 }
 
+/// Returns the standing of a MIG device under the strategy `none`.
 fn none(device: &Device) -> Option<Standing> {
     let reason = "the MIG strategy is none: cards are offered whole";
     PartType::of(device).map(|_| Standing::Whole(reason.to_owned()))
 }
 
+/// Returns the standing of a device that the strategy `single` does not offer.
 fn single(entry: &Entry, served: &Served<'_>) -> Option<Standing> {
     let device = &entry.device;
     let reason = match (PartType::of(device), served) {
@@ -91,15 +94,17 @@ fn single(entry: &Entry, served: &Served<'_>) -> Option<Standing> {
             "the MIG strategy is single and there is more than one type of MIG device: {shape} is \
              served and {own} is not; use the strategy mixed"
         ),
-        // Only what is gone leaves the place to whole cards.
+        // Whole cards are offered only if every MIG device is gone, and those are handled above.
         (Some(_), Served::Cards) => return None,
     };
     Some(Standing::Unfit(reason))
 }
 
-/// MIG devices before whole cards; of them the type with the most devices, then on the most cards,
-/// then the first by name. Devices that are gone, though still listed, have a say only where
-/// nothing else is left: the shapes of yesterday must not stand in the way of today's.
+/// Chooses the devices that `single` offers: MIG devices before whole cards, of them the type with
+/// the most devices, then on the most cards, then the first by name.
+///
+/// Devices that are gone but still listed count only if nothing else is left. An old MIG layout
+/// must not block the present one.
 fn serve<'a>(entries: &[&'a Entry]) -> Served<'a> {
     let all = || entries.iter().copied();
     let present = commonest(all().filter(|entry| !entry.is_gone()));
@@ -114,6 +119,7 @@ fn serve<'a>(entries: &[&'a Entry]) -> Served<'a> {
     }
 }
 
+/// Returns the commonest type of MIG device; `None` if there is no MIG device.
 fn commonest<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<PartType<'a>> {
     let mut shapes: BTreeMap<PartType<'_>, (usize, BTreeSet<&DeviceId>)> = BTreeMap::new();
     for entry in entries {

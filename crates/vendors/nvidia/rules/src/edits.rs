@@ -1,6 +1,7 @@
-//! Devices → edits of a container. The steps and what each gives are those of NVIDIA's device plugin, so
-//! that its container runtime finds what it expects; device nodes are handed over as well, because a
-//! runtime's hooks lose them.
+//! Edits of a container that is given devices. Steps and contents are those of Allocate in NVIDIA's
+//! device plugin, so that NVIDIA's container runtime finds what it expects. Device nodes are handed
+//! over too. Nodes that only a runtime's hook adds are absent from the container's device cgroup,
+//! and `systemctl daemon-reload` takes them away (NVIDIA/nvidia-container-toolkit issue 48).
 
 use std::path::Path;
 
@@ -15,37 +16,38 @@ use crate::{
     kinds::{ALL, GPU, PLUGIN, qualified},
 };
 
-/// The variable by which NVIDIA's container runtime and CUDA images learn what is theirs.
+/// Variable by which NVIDIA's container runtime and CUDA images find their devices.
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
-/// The folder whose entries name devices, for the strategy `volume-mounts`.
+/// Folder whose entries name devices under the strategy `volume-mounts`.
 const DEVICES_FOLDER: &str = "/var/run/nvidia-container-devices";
-/// The folder on the host with the MPS daemon's files, unless the config says otherwise.
+/// Folder on the host with the MPS daemon's files, if the config names no other. It is the default
+/// of NVIDIA's Helm chart (`mps.root`).
 const MPS_ROOT: &str = "/run/nvidia/mps";
 
-/// Something beside the devices that a pool hands over.
+/// Companion that a pool hands over beside the devices.
 struct Extra<'a> {
-    /// The class of companions, which is the CDI class too.
+    /// Class of the companion; also its CDI class.
     class: &'static str,
-    /// The variable that asks NVIDIA's runtime for it.
+    /// Variable that requests the companion from NVIDIA's runtime.
     variable: &'static str,
-    /// The nodes that the host has of it.
+    /// Device nodes of the companion on the host.
     nodes: &'a [String],
 }
 
-/// One container's devices, and the way in which they are handed over.
+/// Edits of one container in progress.
 struct Maker<'a> {
     request: &'a EditRequest<'a>,
     names: Vec<String>,
-    /// The IMEX channels of the pool that the host has, sorted.
+    /// IMEX channels of the pool that the host has, sorted.
     channels: Vec<u32>,
-    /// Those that it does not have, sorted.
+    /// IMEX channels of the pool that the host does not have, sorted.
     missing: Vec<u32>,
     extras: Vec<Extra<'a>>,
     grant: Grant,
 }
 
-/// The edits for a container that is given these devices. Device nodes are given to the kubelet unless a
-/// CDI device carries them (rule 8).
+/// Returns the edits for a container that is given these devices. Device nodes are handed to the
+/// kubelet unless a CDI device carries them (ARCHITECTURE.md, rule 8).
 pub(crate) fn edits(request: &EditRequest<'_>) -> Grant {
     let mut maker = Maker::new(request);
     maker.cdi();
@@ -81,7 +83,7 @@ impl<'a> Maker<'a> {
         let (channels, missing) = asked
             .into_iter()
             .partition(|channel| there.contains(channel));
-        // In the order of the CDI names.
+        // In the order of the CDI names, which is that of NVIDIA's device plugin.
         let extras = [
             (wanted.gdrcopy, GDRCOPY, "NVIDIA_GDRCOPY"),
             (wanted.gds, GDS, "NVIDIA_GDS"),
@@ -104,6 +106,7 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// Adds the CDI names, as annotation or as CRI field.
     fn cdi(&mut self) {
         let names = self.cdi_names();
         let lists = self.request.lists;
@@ -121,17 +124,20 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Devices, then channels, then what there is beside them.
+    /// Returns the CDI names: devices, then channels, then companions.
     fn cdi_names(&self) -> Vec<String> {
         let devices = self.names.iter().map(|name| qualified(GPU, name));
         let channels = self.channels.iter();
         let channels = channels.map(|channel| qualified(IMEX_CHANNEL, channel));
-        // A class without nodes has no spec, and a name without a spec stops the container.
+        // A class without nodes has no spec, and a container runtime refuses a container with an
+        // unknown name.
         let extras = self.extras.iter().filter(|extra| !extra.nodes.is_empty());
         let extras = extras.map(|extra| qualified(extra.class, ALL));
         devices.chain(channels).chain(extras).collect()
     }
 
+    /// Adds variable and mounts of an MPS client. The paths in the container are those of NVIDIA's
+    /// device plugin.
     fn mps(&mut self) {
         if self.request.sharing.method != Method::Mps {
             return;
@@ -147,6 +153,7 @@ impl<'a> Maker<'a> {
             .mount(under(root, "/shm"), "/dev/shm".to_owned());
     }
 
+    /// Adds the variables of the strategy `envvar`.
     fn envvar(&mut self) {
         if !self.request.lists.has(ListStrategy::Envvar) {
             return;
@@ -160,7 +167,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The folder stands in the variable even where `envvar` is in force too, as with NVIDIA.
+    /// Adds variable and mounts of the strategy `volume-mounts`. The variable has the folder even
+    /// if `envvar` is active too, as in NVIDIA's device plugin.
     fn volume_mounts(&mut self) {
         if !self.request.lists.has(ListStrategy::VolumeMounts) {
             return;
@@ -176,12 +184,13 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The nodes of devices, of channels, and of what there is beside them.
+    /// Adds the nodes of devices, channels and companions.
     fn nodes(&mut self) {
         let channel = |n: &u32| format!("/dev/nvidia-caps-imex-channels/channel{n}");
         let extras = self.extras.iter().flat_map(|extra| extra.nodes.to_vec());
         let others = self.channels.iter().map(channel).chain(extras);
         for path in self.request.nodes().chain(others) {
+            // A driver container's device root lacks nodes of other drivers, such as RDMA's.
             let is_at_home = self.request.extras.host_nodes.contains(&path);
             let root = if is_at_home {
                 Path::new("/")
@@ -193,7 +202,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Notes what containers do not get, and what is named otherwise than asked for.
+    /// Notes things that the container does not get, and devices that are named otherwise than
+    /// requested.
     fn notes(&mut self) {
         let channels = self.missing.iter().map(|channel| {
             Note::missing(format!(
@@ -208,7 +218,7 @@ impl<'a> Maker<'a> {
                 "{class} is on, but no device node of it is visible to the agent"
             ))
         });
-        // What stands for all cards has no index that could be missed.
+        // The one device that stands for all cards has no index, and that is not a fault.
         let by_index = self.request.handover.ids == IdStrategy::Index;
         let is_nameless = |device: &&&Device| {
             let is_combined = device.flag(&names::COMBINED) == Some(true);

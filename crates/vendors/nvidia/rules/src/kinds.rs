@@ -1,12 +1,13 @@
-//! The CDI kinds of NVIDIA's devices, and names of them.
+//! CDI kinds of NVIDIA's devices, and their qualified names. They are those of NVIDIA's device
+//! plugin, because other components depend on them.
 
-/// The vendor of every CDI kind that is made for the device plugin.
+/// Vendor of every CDI kind for the device plugin.
 pub(crate) const VENDOR: &str = "k8s.device-plugin.nvidia.com";
 
-/// The class of cards and MIG devices.
+/// Class of cards and MIG devices.
 pub(crate) const GPU: &str = "gpu";
 
-/// Every kind, in the order of the names that a container is given.
+/// Kinds, in the order of the names that a container is given.
 pub(crate) const KINDS: [&str; 5] = [
     "k8s.device-plugin.nvidia.com/gpu",
     "k8s.device-plugin.nvidia.com/imex-channel",
@@ -15,13 +16,13 @@ pub(crate) const KINDS: [&str; 5] = [
     "k8s.device-plugin.nvidia.com/mofed",
 ];
 
-/// The name that stands for everything of a class.
+/// Device name for everything of a class.
 pub(crate) const ALL: &str = "all";
 
-/// The text between an annotation's prefix and the part that makes it unique.
+/// Text between the prefix of an annotation's key and its unique part.
 pub(crate) const PLUGIN: &str = "nvidia-device-plugin_";
 
-/// A fully qualified CDI name.
+/// Returns a fully qualified CDI name.
 pub(crate) fn qualified(class: &str, name: impl std::fmt::Display) -> String {
     format!("{VENDOR}/{class}={name}")
 }

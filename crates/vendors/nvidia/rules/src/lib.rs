@@ -1,5 +1,5 @@
-//! The rules of NVIDIA's devices: its words and the worth of its links, MIG strategies, sharing through MPS,
-//! IMEX channels, container edits and CDI specs, XIDs, and the command for a reset.
+//! Rules of NVIDIA's devices: names and link scores, MIG strategies, sharing through MPS, IMEX
+//! channels, container edits and CDI specs, XIDs, and the reset command.
 
 pub mod companions;
 mod device_names;
@@ -21,11 +21,11 @@ use rules::{
     Vendors,
 };
 
-/// NVIDIA's rules.
+/// NVIDIA's rules. Stateless: each call gets facts and config.
 #[derive(Clone, Copy, Debug)]
 pub struct Nvidia;
 
-/// NVIDIA's name and words.
+/// NVIDIA's name, terms and CDI kinds.
 pub const NVIDIA: Vendor = Vendor {
     name: "nvidia",
     partition: "MIG device",
@@ -38,11 +38,11 @@ pub const NVIDIA: Vendor = Vendor {
     device_variable: Some("CUDA_VISIBLE_DEVICES"),
 };
 
-/// A list with NVIDIA alone, for tests and tools.
+/// List of vendors with NVIDIA alone, for tests and tools.
 pub const VENDORS: Vendors = Vendors::new(&[&Nvidia]);
 
-/// The numbers of NVIDIA's go-gpuallocator, in which any NVLink is worth more than any way through the
-/// machine.
+/// Link scores of NVIDIA's go-gpuallocator 0.6.0: one NVLink is worth more than any path through
+/// the machine.
 const WORTH: Table = Table {
     board: 60,
     switch: 50,
@@ -86,10 +86,13 @@ impl Rules for Nvidia {
         xid::meaning(code, &settings.nvidia.xids)
     }
 
-    /// One call for all cards: those with NVLinks between them are reset together or not at all.
+    /// Returns one `nvidia-smi` command for all cards: cards with NVLinks between them are reset
+    /// together or not at all.
     fn reset_command(&self, devices: &[&Device]) -> Option<Vec<String>> {
         let address = |device: &&Device| match device.pci {
             Some(pci) => Some(pci.to_string()),
+            // nvidia-smi accepts PCI address, index or UUID after `-i`. An index shifts when a card
+            // is lost, so it is the second choice.
             None => device.index.map(|index| index.to_string()),
         };
         let addresses: Vec<String> = devices.iter().filter_map(address).collect();

@@ -1,22 +1,22 @@
-//! Things that a resource cannot do without: the control daemon of MPS, and IMEX channels.
+//! Requirements of a resource that are missing: the MPS control daemon, and IMEX channels.
 
 use config::Method;
 use rules::{Missing, Need};
 
 use crate::companions::{IMEX_CHANNEL, MPS};
 
-/// The first thing that is missing for a resource.
+/// Returns the first requirement that is missing for a resource.
 pub(crate) fn missing(need: &Need<'_>) -> Option<Missing> {
     let daemon = daemon(need);
     if need.pool.sharing.method == Method::Auto {
-        // A channel is no matter of how a card is shared.
+        // IMEX channels do not depend on the method of sharing, so `auto` does not ask for them.
         return daemon;
     }
     daemon.or_else(|| channel(need))
 }
 
-/// The control daemon of MPS. A resource that is shared through MPS by name waits for it only where the
-/// config says in which folder to look.
+/// Returns the missing MPS control daemon. A resource whose config names MPS waits for the daemon
+/// only if the config also names the folder where its file `.started` is.
 fn daemon(need: &Need<'_>) -> Option<Missing> {
     let resource = need.resource?;
     let is_up = |name: &String| name == resource.as_str();
@@ -40,7 +40,8 @@ fn daemon(need: &Need<'_>) -> Option<Missing> {
     })
 }
 
-/// The first channel of the pool that the config requires and the node does not have.
+/// Returns the first IMEX channel of the pool that the config requires and the node does not have.
+/// NVIDIA's device plugin does not start in this case.
 fn channel(need: &Need<'_>) -> Option<Missing> {
     let is_there = |channel: u32| {
         let mut there = need.companions.numbers(IMEX_CHANNEL);

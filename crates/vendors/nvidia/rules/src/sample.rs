@@ -1,4 +1,4 @@
-//! Machines with NVIDIA's cards, and offers on them, for tests.
+//! Sample machines with NVIDIA's cards, and offers on them, for tests.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rules::{Runtime, resolve_lists};
 
 use crate::companions::{GDRCOPY, GDS, IMEX_CHANNEL, MOFED};
 
-/// An offer of `devices`, each as many units as the pool's sharing says.
+/// Makes an offer of `devices`, with as many units of each as the pool's sharing says.
 pub fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
     let mut units: Vec<Unit> = devices
         .iter()
@@ -35,12 +35,12 @@ pub fn offer(resource: &str, pool: Pool, devices: Vec<Device>) -> Offer {
     }
 }
 
-/// Four cards, indices 0 to 3, whose ids are in the opposite order.
+/// Makes an offer of four cards, indices 0 to 3, whose ids are in the opposite order.
 pub fn cards(pool: Pool) -> Offer {
     offer("nvidia.com/gpu", pool, (0..4).map(card).collect())
 }
 
-/// The card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
+/// Makes the card of an index: 0 is `GPU-d`, 3 is `GPU-a`.
 pub fn card(index: u32) -> Device {
     let letter = ["d", "c", "b", "a"][index as usize];
     Device {
@@ -51,7 +51,7 @@ pub fn card(index: u32) -> Device {
     }
 }
 
-/// The MIG device `part` of the card with index `index`.
+/// Makes the MIG device `part` of the card with index `index`.
 pub fn partition(index: u32, part: u32) -> Device {
     let (card, partition) = (card(index), sample::partition(index, part));
     let caps = [9 * part + 12, 9 * part + 13];
@@ -71,7 +71,7 @@ pub fn partition(index: u32, part: u32) -> Device {
     }
 }
 
-/// The one device under WSL.
+/// Makes the one device under WSL.
 pub fn wsl() -> Device {
     Device {
         nodes: vec![node("/dev/dxg", NodeRole::Own)],
@@ -79,7 +79,7 @@ pub fn wsl() -> Device {
     }
 }
 
-/// The one device of a Tegra system.
+/// Makes the one device of a Tegra system.
 pub fn tegra() -> Device {
     Device {
         index: Some(Index::of_card(0)),
@@ -87,12 +87,12 @@ pub fn tegra() -> Device {
     }
 }
 
-/// A guest's vGPU.
+/// Makes the vGPU of a guest.
 pub fn vgpu() -> Device {
     card(0).with(names::PRODUCT, "NVIDIA A40-24Q")
 }
 
-/// A card of somebody else.
+/// Makes a card of another vendor.
 pub fn foreign() -> Device {
     Device {
         index: Some(Index::of_card(0)),
@@ -104,19 +104,19 @@ pub fn foreign() -> Device {
     }
 }
 
-/// A pool with these settings of the handover.
+/// Makes a pool whose handover is changed by `change`.
 pub fn pool(change: impl FnOnce(&mut Handover)) -> Pool {
     let mut pool = Pool::all("shop", "nvidia.com/gpu");
     change(&mut pool.handover);
     pool
 }
 
-/// A pool with these strategies.
+/// Makes a pool with these list strategies.
 pub fn listed(lists: &[ListStrategy]) -> Pool {
     pool(|handover| handover.lists = lists.to_vec())
 }
 
-/// A pool that shares its devices.
+/// Makes a pool that shares its devices.
 pub fn shared(method: Method, replicas: u32) -> Pool {
     Pool {
         sharing: Sharing {
@@ -129,7 +129,7 @@ pub fn shared(method: Method, replicas: u32) -> Pool {
     }
 }
 
-/// The offer on a machine that has `extras`.
+/// Returns the offer, on a machine that has `extras`.
 pub fn with(extras: Extras, offer: Offer) -> Offer {
     let backend = |name: &str, extras| Backend {
         name: name.to_owned(),
@@ -146,7 +146,7 @@ pub fn with(extras: Extras, offer: Offer) -> Offer {
     }
 }
 
-/// All that a machine can have.
+/// Makes the extras of a machine that has every companion.
 pub fn everything() -> Extras {
     let rdma = ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"];
     Extras {
@@ -167,7 +167,7 @@ pub fn sicken(offer: &mut Offer, id: &str, reason: &str) {
     unit.reason = reason.to_owned();
 }
 
-/// Ids as the kubelet gives them.
+/// Returns ids in the form that the kubelet sends.
 pub fn ids(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }

@@ -1,16 +1,17 @@
-//! Sharing through the control daemon of MPS: the cards that it serves, and how many clients on each.
+//! Limits of sharing through MPS: the cards that MPS serves, and the number of clients on each.
 
 use config::{Method, Sharing};
 use model::{Device, Kind, Version};
 
 use crate::names::compute_capability;
 
-/// The first compute capability with MPS.
+/// Lowest compute capability with MPS.
 const MPS: [u64; 3] = [3, 5, 0];
-/// The first compute capability on which MPS keeps clients to their share: Volta.
+/// Lowest compute capability on which MPS limits clients to their share: Volta.
 const VOLTA: [u64; 3] = [7, 0, 0];
 
-/// The reason why MPS cannot serve a device that is shared through it, or is not the choice of `auto`.
+/// Returns the reason why a device cannot be shared by the pool's method, or why `auto` does not
+/// choose MPS for it.
 pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
     match sharing.method {
         Method::None | Method::TimeSlicing => None,
@@ -20,20 +21,22 @@ pub(crate) fn obstacle(device: &Device, sharing: &Sharing) -> Option<String> {
     }
 }
 
-/// The most clients that MPS serves on a card of this compute capability; `None` where there is no
+/// Returns the most clients that MPS serves on a card of this compute capability; `None` without
 /// MPS.
 ///
-/// A card that does not tell its capability is taken for a new one: a call that failed must not
-/// take its units away. (From CUDA 13.1 on there may be 60; no more than 48 are used.)
+/// An unknown capability counts as a new one: a failed call must not remove the card's units. MPS
+/// of CUDA 13.1 and later may serve 60 clients; no more than 48 are used here.
 fn mps_clients(capability: Option<&Version>) -> Option<u32> {
     match capability.map_or(VOLTA, Version::numbers) {
         old if old < MPS => None,
+        // NVIDIA's mps-control-daemon allows only 16 clients on V100 (7.0) too, because it compares
+        // with 7.5.
         old if old < VOLTA => Some(16),
         _ => Some(48),
     }
 }
 
-/// The reason why MPS cannot serve a device.
+/// Returns the reason why MPS cannot serve a device; `None` if it can.
 fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
     match device.kind {
         Kind::Partition { .. } => return Some("MPS does not serve MIG devices".to_owned()),
@@ -55,7 +58,8 @@ fn mps_obstacle(device: &Device, replicas: u32) -> Option<String> {
     }
 }
 
-/// The reason why MPS would keep nobody to a share on a device.
+/// Returns the reason why MPS would not limit clients to their share on a device; `None` if it
+/// does.
 fn no_shares(device: &Device) -> Option<String> {
     let capability = compute_capability(device);
     match capability {

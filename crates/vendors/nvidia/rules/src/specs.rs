@@ -1,4 +1,5 @@
-//! Facts → specs. Only what was found is in them; what containers will miss is said.
+//! CDI specs of a node, made from facts. A spec contains only files and nodes that were found;
+//! notes name those that containers will miss.
 
 mod card;
 mod flag;
@@ -29,17 +30,18 @@ use crate::{
     kinds::{ALL, GPU, KINDS, VENDOR},
 };
 
-/// The variable of NVIDIA's runtime, with the word that keeps it from doing what CDI does.
+/// Variable of NVIDIA's container runtime, with the value that keeps the runtime from adding
+/// devices that CDI adds already.
 const VOID: (&str, &str) = ("NVIDIA_VISIBLE_DEVICES", "void");
-/// The kind of the spec for management containers.
+/// Kind of the spec for management containers.
 const MANAGEMENT: &str = "management.nvidia.com/gpu";
 
-/// One round of making.
+/// Specs in progress.
 struct Maker<'a> {
     snapshot: &'a Snapshot,
     backend: &'a Backend,
     files: &'a DriverFiles,
-    /// Those of the driver's files that containers are given with any device.
+    /// Driver files that containers are given with any device.
     contents: Vec<&'a DriverFile>,
     cdi: &'a NvidiaCdi,
     flags: Flags,
@@ -49,10 +51,10 @@ struct Maker<'a> {
     notes: Vec<String>,
 }
 
-/// The specs that are asked for.
+/// Returns the specs for a scope.
 ///
 /// # Errors
-/// While the probe has not told of the driver's files, which specs are made of.
+/// The probe has not reported the driver's files yet.
 pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
     let SpecRequest {
         snapshot,
@@ -76,8 +78,10 @@ pub(crate) fn specs(request: &SpecRequest<'_>) -> Result<Specs, String> {
     })
 }
 
-/// The specs of a node, by class. A device that the snapshot still has, but of which no node is to
-/// be seen, keeps the edits that it has in `previous`, so that its name stays a name.
+/// Returns the specs of a node, one for each class.
+///
+/// A device that is still in the snapshot, but whose nodes are no longer visible, keeps its edits
+/// from `previous`: a container runtime refuses a container with an unknown name.
 fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[KindEdits]) -> Specs {
     let nothing = DriverFiles::default();
     let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
@@ -103,8 +107,8 @@ fn by_class(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi, previous: &[KindE
     }
 }
 
-/// The spec for containers that look after the node: the one name `all`, with every node of the
-/// driver and its files.
+/// Returns the spec for containers that manage the node: the one device `all`, with every node of
+/// the driver and its files.
 fn management(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
     let nothing = DriverFiles::default();
     let Some(mut maker) = Maker::new(snapshot, wish, cdi, &nothing) else {
@@ -122,6 +126,7 @@ fn management(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Specs {
     match edits.is_empty() {
         true => maker
             .notes
+            // A CDI device without edits is invalid, so there is no spec.
             .push("there is no device node of the driver".to_owned()),
         false => specs.push(spec(MANAGEMENT, vec![device(ALL, edits)], maker.driver())),
     }
@@ -169,15 +174,19 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// Cards, MIG devices and all of them; nothing where there is no device.
+    /// Returns the spec of cards and MIG devices, with `all` for all of them; `None` without
+    /// devices.
     fn gpus(&mut self, previous: &[KindEdits]) -> Option<KindEdits> {
         let before = previous.iter().find(|spec| spec.kind == KINDS[0]);
         let mut devices: Vec<NamedEdits> = Vec::new();
         let mut all = ContainerEdits::default();
         for card in self.cards() {
+            // Cards in MIG mode are listed too. NVIDIA's device plugin leaves them out, so its
+            // strategy `none` hands out names without a CDI device.
             let edits = self.edits(card);
             all.add(edits.clone());
             for name in &self.names(card) {
+                // A name that is not valid in CDI would make the runtime reject the whole file.
                 if !is_device(name) {
                     self.notes.push(format!(
                         "{name} cannot be named in CDI, and has no entry in the spec"
@@ -206,6 +215,7 @@ impl<'a> Maker<'a> {
         Some(spec(&kind, devices, self.driver()))
     }
 
+    /// Returns the spec of the IMEX channels that are wanted and on the node.
     fn channels(&self) -> Option<KindEdits> {
         let there = self.backend.extras.companions.numbers(IMEX_CHANNEL);
         let there: Vec<u32> = there.collect();
@@ -220,7 +230,7 @@ impl<'a> Maker<'a> {
         (!devices.is_empty()).then(|| spec(&kind, devices, void()))
     }
 
-    /// The spec of a class with the one device `all`.
+    /// Returns the spec of a companion class, with the one device `all`.
     fn whole(&self, class: &str, nodes: &[String]) -> KindEdits {
         let mut edits = self.nodes.edits(nodes);
         if class == GDS {
@@ -234,11 +244,13 @@ impl<'a> Maker<'a> {
         spec(&kind, vec![device(ALL, edits)], void())
     }
 
-    /// What every container has that has any device.
+    /// Returns the edits that every container with a device gets.
     fn driver(&self) -> ContainerEdits {
         let shared = self.cards().into_iter().flat_map(|card| &card.nodes);
         let shared = shared.filter(|node| node.role == NodeRole::Control);
         let mut edits = self.nodes.edits(shared.map(|node| &node.path));
+        // Without this value NVIDIA's runtime adds all devices of a CUDA image's variable a second
+        // time.
         edits.add(void());
         let folders: Vec<&str> = layout::cuda_folders(&self.contents).into_iter().collect();
         if !folders.is_empty() && self.files.platform.is_usual() {
@@ -249,7 +261,7 @@ impl<'a> Maker<'a> {
         let files = self.contents.iter();
         edits.mounts.extend(files.map(|file| mount(root, file)));
         if !self.hooks.has(SYMLINKS) {
-            // Nobody makes the links, so the files are there under the links' names.
+            // No hook makes the links, so the files are mounted under the links' names.
             let links = layout::links(&self.contents);
             let links = links.iter().map(|(path, link)| at(root, link.file, path));
             edits.mounts.extend(links);
@@ -261,14 +273,14 @@ impl<'a> Maker<'a> {
         edits
     }
 
-    /// The devices of NVIDIA's.
+    /// Returns NVIDIA's devices in the snapshot.
     fn cards(&self) -> Vec<&'a Card> {
         let entries = self.snapshot.devices.iter();
         let cards = entries.map(|entry| &*entry.device);
         cards.filter(|card| card.vendor == NVIDIA.name).collect()
     }
 
-    /// The names of a device, each once.
+    /// Returns the CDI names of a device, each once.
     fn names(&self, card: &Card) -> Vec<String> {
         let ids: &[IdStrategy] = match &self.wish.ids[..] {
             [] => &[IdStrategy::Uuid],
@@ -281,7 +293,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The backend of NVIDIA's probe.
+/// Returns the backend of NVIDIA's probe.
 fn backend(snapshot: &Snapshot) -> Option<&Backend> {
     snapshot.backend(NVIDIA.name)
 }
@@ -302,6 +314,7 @@ fn spec(kind: &str, devices: Vec<NamedEdits>, common: ContainerEdits) -> KindEdi
     }
 }
 
+/// Returns the edits that only set the variable to `void`.
 fn void() -> ContainerEdits {
     let mut edits = ContainerEdits::default();
     edits.set(VOID.0, VOID.1);

@@ -1,5 +1,5 @@
-//! What NVIDIA's driver errors (XIDs) mean for the card they name: a table in `xid/table.txt`, and
-//! the policy that a config lays over it.
+//! Meaning of NVIDIA's driver errors (XIDs) for the card that they name: a table in
+//! `xid/table.txt`, and the config's policy on top of it.
 
 mod policy;
 
@@ -15,7 +15,7 @@ use serde::{
 
 use self::policy::action;
 
-/// One row of the table.
+/// Row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     number: u64,
@@ -23,26 +23,27 @@ struct Row {
     name: &'static str,
 }
 
-/// The table as it is written: `number | action | name | meaning`, the last of them for people.
+/// Text of the table: `number | action | name | meaning`. The meaning is for readers of the file
+/// only.
 const TABLE: &str = include_str!("xid/table.txt");
 
-/// Every row, by number.
+/// Rows of the table, sorted by number.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| lines().filter_map(parse).collect());
 
-/// The class of the codes of XIDs.
+/// Class of the event codes of XIDs.
 const CLASS: &str = "xid";
 
-/// The code of the event that an XID is.
+/// Returns the event code of an XID.
 pub fn code(number: u64) -> EventCode {
     EventCode::from((CLASS, number))
 }
 
-/// The XID that an event is.
+/// Returns the number of an XID event; `None` for other events.
 fn number(code: &EventCode) -> Option<u64> {
     code.number().filter(|_| code.class() == CLASS)
 }
 
-/// The meaning of an event, where it is an XID.
+/// Returns action and description of an XID event; `None` for other events.
 pub(crate) fn meaning(code: &EventCode, xids: &Xids) -> Option<Meaning> {
     let number = number(code)?;
     Some(Meaning {
@@ -51,13 +52,14 @@ pub(crate) fn meaning(code: &EventCode, xids: &Xids) -> Option<Meaning> {
     })
 }
 
-/// The row of an XID.
+/// Returns the row of an XID.
 fn row(number: u64) -> Option<&'static Row> {
     let at = ROWS.binary_search_by_key(&number, |row| row.number).ok()?;
     ROWS.get(at)
 }
 
-/// `XID 79 (the GPU has fallen off the bus)`.
+/// Returns the text for operators: `XID 79 (the GPU has fallen off the bus)`, or the number alone
+/// if the table does not have it.
 pub fn describe(number: u64) -> String {
     match row(number) {
         Some(row) => format!("XID {number} ({})", row.name),
@@ -65,13 +67,13 @@ pub fn describe(number: u64) -> String {
     }
 }
 
-/// The lines of the table that are no comments.
+/// Returns the lines of the table without comments.
 fn lines() -> impl Iterator<Item = &'static str> {
     let text = |line: &&str| !line.is_empty() && !line.starts_with('#');
     TABLE.lines().filter(text)
 }
 
-/// A row from its line; the tests see to it that every line is one.
+/// Parses a row. Tests check that every line is valid.
 fn parse(line: &'static str) -> Option<Row> {
     let mut fields = line.split('|').map(str::trim);
     let number = fields.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What a container has for one device alone.
+//! Edits of a spec for one device.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use rules::ContainerEdits;
 
 use super::Maker;
 
-/// The note on a card that tells how it sees the processor's memory.
+/// Annotation that tells if a card is coherent with the processor's memory.
 const COHERENT: &str = "gpu.nvidia.com/coherent";
 
 // === impl Maker ===
 
 impl<'a> Maker<'a> {
-    /// What a container has for one device alone.
+    /// Returns the edits for one device, without those that all devices share.
     pub(super) fn edits(&self, card: &Card) -> ContainerEdits {
         let own = |card: &'a Card| {
             let nodes = card.nodes.iter();
             nodes.filter(|node| node.role != NodeRole::Control)
         };
         let parts = self.cards().into_iter().filter(|part| {
-            // Who has the whole card has its parts.
+            // A container with the whole card in MIG mode may use all of its MIG devices.
             matches!(card.kind, Kind::Card { partitioned: true })
                 && matches!(&part.kind, Kind::Partition { parent, .. } if *parent == card.id)
         });
@@ -36,7 +36,7 @@ impl<'a> Maker<'a> {
         edits
     }
 
-    /// What is noted of a device for programs. MIG devices have no such notes, as NVIDIA's have not.
+    /// Returns the annotations of a device. MIG devices have none, as in NVIDIA's toolkit.
     pub(super) fn annotations(&self, card: &Card) -> BTreeMap<String, String> {
         let wanted = self.flags.coherent && matches!(card.kind, Kind::Card { .. });
         let coherent = card.flag(&names::COHERENT).filter(|_| wanted);
@@ -44,7 +44,7 @@ impl<'a> Maker<'a> {
         notes.into_iter().collect()
     }
 
-    /// The nodes for graphics, and the links by which they are found.
+    /// Adds the DRM nodes, and the links by which programs find them.
     fn drm(&self, card: &Card, edits: &mut ContainerEdits) {
         let Some((pci, nodes)) = card
             .pci
@@ -66,7 +66,8 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Whether a device may draw: of MIG devices only those whose profile says so.
+/// Returns true if a device may use graphics. Of MIG devices only those with `gfx` in their profile
+/// do, as in NVIDIA's toolkit.
 fn draws(card: &Card) -> bool {
     match &card.kind {
         Kind::Card { .. } => true,

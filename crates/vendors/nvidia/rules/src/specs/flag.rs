@@ -1,4 +1,5 @@
-//! The feature flags of NVIDIA's CDI library, under its names: what they change in a spec of ours.
+//! Feature flags of NVIDIA's CDI library (nvcdi in toolkit 1.20.0), under its names, and their
+//! effect on specs made here.
 
 use config::NvidiaCdi;
 
@@ -7,23 +8,24 @@ const NO_GROUPS: &str = "no-additional-gids-for-device-nodes";
 const COMPANIONS: &str = "enable-explicit-driver-libraries";
 const COHERENT: &str = "enable-coherent-annotations";
 
-/// Flags about how NVIDIA finds things: there is nothing here that they could switch off.
+/// Flags for NVIDIA's discovery. They are accepted and have no effect here. The second is an old
+/// misspelling that NVIDIA still accepts.
 const WITHOUT_EFFECT: [&str; 3] = [
     "disable-nvsandboxutils",
     "disable-nvsandbox-utils",
     "disable-multiple-csv-devices",
 ];
 
-/// What the flags say.
+/// Effects of the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// Whether the sockets of daemons are handed over.
+    /// True if daemon sockets are handed over.
     pub(super) ipc: bool,
-    /// Whether containers are put into the groups of nodes that not everybody may use.
+    /// True if containers are put into the groups of nodes that are not open to everyone.
     pub(super) groups: bool,
-    /// Whether libraries beside the driver's own are handed over.
+    /// True if companion libraries are handed over.
     pub(super) companions: bool,
-    /// Whether cards are marked by how they see the processor's memory.
+    /// True if cards are annotated with their coherence.
     pub(super) coherent: bool,
 }
 
@@ -40,7 +42,7 @@ impl Flags {
         }
     }
 
-    /// The flags that are no flags of NVIDIA's.
+    /// Returns the flags that NVIDIA does not know.
     pub(super) fn unknown(cdi: &NvidiaCdi) -> impl Iterator<Item = &str> {
         let known = |flag: &&str| {
             [NO_IPC, NO_GROUPS, COMPANIONS, COHERENT].contains(flag)

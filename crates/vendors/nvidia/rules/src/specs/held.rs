@@ -1,5 +1,5 @@
-//! The names that containers were started with, as pools would ask for them, so that one way leads to
-//! specs.
+//! CDI names that containers were started with, converted to handovers: specs are then made in one
+//! way for pools and for running containers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     kinds::{ALL, GPU, VENDOR},
 };
 
-/// Handovers that ask for these names.
+/// Returns the handovers that request these names.
 pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
     let mut wish = Handover {
         lists: vec![ListStrategy::CdiCri],
@@ -19,9 +19,9 @@ pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
     let mut ids = BTreeSet::new();
     for (class, device) in names.iter().filter_map(|name| split(name)) {
         match class {
-            // It is there beside any other name.
+            // `all` is in every spec that has another name.
             GPU if device == ALL => {}
-            // UUIDs begin with a letter.
+            // An index begins with a digit, a UUID with a letter.
             GPU => drop(ids.insert(device.starts_with(|first: char| first.is_ascii_digit()))),
             IMEX_CHANNEL => wish.nvidia.imex.extend(device.parse::<u32>()),
             GDRCOPY => wish.nvidia.gdrcopy = true,
@@ -43,7 +43,7 @@ pub(super) fn handovers(names: &BTreeSet<String>) -> Vec<Handover> {
     wishes.collect()
 }
 
-/// Class and device of a name of NVIDIA's kinds.
+/// Splits a name of NVIDIA's kinds into class and device; `None` for other names.
 fn split(name: &str) -> Option<(&str, &str)> {
     let name = name.strip_prefix(VENDOR)?.strip_prefix('/')?;
     name.split_once('=')

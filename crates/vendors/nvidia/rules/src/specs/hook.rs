@@ -1,5 +1,5 @@
-//! Hooks of a spec: calls of NVIDIA's toolkit on the host that make links in a container, tell its
-//! loader of the libraries, and the like. Without the toolkit a spec has none of them.
+//! Hooks of a spec: calls of NVIDIA's toolkit on the host that make links in a container, update
+//! its loader's cache, and the like. Without the toolkit on the host a spec has no hooks.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use rules::{Hook, under};
 
 use super::layout::{folders, links};
 
-/// When all of them run.
+/// Stage of the container's start in which all hooks run.
 const WHEN: &str = "createContainer";
-/// The program that takes the name of a hook only after a word.
+/// Program of the toolkit with subcommands; hooks are below `hook`.
 const CTK: &str = "nvidia-ctk";
-/// The program that has nothing but hooks.
+/// Program of the toolkit that has hooks only.
 const CDI_HOOK: &str = "nvidia-cdi-hook";
 
 pub(super) const SYMLINKS: &str = "create-symlinks";
@@ -22,8 +22,8 @@ const COMPAT: &str = "enable-cuda-compat";
 pub(super) const LDCACHE: &str = "update-ldcache";
 const NODES: &str = "disable-device-node-modification";
 
-/// Every hook that can be left out by name. `chmod` is never made, and `update-application-profile`
-/// neither: NVIDIA's plugin does not.
+/// Hooks that the config can leave out, by NVIDIA's names. `chmod` and `update-application-profile`
+/// are never made, because NVIDIA's device plugin does not make them.
 pub(super) const NAMES: [&str; 7] = [
     "all",
     "chmod",
@@ -34,7 +34,7 @@ pub(super) const NAMES: [&str; 7] = [
     NODES,
 ];
 
-/// The program, and which hooks it is called for.
+/// Program for hooks, and the hooks that are left out.
 #[derive(Clone, Debug)]
 pub(super) struct Hooks<'a> {
     program: Option<String>,
@@ -51,19 +51,19 @@ impl<'a> Hooks<'a> {
         }
     }
 
-    /// Whether there is a program to call.
+    /// Returns true if there is a program for hooks.
     pub(super) fn possible(&self) -> bool {
         self.program.is_some()
     }
 
-    /// Whether a hook is made.
+    /// Returns true if a hook is made.
     pub(super) fn has(&self, name: &str) -> bool {
         let off = |disabled: &String| disabled == name || disabled == "all";
         self.possible() && !self.disabled.iter().any(off)
     }
 
-    /// The hooks that every container has on such a machine; `compat` is what the one for a newer CUDA
-    /// is told.
+    /// Returns the hooks of every container on such a machine. `compat` has the arguments of the
+    /// hook for a newer CUDA; `None` leaves it out.
     pub(super) fn common(
         &self,
         files: &[&DriverFile],
@@ -79,6 +79,8 @@ impl<'a> Hooks<'a> {
             (SYMLINKS, !links.is_empty(), each("--link", links)),
             (COMPAT, compat.is_some(), compat.unwrap_or_default()),
             (LDCACHE, !folders.is_empty(), each("--folder", folders)),
+            // Only the usual driver makes device nodes itself (ModifyDeviceFiles in
+            // /proc/driver/nvidia/params).
             (NODES, platform.is_usual(), Vec::new()),
         ];
         calls
@@ -88,7 +90,7 @@ impl<'a> Hooks<'a> {
             .collect()
     }
 
-    /// The hook that makes links, each as `target::link`.
+    /// Returns the hook that makes links, each as `target::link`; `None` without links.
     pub(super) fn links(&self, links: Vec<String>) -> Option<Hook> {
         match links.is_empty() {
             true => None,
@@ -96,9 +98,12 @@ impl<'a> Hooks<'a> {
         }
     }
 
+    /// Returns the call of a hook; `None` if it is left out.
     fn hook(&self, name: &str, args: Vec<String>) -> Option<Hook> {
         let path = self.program.as_deref().filter(|_| self.has(name))?;
         let own = path.rsplit('/').next().unwrap_or(path);
+        // The arguments begin with the program's name, as NVIDIA's toolkit writes them: `nvidia-ctk
+        // hook NAME` or `nvidia-cdi-hook NAME`.
         let word = (own == CTK).then_some("hook");
         let begin = [own].into_iter().chain(word).chain([name]);
         Some(Hook {
@@ -111,7 +116,7 @@ impl<'a> Hooks<'a> {
     }
 }
 
-/// A flag before each value.
+/// Returns the values, each after the flag.
 fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
     let values = values.into_iter();
     values
@@ -119,8 +124,8 @@ fn each(flag: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Vec<
         .collect()
 }
 
-/// The program on the host: the one that the config names, if it names another than the usual; or
-/// one that was found under the driver root.
+/// Returns the path of the program on the host: the one in the config if it is not the default, or
+/// else one that was found under the driver root.
 fn program(cdi: &NvidiaCdi, files: &DriverFiles) -> Option<String> {
     let wanted = cdi.hook_path.to_str()?;
     if wanted != NvidiaCdi::HOOK_PATH && !wanted.is_empty() {

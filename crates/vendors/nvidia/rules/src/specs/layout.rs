@@ -1,4 +1,5 @@
-//! The driver's libraries: in which folders they are, and by which links they are found.
+//! Layout of the driver's libraries in a container: their folders, and the links by which programs
+//! find them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,9 @@ use model::{DriverFile, FileKind, FileLink, follow};
 
 use super::mount::inside;
 
-/// Links that programs need, whether the host has them or not: the beginning of the library's
-/// name, the link beside it, and what the link says; empty for the library itself.
+/// Links that programs need even if the host does not have them: prefix of the library's name, path
+/// of the link beside it, and the link's target; empty for the library itself. NVIDIA's toolkit
+/// makes the same links.
 const NEEDED: [(&str, &str, &str); 6] = [
     ("libcuda.so.", "libcuda.so.1", ""),
     ("libcuda.so.", "libcuda.so", "libcuda.so.1"),
@@ -25,25 +27,25 @@ const NEEDED: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// A link, and the file that it leads to.
+/// Link, and the file that it leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linked<'a> {
-    /// The file.
+    /// File at the end of the link.
     pub(super) file: &'a DriverFile,
-    /// What the link says.
+    /// Target of the link.
     pub(super) target: &'a str,
 }
 
-/// The folders of the libraries in a container, sorted.
+/// Returns the folders of libraries in a container, sorted.
 pub(super) fn folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
     libraries(files)
         .filter_map(|file| Some(inside(file).rsplit_once('/')?.0))
-        // Plug-ins are found by whoever loads them, and not by the loader.
+        // Plug-ins are opened by path, so the loader's cache does not need them.
         .filter(|folder| !folder.ends_with("/gbm") && !folder.contains("/xorg"))
         .collect()
 }
 
-/// The folders that have CUDA's library, sorted.
+/// Returns the folders in a container that have CUDA's library, sorted.
 pub(super) fn cuda_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
     libraries(files)
         .filter_map(|file| inside(file).rsplit_once('/'))
@@ -52,11 +54,12 @@ pub(super) fn cuda_folders<'a>(files: &[&'a DriverFile]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Every link to a file that a container is to have, by its path: those of the host, those by which
-/// a loader looks for a library, and those that programs need besides.
+/// Returns every link that a container needs, by its path: the links of the host, the sonames, and
+/// the links in `NEEDED`.
 pub(super) fn links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, Linked<'a>> {
     let mut links = BTreeMap::new();
     for file in files {
+        // Links of the host come first: an inserted link never replaces them.
         for FileLink { path, target } in &file.links {
             links.insert(path.clone(), Linked { file, target });
         }
@@ -73,8 +76,8 @@ pub(super) fn links<'a>(files: &[&'a DriverFile]) -> BTreeMap<String, Linked<'a>
     links
 }
 
-/// A link that leads over one that the container does not have, as those of `/etc/alternatives`,
-/// leads to its file at once.
+/// Changes links whose target is a link that the container does not have, as those through
+/// `/etc/alternatives`: they lead to their file directly.
 fn mend(links: &mut BTreeMap<String, Linked<'_>>, there: &BTreeSet<&str>) {
     let dangling: Vec<String> = links
         .iter()
@@ -91,17 +94,20 @@ fn mend(links: &mut BTreeMap<String, Linked<'_>>, there: &BTreeSet<&str>) {
     }
 }
 
-/// The link by the name that a library gives itself.
+/// Returns the link by a library's soname. Without an updated cache, the loader finds a library by
+/// this name only.
 fn soname(file: &DriverFile) -> Option<(String, &str)> {
     let (folder, name) = inside(file).rsplit_once('/')?;
     let soname = file.soname.as_deref()?;
     Some((format!("{folder}/{soname}"), name))
 }
 
+/// Returns the links of `NEEDED` for a library.
 fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
     let (folder, name) = inside(file).rsplit_once('/').unwrap_or_default();
     let links = NEEDED.iter().filter(move |(begin, ..)| {
-        // Only the library itself: a name with a version of the driver, and not its soname.
+        // Only the file with the driver's version, `libcuda.so.580.95.05`, and not one that is
+        // named by its soname.
         name.strip_prefix(begin)
             .is_some_and(|rest| rest.contains('.'))
     });
@@ -111,6 +117,7 @@ fn needed(file: &DriverFile) -> impl Iterator<Item = (String, &str)> {
     })
 }
 
+/// Returns the libraries among the files.
 fn libraries<'a>(files: &[&'a DriverFile]) -> impl Iterator<Item = &'a DriverFile> {
     let is_library = |kind| matches!(kind, FileKind::Library | FileKind::Companion);
     let files = files.iter().copied();

@@ -1,4 +1,4 @@
-//! Mounts of a spec: the driver's files.
+//! Mounts of a spec: the driver's files. The options are those of NVIDIA's toolkit 1.20.0 (nvcdi).
 
 use std::path::Path;
 
@@ -6,22 +6,22 @@ use model::{DriverFile, FileKind};
 
 use rules::{Mount, under};
 
-/// The options for what is only read.
+/// Mount options of files that are only read.
 const READ: [&str; 5] = ["ro", "nosuid", "nodev", "rbind", "rprivate"];
-/// The options for the sockets of daemons.
+/// Mount options of daemon sockets. They are not read-only, because a client writes to its socket.
 const TALK: [&str; 5] = ["nosuid", "nodev", "rbind", "rprivate", "noexec"];
 
-/// Where a container has a file.
+/// Returns the path of a file in a container.
 pub(super) fn inside(file: &DriverFile) -> &str {
     file.container_path.as_deref().unwrap_or(&file.path)
 }
 
-/// The mount of a file that is under `root` on the host.
+/// Returns the mount of a file that is under `root` on the host.
 pub(super) fn mount(root: &Path, file: &DriverFile) -> Mount {
     at(root, file, inside(file))
 }
 
-/// The same file under another name in the container.
+/// Returns the mount of a file under another path in the container.
 pub(super) fn at(root: &Path, file: &DriverFile, path: &str) -> Mount {
     let options = match file.kind {
         FileKind::Ipc => TALK,

@@ -1,4 +1,5 @@
-//! What a person should know of the specs: what containers will miss, and what was not understood.
+//! Notes on the specs for operators: things that containers will miss, and settings that have no
+//! effect.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::{
 // === impl Maker ===
 
 impl Maker<'_> {
-    /// Writes down what a person should know of all of it.
+    /// Adds the notes on all specs.
     pub(super) fn note(&mut self) {
         self.notes.extend(self.wish.conflicts.iter().cloned());
         for flag in Flags::unknown(self.cdi) {
@@ -29,7 +30,7 @@ impl Maker<'_> {
         }
         self.notes.extend(self.files.problems.iter().cloned());
         if self.cards().is_empty() {
-            // Nobody misses the files of a driver that is not there.
+            // Without cards there may be no driver, so its files are not missing.
         } else if self.files.files.is_empty() {
             self.notes.push(format!(
                 "no file of the driver was found: containers get device nodes, and no library; let \
@@ -41,7 +42,7 @@ impl Maker<'_> {
         }
     }
 
-    /// What containers miss without a program for hooks.
+    /// Describes what containers miss without a program for hooks.
     fn missed(&self) -> String {
         let folders: Vec<&str> = layout::folders(&self.contents).into_iter().collect();
         let root = &self.cdi.driver_root;

@@ -1,13 +1,13 @@
-//! What differs in specs between kinds of machines.
+//! Differences in specs between kinds of machines.
 
 use model::{Device as Card, Driver, Platform};
 
-/// The names of cards for which images have a CUDA of their own in a folder of its own.
+/// Part of the product name of Orin's card, and the folder of the CUDA that images have for it.
 const ORIN: &str = "Orin (nvgpu)";
 const ORIN_COMPAT: &str = "/usr/local/cuda/compat_orin";
 
-/// What the hook is told that lets a newer CUDA of the image take the driver's place; nothing where
-/// it cannot.
+/// Returns the arguments of the hook that lets a newer CUDA of the image replace the driver's;
+/// `None` if that is impossible.
 pub(super) fn compat(
     platform: Platform,
     driver: Option<&Driver>,
@@ -16,7 +16,7 @@ pub(super) fn compat(
     let driver = driver?;
     match platform {
         Platform::Usual => Some(vec![format!("--host-driver-version={}", driver.version)]),
-        // There the driver is Windows'.
+        // Under WSL the driver belongs to Windows and cannot be replaced.
         Platform::Wsl => None,
         Platform::Tegra => {
             let cuda = driver.cuda.as_ref()?;

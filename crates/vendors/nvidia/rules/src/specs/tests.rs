@@ -1,4 +1,4 @@
-//! Specs of five driver layouts, and what holds for all of them.
+//! Specs of five driver layouts, and properties of all of them.
 
 mod boards;
 mod contents;
@@ -16,7 +16,7 @@ use crate::sample::{card, cards, everything, offer, partition, pool, with};
 
 const VERSION: &str = "580.95.05";
 
-/// A machine with these devices and driver files.
+/// Makes a machine with these devices and driver files.
 fn machine(devices: Vec<Card>, files: DriverFiles) -> Snapshot {
     let extras = Extras {
         files: Some(Arc::new(files)),
@@ -39,7 +39,7 @@ fn cdi() -> NvidiaCdi {
     NvidiaCdi::default()
 }
 
-/// Specs as they are written.
+/// Specs as they are written to files.
 struct Written {
     specs: Vec<Spec>,
     notes: Vec<String>,
@@ -56,14 +56,14 @@ fn made(snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
     written(by_class(snapshot, wish, cdi, &[]))
 }
 
-/// The same after an earlier round, of which these specs are left.
+/// Makes specs again, with those of an earlier round given as `before`.
 fn made_after(before: &Written, snapshot: &Snapshot, wish: &Wish, cdi: &NvidiaCdi) -> Written {
     let previous = before.specs.iter().cloned().map(KindEdits::from);
     let previous: Vec<KindEdits> = previous.collect();
     written(by_class(snapshot, wish, cdi, &previous))
 }
 
-/// The spec of a class; it must be there.
+/// Returns the spec of a class, which must exist.
 fn spec<'a>(made: &'a Written, class: &str) -> &'a Spec {
     let mut specs = made.specs.iter();
     specs.find(|spec| spec.class() == class).unwrap()
@@ -83,7 +83,7 @@ fn inside(edits: &ContainerEdits) -> Vec<&str> {
     mounts.map(|mount| mount.container_path.as_str()).collect()
 }
 
-/// Everything that can be wished for.
+/// Makes contents that include everything.
 fn all() -> Wish {
     Wish {
         ids: vec![IdStrategy::Uuid, IdStrategy::Index],

@@ -1,4 +1,4 @@
-//! The wish of all pools of a node for CDI specs: one spec serves them all.
+//! Contents of the CDI specs of a node, as all pools together need them: one spec serves all pools.
 
 use std::{
     collections::BTreeSet,
@@ -12,33 +12,34 @@ use rules::SpecScope;
 use super::held::handovers;
 use crate::companions::IMEX_CHANNEL;
 
-/// The contents that specs are to have.
+/// Contents of the specs to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
-    /// By which ids devices are named.
+    /// Strategies by which devices are named.
     pub(super) ids: Vec<IdStrategy>,
-    /// The folder on the host under which device nodes are.
+    /// Folder on the host that has the device nodes.
     pub(super) dev_root: PathBuf,
-    /// Hands GPUDirect Storage over.
+    /// Includes GPUDirect Storage.
     pub(super) gds: bool,
-    /// Hands GDRCopy over.
+    /// Includes GDRCopy.
     pub(super) gdrcopy: bool,
-    /// Hands RDMA devices over.
+    /// Includes RDMA devices.
     pub(super) mofed: bool,
-    /// The IMEX channels.
+    /// IMEX channels.
     pub(super) imex: BTreeSet<u32>,
-    /// Sentences on what the pools do not agree on.
+    /// Conflicts between pools, each as a sentence for the log.
     pub(super) conflicts: Vec<String>,
 }
 
 // === impl Wish ===
 
 impl Wish {
-    /// The contents that specs of this scope are to have.
+    /// Returns the contents for this scope; `None` if no pool may use CDI.
     pub(super) fn in_scope(scope: &SpecScope<'_>, snapshot: &Snapshot) -> Option<Self> {
         match *scope {
             SpecScope::Asked { now, lately, held } => {
-                // Where device nodes are is for those to say who ask now.
+                // The device root of the present pools holds for the others too: only one can be in
+                // a spec, and the device nodes are where the present config says.
                 let root = now.iter().find(|handover| handover.may_use_cdi());
                 let root = root.or(now.first()).cloned().unwrap_or_default();
                 let held = handovers(held);
@@ -54,7 +55,7 @@ impl Wish {
         }
     }
 
-    /// All that there is.
+    /// Returns the contents that include everything on the node.
     fn everything(handover: &Handover, snapshot: &Snapshot) -> Self {
         let extras = snapshot.backends.iter().map(|backend| &backend.extras);
         let channels = extras.flat_map(|extras| extras.companions.numbers(IMEX_CHANNEL));
@@ -69,7 +70,7 @@ impl Wish {
         }
     }
 
-    /// The wish of these pools; nothing where none of them may use CDI.
+    /// Returns the contents for these pools; `None` if none of them may use CDI.
     pub(super) fn of<'a>(handovers: impl IntoIterator<Item = &'a Handover>) -> Option<Self> {
         let mut handovers = handovers.into_iter().filter(|h| h.may_use_cdi());
         let first = handovers.next()?;
@@ -84,6 +85,7 @@ impl Wish {
         Some(wish)
     }
 
+    /// Adds the needs of one pool.
     fn add(&mut self, handover: &Handover) {
         if !self.ids.contains(&handover.ids) {
             self.ids.push(handover.ids);
@@ -106,7 +108,7 @@ impl Wish {
 }
 
 impl Default for Wish {
-    /// Devices by their UUIDs, at home.
+    /// Returns contents without companions, with device nodes in the host's own `/dev`.
     fn default() -> Self {
         Self {
             ids: Vec::new(),
@@ -176,7 +178,7 @@ mod tests {
         assert!(conflict.contains("/run/driver"), "{conflict}");
     }
 
-    /// The wish of pools now and lately, and of containers that hold these names.
+    /// Returns the contents for present pools, recent pools, and containers that hold these names.
     fn asked(now: &[Handover], lately: &[Handover], held: &[&str]) -> Wish {
         let kind = "k8s.device-plugin.nvidia.com";
         let held = held.iter().map(|name| format!("{kind}/{name}")).collect();

@@ -1,19 +1,22 @@
-//! What a config says of XIDs, laid over the table.
+//! Policy for XIDs: the config on top of the table.
 
 use config::{XidBase, Xids};
 
 use super::{Action, row};
 
-/// The XIDs that NVIDIA's device plugin leaves out unless it is told otherwise.
+/// XIDs that NVIDIA's device plugin ignores unless `DP_ENABLE_HEALTHCHECKS` names them
+/// (internal/rm/health.go).
 const UPSTREAM_IGNORES: [u64; 6] = [13, 31, 43, 45, 68, 109];
 
-/// Returns what is done about an XID. `heed` beats `ignore`, which beats `actions`, which beat
-/// `base`.
+/// Returns the action for an XID. `heed` overrides `ignore`, which overrides `actions`, which
+/// override `base`.
 pub(super) fn action(xids: &Xids, number: u64) -> Action {
     let said = u32::try_from(number).ok();
     let said = said.and_then(|number| xids.actions.get(&number).copied());
     if xids.heed.has(number) {
         let known = said.or(row(number).map(|row| row.action));
+        // NVIDIA's device plugin takes the card out for an XID that is enabled by name, whatever
+        // the XID.
         return known.filter(|a| a.takes_out()).unwrap_or(Action::Reset);
     }
     if xids.ignore.has(number) {
@@ -22,6 +25,8 @@ pub(super) fn action(xids: &Xids, number: u64) -> Action {
     said.unwrap_or_else(|| base(xids, number))
 }
 
+/// Returns the action without overrides. Under `nvidia`, every XID that the device plugin does not
+/// ignore takes the card out.
 fn base(xids: &Xids, number: u64) -> Action {
     let known = row(number).map(|row| row.action);
     match xids.base {

@@ -3,8 +3,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// Written from the catalogue, not from the table: what an operator expects of the XIDs that are
-/// met most.
+/// Expected actions of the commonest XIDs, taken from NVIDIA's catalogue and not from the table.
 const EXPECTED: [(u64, Action); 27] = [
     (8, Action::Application),
     (13, Action::Application),
@@ -113,8 +112,8 @@ fn an_override_beats_the_table_and_is_beaten_by_both_lists() {
     assert_eq!(action(&policy, 31), Action::Reset);
 }
 
-/// The table of NVIDIA's device plugin, for `DP_DISABLE_HEALTHCHECKS` and
-/// `DP_ENABLE_HEALTHCHECKS`; its last row but one as its comment promises it.
+/// Cases of NVIDIA's device plugin for `DP_DISABLE_HEALTHCHECKS` and `DP_ENABLE_HEALTHCHECKS`. The
+/// last row but one is as the plugin's comment promises, and not as its code does.
 #[rstest]
 #[case("", "", false, true)]
 #[case("all", "", false, false)]

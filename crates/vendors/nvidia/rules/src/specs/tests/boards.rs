@@ -16,7 +16,7 @@ fn hooks() -> Vec<String> {
     vec!["/usr/bin/nvidia-cdi-hook".to_owned()]
 }
 
-/// What the probe tells of WSL.
+/// Makes the driver files that the probe reports under WSL.
 fn windows() -> DriverFiles {
     let library = |name: &str| file(&format!("{STORE}/{name}"), FileKind::Library, &[]);
     let mut smi = file(&format!("{STORE}/nvidia-smi"), FileKind::Binary, &[]);
@@ -36,7 +36,7 @@ fn windows() -> DriverFiles {
     }
 }
 
-/// What the probe tells of a Jetson.
+/// Makes the driver files that the probe reports on a Jetson.
 fn jetson() -> DriverFiles {
     let stat = |minor, mode, gid| NodeStat {
         major: 239,
@@ -144,7 +144,7 @@ fn without_a_program_for_hooks_only_the_loader_is_not_told() {
     }
 }
 
-/// The words of the hook that lets a newer CUDA take the driver's place.
+/// Returns the arguments of the hook that lets a newer CUDA replace the driver's.
 fn compat(spec: &Spec) -> Option<Vec<&str>> {
     let mut hooks = spec.container_edits.hooks.iter();
     let hook = hooks.find(|hook| hook.args[1] == "enable-cuda-compat")?;

@@ -1,10 +1,10 @@
-//! What is in specs: nodes under their roots, libraries under their names, what flags ask for.
+//! Contents of specs: nodes under their roots, libraries under their names, effects of flags.
 
 use model::{DriverFile, FileKind, names};
 
 use super::*;
 
-/// Where a node is on the host, by its path in the container.
+/// Returns the path of each node on the host, by its path in the container.
 fn places(spec: &Spec) -> Vec<(&str, Option<&str>)> {
     let edits = spec.devices.iter().map(|device| &device.container_edits);
     let nodes = edits.chain([&spec.container_edits]);
@@ -48,7 +48,7 @@ fn library(path: &str, soname: &str) -> DriverFile {
     }
 }
 
-/// The links that the hooks of every container make.
+/// Returns the links that the hooks of every container make.
 fn links(edits: &ContainerEdits) -> Vec<&str> {
     let args = edits.hooks.iter().flat_map(|hook| &hook.args);
     args.map(String::as_str)

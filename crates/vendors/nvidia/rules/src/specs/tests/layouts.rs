@@ -1,5 +1,5 @@
-//! Where distributions and drivers in containers put their files. The trees are made here as the
-//! probe tells of them; that it finds them so is its own tests' business.
+//! Layouts of driver files in distributions and driver containers, as the probe reports them. The
+//! probe's own tests check that it finds such files.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use rstest::rstest;
 
 use super::*;
 
-/// Where things are.
+/// Layout of a machine's driver files.
 struct Layout {
-    /// The folder of the libraries.
+    /// Folder of the libraries.
     lib: &'static str,
-    /// The driver's root and the devices' root on the host.
+    /// Driver root and device root on the host.
     roots: [&'static str; 2],
     /// Programs for hooks under the driver root.
     hooks: &'static [&'static str],
-    /// The config's word on it.
+    /// Hook path in the config.
     hook_path: &'static str,
-    /// Whether links lead over `/etc/alternatives`, which no container has.
+    /// True if links lead through `/etc/alternatives`, which no container has.
     alternatives: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn file(path: &str, kind: FileKind, links: &[(&str, &str)]) -> Driver
     }
 }
 
-/// Some of each kind of file.
+/// Makes some files of each kind.
 fn tree(layout: &Layout) -> Vec<DriverFile> {
     let lib = |name: &str| format!("{}/{name}", layout.lib);
     let cuda = format!("libcuda.so.{VERSION}");
@@ -161,7 +161,7 @@ fn settings(layout: &Layout) -> (Wish, NvidiaCdi) {
     (wish, cdi)
 }
 
-/// One card with a display, on a machine with this layout.
+/// Makes one card with a display, on a machine with this layout.
 pub(super) fn one(layout_of: &str) -> (Snapshot, Wish, NvidiaCdi) {
     let layout = match layout_of {
         "debian" => DEBIAN,

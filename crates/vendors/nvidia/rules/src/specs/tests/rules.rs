@@ -1,4 +1,4 @@
-//! What holds for every spec.
+//! Properties of every spec.
 
 use std::collections::BTreeSet;
 
@@ -121,7 +121,7 @@ fn every_class_that_is_there_and_asked_for_has_a_spec() {
     assert_eq!(none.specs.len(), 1, "nothing that nobody asked for");
 }
 
-/// What `grant` hands over is what `specs` has.
+/// Every name that `grant` hands over is in a spec.
 #[rstest]
 #[case::cards(cards(listed(&[ListStrategy::CdiCri])))]
 #[case::partitions(offer("nvidia.com/gpu", listed(&[ListStrategy::CdiCri]), vec![partition(0, 0), partition(0, 1)]))]
