@@ -1,7 +1,7 @@
-//! The rules of a made-up vendor, compiled for tests only: an example of all that a vendor can say, and the
-//! proof that it needs nothing but this folder, `config/src/backends/acme.rs` and a line in the list of
-//! vendors. Its cards can be cut in halves, are joined by rings, need a calibration node beside their own,
-//! and tell of traps.
+//! Rules of a made-up vendor, compiled for tests only. They use everything that a vendor can
+//! define, and prove that a vendor needs only this folder, `config/src/backends/acme.rs` and a line
+//! in the list of vendors. Cards of this vendor can be cut in halves, are linked by rings, need a
+//! calibration node beside their own, and announce traps.
 
 use config::{AcmeHalves, Backends, Method, Sharing};
 use model::{Device, Entry, EventCode, Kind};
@@ -10,17 +10,17 @@ use rules::{
     Rules, SpecRequest, SpecScope, Specs, Standing, Table, Vendor,
 };
 
-/// The rules of the vendor.
+/// Rules of the vendor.
 #[derive(Clone, Copy, Debug)]
 pub struct Acme;
 
-/// The class of the companion that every container needs: nodes for calibration.
+/// Class of the calibration nodes, which every container needs.
 pub const CALIBRATION: &str = "calibration";
 
-/// The CDI kind of its devices.
+/// CDI kind of the devices.
 const KIND: &str = "acme.example/npu";
 
-/// Its name and words.
+/// Name and words of the vendor.
 pub const ACME: Vendor = Vendor {
     name: "acme",
     partition: "slice",
@@ -28,7 +28,7 @@ pub const ACME: Vendor = Vendor {
     link: "ring",
     switch: "hub",
     link_mark: "RG",
-    // One ring is worth more than a PCIe switch, and a second one nothing.
+    // One ring scores more than a PCIe switch, and a second ring adds nothing.
     worth: Table {
         board: 9,
         switch: 8,

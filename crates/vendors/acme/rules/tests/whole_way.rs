@@ -1,5 +1,5 @@
-//! The whole way of a made-up vendor's cards beside NVIDIA's: config, pool, place, grant, health, CDI and
-//! reset. None of these crates knows the vendor.
+//! Cards of a made-up vendor beside NVIDIA's in every crate: config, pool, place, grant, health,
+//! CDI and reset. None of these crates knows the vendor.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The one line: the list of vendors.
+/// List of vendors, the only line that the product needs.
 const VENDORS: Vendors = Vendors::new(&[&nvidia_rules::Nvidia, &Acme]);
 
 const CONFIG: &str = "
@@ -34,7 +34,7 @@ fn config(text: &str) -> Config {
     config::parse("ostler.yaml", text).unwrap().config
 }
 
-/// Card `n` of the vendor, joined by a ring to the card that is two further on.
+/// Card `n` of the vendor, linked by a ring to the card `n + 2`.
 fn card(n: u32) -> Device {
     let peer = (n + 2) % 4;
     Device {
@@ -258,8 +258,8 @@ fn its_event_takes_a_card_out_until_a_reset_as_its_settings_say() {
     assert_eq!(command.unwrap(), ["acmectl", "reset", "acme-3"]);
 }
 
-/// The stage for CDI with this config, until the first offers are through: these, what is said of them, and the
-/// folder with the specs.
+/// Runs the CDI stage with this config until it has published offers. Returns the offers, the
+/// stage's status and the folder with the specs.
 async fn first_round(text: &str) -> (Offers, Status, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(text);
