@@ -33,7 +33,7 @@ pub(crate) use self::nvidia::{
     DaemonFlags, DriverFlags, DropIn, DropInFlags, SpecFlags, spell_out,
 };
 
-/// Hands accelerators to Kubernetes pods: a node agent that is a device plugin.
+/// Node agent and device plugin: gives accelerators to Kubernetes pods.
 #[cfg_attr(
     feature = "sim",
     doc = "\nTry it without a GPU: `ostler demo` plays a simulated node in this terminal."
@@ -73,14 +73,15 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
-    /// Whether this is NVIDIA's device plugin.
+    /// True if the program runs in the place of NVIDIA's device plugin.
     pub(crate) fn is_plugin(&self) -> bool {
         matches!(self.command, Command::NvidiaDevicePlugin(_))
     }
 
-    /// Carries the command out.
+    /// Starts the log, runs the command, and returns the exit status.
     pub(crate) fn start(self) -> anyhow::Result<ExitCode> {
         let _flush = self.log.start(match &self.command {
+            // Other commands print their result: their log is for problems.
             Command::Run(_) | Command::Probe(_) | Command::NvidiaDevicePlugin(_) => "info",
             Command::Devices(_)
             | Command::Health(_)
@@ -115,13 +116,14 @@ impl Cli {
     }
 }
 
-/// Runs a command's future on a runtime of one thread, which is all that the agent needs.
+/// Runs a command's future on a runtime of one thread.
 fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let output = runtime.block_on(future);
-    // A disk that hangs must not keep the process.
+    // A plain drop waits for blocking tasks (tokio, `Runtime::shutdown_background`): a write to a
+    // disk that hangs would keep the process.
     runtime.shutdown_background();
     Ok(output)
 }

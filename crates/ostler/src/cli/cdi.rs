@@ -1,4 +1,4 @@
-//! `ostler cdi`: specs for container runtimes, made, listed and checked.
+//! `ostler cdi`: makes, lists and checks CDI specs.
 
 mod files;
 mod generate;
@@ -11,8 +11,8 @@ use clap::Subcommand;
 
 /// Make, list and check CDI specs.
 ///
-/// CDI is how a container runtime learns what a device's name stands for. The agent writes its own
-/// specs where a pool hands devices over by CDI.
+/// A CDI spec (Container Device Interface) tells a container runtime what a container gets for a
+/// device's name. The agent writes specs of its own for pools that use CDI.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `ostler config`: whether a config is right, what it comes to, and what it may say.
+//! `ostler config`: checks a config, shows the effective one, prints the schema.
 
 mod check;
 mod explain;
@@ -7,7 +7,7 @@ use std::{io::Write, process::ExitCode};
 
 use clap::Subcommand;
 
-/// Check a config, show what it comes to, or print its schema.
+/// Check a config, show the effective one, or print the JSON schema.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

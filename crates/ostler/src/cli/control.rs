@@ -1,4 +1,4 @@
-//! How commands reach the agent that runs on this node.
+//! Requests of commands to the agent that runs on this node.
 
 use std::{io::Write, path::PathBuf};
 
@@ -8,7 +8,7 @@ use config::Config;
 use serde::{Serialize, de::DeserializeOwned};
 use web::client;
 
-/// Where the agent is.
+/// Address of the agent.
 #[derive(Debug, clap::Args)]
 pub(super) struct Control {
     /// The agent's control socket [default: /run/ostler/control.sock]
@@ -19,13 +19,19 @@ pub(super) struct Control {
 // === impl Control ===
 
 impl Control {
-    /// A page of the agent.
+    /// Reads a page of the agent.
+    ///
+    /// # Errors
+    /// No agent answers, or its answer is not of this type.
     pub(super) async fn page<T: DeserializeOwned>(&self, page: &str) -> anyhow::Result<T> {
         let body = client::get(&self.socket(), page).await.map_err(advise)?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
 
-    /// Has the agent do something, and shows what it says.
+    /// Sends an order to the agent, and prints the agent's message.
+    ///
+    /// # Errors
+    /// No agent answers, or it refuses the order.
     pub(super) async fn order(&self, action: &str, order: &impl Serialize) -> anyhow::Result<()> {
         let answer = client::post(&self.socket(), action, order).await;
         let body = answer.map_err(advise)?;
@@ -41,7 +47,7 @@ impl Control {
     }
 }
 
-/// Says what to do where nobody answers.
+/// Adds a remedy to the error if no agent listens on the socket.
 fn advise(error: client::Error) -> anyhow::Error {
     match error {
         client::Error::Absent { .. } => {

@@ -6,16 +6,16 @@ use api::{Cordon, Uncordon};
 
 use super::control::Control;
 
-/// Take a device out: no pod gets it until it is uncordoned, not even after a reboot.
+/// Cordon a device: no new pod gets it until it is uncordoned, even after a reboot.
 ///
-/// Pods that have it keep it. A card takes its MIG devices with it.
+/// Pods that use the device already keep it. The MIG devices of a card are cordoned with it.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// A UUID or its beginning, an index, or a PCI address
+    /// UUID or the beginning of one, index, or PCI address
     device: String,
 
-    /// Why; `ostler health` shows it
+    /// The reason, which `ostler health` shows
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 
@@ -23,13 +23,13 @@ pub(super) struct Args {
     control: Control,
 }
 
-/// Give a device back, and vouch for it: what only an operator ends, ends.
+/// Uncordon a device, and end the causes that only an operator can end.
 ///
-/// What a check still finds stands.
+/// A cause that a check still finds stays.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Back {
-    /// A UUID or its beginning, an index, or a PCI address
+    /// UUID or the beginning of one, index, or PCI address
     device: String,
 
     #[command(flatten)]

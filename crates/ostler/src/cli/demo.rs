@@ -14,13 +14,13 @@ use stage::Stage;
 use story::Story;
 use tell::Teller;
 
-/// The exit status after Ctrl-C, as shells have it.
+/// Exit status after Ctrl-C: 128 and the number of SIGINT, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-/// The exit status when nobody reads the output any more, as shells have it.
+/// Exit status after the reader closed the output: 128 and the number of SIGPIPE, as shells have it.
 const UNHEARD: u8 = 141;
 
-/// What `ostler demo --help` begins with.
+/// Text at the top of `ostler demo --help`.
 const STORY: &str = "\
 The GPUs and the kubelet are simulated; the agent is the real one, in a process of its own, and
 finds the GPUs through NVML as on any node. The story: GPUs are found, the agent registers, a pod
@@ -29,25 +29,25 @@ gets GPUs, one of them fails and is taken out of service, and comes back.
 On a terminal the node then stays up, for you to break and mend, until Ctrl-C. All files are in a
 temporary folder, which is removed at the end; no rights are needed.";
 
-/// Play a simulated node: GPUs, kubelet and agent in one terminal.
+/// Run a simulated node: GPUs, kubelet and agent in one terminal.
 #[derive(Debug, clap::Args)]
 #[command(before_long_help = STORY)]
 pub(super) struct Args {
-    /// What machine it is: a name of `ostler sim profiles`, or a YAML file
+    /// The machine: a name of `ostler sim profiles`, or a YAML file
     #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT)]
     profile: String,
 
-    /// End after the story, with status 0 if all of it happened
+    /// End after the last step, with status 0 if every step succeeded
     #[arg(long)]
     oneshot: bool,
 }
 
-/// How the play ended.
+/// End of the demo.
 #[derive(Debug)]
 enum End {
-    /// To its end.
+    /// Every step ran, or one failed.
     Played(anyhow::Result<()>),
-    /// By a signal.
+    /// A signal came.
     Interrupted,
 }
 
@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// Whether our output was closed, as by `head`.
+/// True if the reader closed our output, as `head` does.
 fn is_unheard(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! `ostler devices`: asks the agent; without one, looks itself and says so.
+//! `ostler devices`: asks the agent. Without an agent, reads the hardware itself and says so.
 
 use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -31,15 +31,15 @@ use crate::{
     vendors::VENDORS,
 };
 
-/// How long a look of our own may take.
+/// Time limit for reading the hardware without an agent.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// Show the node's devices, their health, and why.
+/// Show the node's devices, with their health and its reason.
 ///
-/// Asks the running agent. If there is none, looks at the hardware itself and says so.
+/// Asks the running agent. Without an agent, reads the hardware itself and says so.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
@@ -47,7 +47,7 @@ pub(super) struct Args {
     sight: Sight,
 }
 
-/// Where the devices are looked up: at the agent, else at the hardware.
+/// Source of the devices: the agent, or else the hardware.
 #[derive(Debug, clap::Args)]
 pub(super) struct Sight {
     /// The agent's control socket [default: /run/ostler/control.sock]
@@ -81,8 +81,11 @@ impl Args {
 // === impl Sight ===
 
 impl Sight {
-    /// The devices as the agent knows them; without an agent, by a look of our own, and a word about
-    /// it.
+    /// Reads the devices from the agent. Without an agent, reads the hardware and says so on standard
+    /// error.
+    ///
+    /// # Errors
+    /// An agent listens but does not answer, or the flags are invalid.
     pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
         let socket = self.control_socket.clone();
         let socket = socket.unwrap_or_else(|| Config::CONTROL_SOCKET.into());
@@ -99,10 +102,11 @@ impl Sight {
     }
 }
 
-/// Looks once through a probe of our own, so that a hung driver cannot hang us. The driver's files are
-/// looked for where `files` says so.
+/// Reads the hardware once, through probe processes of our own: a driver call that hangs cannot hang
+/// this command. `files` says if the driver's files are searched. Takes 20 s at most; devices without
+/// a report by then are missing.
 pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Result<Devices> {
-    // What an agent keeps is its own.
+    // The state file belongs to the agent.
     config.health.state_file = None;
     let (published, orders) = (Published::new(), OrdersByBackend::default());
     let (seen, updates) = mpsc::channel(64);
@@ -113,10 +117,12 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
     for name in &backends {
         let (children, orders) = (Children::default(), orders.of(name));
         let mut settings = probe_settings(name, &config, &[], children, orders);
+        // One report is enough: it needs no wait for events.
         settings.configure.events = false;
         settings.configure.driver_files = files;
         watching.spawn(supervisor::run(settings, seen.clone(), stop.clone()));
     }
+    // The inventory ends when every sender is gone.
     drop(seen);
     let looking = async {
         let policy = Policy::of(&config, VENDORS);
@@ -133,7 +139,7 @@ pub(super) async fn look(mut config: Config, files: FileSearch) -> anyhow::Resul
     Ok(newest(&readers))
 }
 
-/// Takes in updates until there is a report with samples of every device, or a reason why not.
+/// Runs an inventory until every backend has reported, with a sample of each device.
 async fn first_look(
     policy: Policy,
     mut updates: mpsc::Receiver<Update>,
@@ -157,7 +163,8 @@ async fn first_look(
     }
 }
 
-/// Waits until every device of these backends has a sample, or until they say why there is none.
+/// Waits until so many backends have reported, each with samples of all its devices or with a phase
+/// that explains why it has none.
 async fn enough(mut readers: Readers, backends: usize) {
     loop {
         let devices = newest(&readers);
@@ -178,7 +185,7 @@ async fn enough(mut readers: Readers, backends: usize) {
             changed = readers.snapshots.changed() => changed,
             changed = readers.samples.changed() => changed,
         };
-        // Without an inventory, nothing more comes.
+        // The inventory has ended: nothing more comes.
         if changed.is_err() {
             return;
         }
@@ -189,12 +196,12 @@ fn newest(readers: &Readers) -> Devices {
     Devices::new(&readers.snapshots.borrow(), &readers.samples.borrow())
 }
 
-/// Tells if a device is a part of its board, of which there are no samples.
+/// True if a device is part of its board. There are no samples of such a device.
 fn is_integrated(listed: &ListedDevice) -> bool {
     listed.device.flag(&names::INTEGRATED) == Some(true)
 }
 
-/// The snapshot for a person.
+/// Text for a person: the state of each backend, and a table of the devices.
 fn page(snapshot: &Devices) -> String {
     let mut page = String::new();
     for backend in &snapshot.backends {

@@ -1,4 +1,4 @@
-//! `ostler health`: verdicts, their causes, and how they came about.
+//! `ostler health`: shows verdicts, their causes, and their history.
 
 use std::{io::Write, process::ExitCode};
 
@@ -11,16 +11,16 @@ use super::{
     table::{Output, table, text},
 };
 
-/// Show what is held of the devices, why, since when, and what ends it.
+/// Show the health of each device: verdict, causes, their start, and what ends them.
 ///
-/// Of one device, its history too: the last changes that the agent and those before it saw.
+/// For one device, show its history too: the last changes, over restarts of the agent.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// A UUID or its beginning, an index, or a PCI address; without, all devices
+    /// UUID or the beginning of one, index, or PCI address [default: all devices]
     device: Option<String>,
 
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
@@ -52,7 +52,10 @@ impl Args {
     }
 }
 
-/// Leaves one device.
+/// Removes all devices but one.
+///
+/// # Errors
+/// No device or several devices match.
 fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
     let entry = |judged: &Judged| {
         Entry::from(Device {
@@ -73,7 +76,7 @@ fn narrow(health: &mut Health, device: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line for each cause and warning.
+/// Table with a line for each cause and warning.
 fn overview(health: &Health) -> String {
     if health.devices.is_empty() {
         return "no devices\n".to_owned();
@@ -111,7 +114,7 @@ fn overview(health: &Health) -> String {
     rows.trim_fmt() + "\n"
 }
 
-/// Cause, evidence, since, and what ends it.
+/// Cells of the lines of a device: cause, evidence, since, ends when.
 fn lines(judged: &Judged) -> Vec<[String; 4]> {
     let line = |cause: &Cause, kind: String| {
         [
@@ -129,7 +132,7 @@ fn lines(judged: &Judged) -> Vec<[String; 4]> {
     causes.chain(warnings).collect()
 }
 
-/// Everything of one device.
+/// Text for one device: its causes, the checks that it does not support, its history.
 fn page(health: &Health) -> String {
     let mut page = String::new();
     for judged in &health.devices {
@@ -154,7 +157,7 @@ fn page(health: &Health) -> String {
     page
 }
 
-/// A change in one line.
+/// Describes a change of a verdict in one line.
 fn story(change: &Transition) -> String {
     let evidence = |causes: &[Cause]| {
         let all: Vec<&str> = causes.iter().map(|cause| cause.evidence.as_str()).collect();

@@ -1,7 +1,7 @@
-//! Logging: to standard error, for people or for programs.
+//! Log on standard error, as text or JSON.
 //!
-//! A log that cannot be written, or that nobody reads, must not stop the agent: lines go through
-//! a short queue to a thread of their own, and are dropped and counted when it is full.
+//! A log that cannot be written, or that is not read, must not stop the agent. Lines go through a
+//! short queue to a thread of their own. When the queue is full, they are dropped and counted.
 
 mod lossy;
 
@@ -10,16 +10,16 @@ use tracing_subscriber::EnvFilter;
 
 pub(super) use self::lossy::Flush;
 
-/// How much is logged, and in which form.
+/// Level and format of the log.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Logging")]
 pub(super) struct Args {
-    /// What to log: error, warn, info, debug, trace, or a filter such as `kubelet=debug`
+    /// Log level (error, warn, info, debug, trace), or a filter such as `kubelet=debug`
     /// [default: info for the agent and its probes, warn for the other commands]
     #[arg(long = "log", global = true, env = "OSTLER_LOG", value_name = "LEVEL")]
     level: Option<String>,
 
-    /// The form of log lines: text for people, json for programs
+    /// Format of log lines: text or json
     #[arg(
         long,
         global = true,
@@ -33,7 +33,7 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Form {
-    /// Lines for people
+    /// Plain text
     Text,
     /// One JSON object per line
     Json,
@@ -42,12 +42,15 @@ enum Form {
 // === impl Args ===
 
 impl Args {
-    /// Starts logging. Without a filter, or with one that cannot be read, at the `usual` level.
+    /// Starts the log. Without a filter, or with an invalid one, the level is `usual`. The last lines
+    /// are written when the returned value is dropped.
     pub(super) fn start(&self, usual: &str) -> Flush {
         let level = self.level.as_deref().unwrap_or(usual);
         let filter = EnvFilter::try_new(level);
         let wrong = filter.as_ref().err().map(ToString::to_string);
         let (writer, flush) = lossy::start(std::io::stderr());
+        // The defaults of tracing-subscriber would report a failed write on standard error, which is
+        // the output that has failed, and print colours into files.
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(usual)))
             .with_writer(writer)
@@ -68,7 +71,7 @@ impl Args {
         flush
     }
 
-    /// The arguments that make another process log in the same way.
+    /// Arguments that make another process log in the same way.
     pub(super) fn repeat(&self) -> Vec<String> {
         let form = match self.log_format {
             Form::Text => "text",

@@ -1,4 +1,4 @@
-//! `ostler demo` and `ostler sim` in a build without the simulator.
+//! `ostler demo` and `ostler sim` in a build without the feature `sim`: they refuse to run.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -6,7 +6,7 @@ use std::{ffi::OsString, process::ExitCode};
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Args {
-    /// What the simulator would be asked.
+    /// Arguments for the simulator, of any kind.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     _args: Vec<OsString>,
 }

@@ -24,16 +24,19 @@ pub(crate) use self::{
 };
 use crate::run::{Origin, Source};
 
-/// The name under which NVIDIA's program is started.
+/// Name of NVIDIA's program. NVIDIA's config-manager finds the process to signal by this name
+/// (k8s-device-plugin, cmd/config-manager/main.go, `--process-to-signal`).
 const NAME: &str = "nvidia-device-plugin";
 
 /// Run the agent with the flags, variables and config file of NVIDIA's device plugin.
 ///
-/// Started under the name `nvidia-device-plugin` the program does this at once.
+/// A program file or link of the name `nvidia-device-plugin` runs this command by itself.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Args {
-    /// As NVIDIA's program takes them; --help lists them
+    /// Flags of NVIDIA's program; --help lists them
+    // NVIDIA's program takes long flags with one dash too (Go, package flag), which clap refuses: a
+    // parser of ours reads them.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -42,7 +45,7 @@ pub(super) struct Args {
     args: Vec<String>,
 }
 
-/// The command line with the command that the program's own name stands for.
+/// Inserts the command `nvidia-device-plugin` if the program was started under that name.
 pub(crate) fn spell_out(mut args: Vec<OsString>) -> Vec<OsString> {
     let name = args.first().map(Path::new).and_then(Path::file_name);
     if name.is_some_and(|name| name == NAME) {
@@ -54,7 +57,7 @@ pub(crate) fn spell_out(mut args: Vec<OsString>) -> Vec<OsString> {
 // === impl Args ===
 
 impl Args {
-    /// Runs the agent; its probes log as `log` says.
+    /// Runs the agent. `log` has the arguments for the log of its probes.
     pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
         let variable = |name: &str| std::env::var(name).ok();
         match Flags::parse(&self.args, &variable).map_err(config::Error::from)? {
@@ -73,14 +76,14 @@ impl Args {
     }
 }
 
-/// What NVIDIA's program says of its version, with ours in it.
+/// Output of `--version`: the form is that of NVIDIA's program, the version is ours.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let commit = option_env!("OSTLER_COMMIT").unwrap_or("unknown");
     format!("NVIDIA Device Plugin version {version}\ncommit: {commit}\n")
 }
 
-/// What our own variables say: NVIDIA's program has no word for it.
+/// Reads our own variables, for settings that NVIDIA's program does not have.
 fn overrides() -> Overrides {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     Overrides {

@@ -1,4 +1,4 @@
-//! The options that say where the host and its drivers are, shared by the commands that look.
+//! Flags for the paths of the host and its drivers, shared by the commands that read the hardware.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use config::Overrides;
 
 use super::DriverFlags;
 
-/// Where the host and its drivers are.
+/// Paths of the host and its drivers.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Place {
-    /// The folder under which the host's /sys, /proc and /dev are [default: /]
+    /// Folder that has the host's /sys, /proc and /dev [default: /]
     #[arg(long, env = "OSTLER_HOST_ROOT", value_name = "DIR")]
     host_root: Option<PathBuf>,
 
@@ -21,7 +21,7 @@ pub(super) struct Place {
 // === impl Place ===
 
 impl Place {
-    /// What it says, for the config.
+    /// Overrides for the config.
     pub(super) fn overrides(&self) -> Overrides {
         Overrides {
             host_root: self.host_root.clone(),

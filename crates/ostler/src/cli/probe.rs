@@ -1,5 +1,5 @@
-//! `ostler probe`: the program that the agent starts as a child, and that a person can run to see
-//! the same. Each vendor's flags have a file of their own.
+//! `ostler probe`: the program that the agent starts as a child, and that a person can run by hand.
+//! Each vendor's flags have a file of their own.
 
 mod check;
 mod exec;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Look at the hardware and print what is there, one JSON object per line.
+/// Read the hardware and print reports, one JSON object per line.
 ///
-/// The agent runs this as a child process; run by hand, it prints what the agent would see.
+/// The agent runs this as a child process. Run by hand, it prints what the agent would read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -23,7 +23,7 @@ enum Backend {
     /// NVIDIA's cards, through NVML
     Nvidia(nvidia::Args),
     Check(check::Args),
-    /// A program of yours, with the rights that the agent gives it
+    /// Run a user's probe program, with the rights that the agent gives it
     #[command(hide = true)]
     Exec(exec::Args),
 }

@@ -7,17 +7,18 @@ use config::Period;
 
 use super::control::Control;
 
-/// Give a card up for a while: nobody looks at it, and every driver handle is closed.
+/// Release a card for a while: the agent closes every driver handle and does not read the card.
 ///
-/// Now a reset, a change of MIG mode or a new driver can be had. Returns when the handles are
-/// closed. No pod gets the card meanwhile; it is taken back by itself, or by `ostler resume`.
+/// Meanwhile a reset, a change of MIG mode or a driver upgrade is possible, and no pod gets the
+/// card. The command returns when the handles are closed. The release ends when its time is over,
+/// or with `ostler resume`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// For how long
+    /// Duration of the release
     #[arg(long = "for", value_name = "TIME", default_value = "10m")]
     time: Period,
 
@@ -25,7 +26,7 @@ pub(super) struct Args {
     control: Control,
 }
 
-/// Take back what was released, before its time.
+/// End a release before its time is over.
 #[derive(Debug, clap::Args)]
 pub(super) struct Back {
     #[command(flatten)]
@@ -39,7 +40,7 @@ pub(super) struct Back {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Which {
-    /// A UUID or its beginning, an index, or a PCI address
+    /// UUID or the beginning of one, index, or PCI address
     device: Option<String>,
 
     /// Every card

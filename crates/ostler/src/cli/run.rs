@@ -7,11 +7,11 @@ use config::Overrides;
 use super::{DaemonFlags, place::Place};
 use crate::run::{Origin, Source};
 
-/// Run the agent: find the devices, register with the kubelet, answer for them until SIGTERM.
+/// Run the agent: find devices, register with the kubelet, and serve it until SIGTERM.
 ///
-/// The agent never exits because of its surroundings: without a driver, a device or a kubelet it
-/// waits, and says why. SIGHUP reads the config again; a wrong one leaves the last good one at
-/// work. Flags win over variables, variables over the config file.
+/// Without a driver, a device or a kubelet the agent waits and logs the reason; it exits only if
+/// failOnInitError is set. SIGHUP reloads the config; an invalid one is reported, and the last
+/// good one stays in use. Flags win over variables, variables over the config file.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -19,12 +19,12 @@ pub(super) struct Args {
     #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The kubelet's device plugin folder: kubelet.sock, and our sockets
+    /// The kubelet's device plugin folder, with kubelet.sock and the agent's sockets
     /// [default: /var/lib/kubelet/device-plugins]
     #[arg(long, env = "OSTLER_KUBELET_DIR", value_name = "DIR")]
     kubelet_dir: Option<PathBuf>,
 
-    /// The kubelet's pod resources socket; it need not exist
+    /// The kubelet's pod resources socket; it may be absent
     /// [default: /var/lib/kubelet/pod-resources/kubelet.sock]
     #[arg(long, env = "OSTLER_POD_RESOURCES_SOCKET", value_name = "FILE")]
     pod_resources_socket: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[command(flatten)]
     daemons: DaemonFlags,
 
-    /// Where commands such as `ostler devices` reach the agent; for root alone
+    /// The socket for commands such as `ostler devices`; only root can use it
     /// [default: /run/ostler/control.sock]
     #[arg(long, env = "OSTLER_CONTROL_SOCKET", value_name = "FILE")]
     control_socket: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub(super) struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Runs the agent; its probes log as `log` says.
+    /// Runs the agent. `log` has the arguments for the log of its probes.
     pub(super) fn start(self, log: Vec<String>) -> anyhow::Result<ExitCode> {
         let (file, overrides) = self.split();
         let source = Source {
@@ -61,7 +61,7 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The config file, and what flags and variables say beside it.
+    /// Splits the flags into the path of the config file and the overrides of its values.
     pub(super) fn split(self) -> (Option<PathBuf>, Overrides) {
         let mut overrides = Overrides {
             kubelet_dir: self.kubelet_dir,

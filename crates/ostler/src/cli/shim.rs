@@ -1,10 +1,10 @@
-//! `ostler shim`: the process that the agent puts between itself and a command of a user's.
+//! `ostler shim`: the process between the agent and a user's command.
 
 use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::Context;
 
-/// Run a command for the agent, and end it with all that it started when the agent says so.
+/// Run a command for the agent, and kill it with all its descendants when the agent says so.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The program and its arguments

@@ -16,7 +16,7 @@ use sim::Node;
 
 pub(super) use create::{DEFAULT, profile, program, quoted};
 
-/// What `ostler sim --help` begins with.
+/// Text at the top of `ostler sim --help`.
 const EXAMPLES: &str = "\
 Examples:
   ostler sim create /tmp/node         make a DGX A100 with eight GPUs, and say how to use it
@@ -49,7 +49,7 @@ pub(super) struct Args {
 enum Command {
     Create(create::Args),
     Capture(capture::Args),
-    /// List the profiles a node can be made from
+    /// List the profiles for new nodes
     Profiles,
     Show(show::Args),
     #[command(flatten)]
@@ -95,7 +95,7 @@ impl Args {
 // === impl Command ===
 
 impl Command {
-    /// Carries out a command that is for a node. Gives what there is to say.
+    /// Runs a command on a node. Returns the text to print.
     fn on(self, node: &Node) -> anyhow::Result<String> {
         match self {
             Self::Show(args) => args.show(node),
@@ -120,7 +120,10 @@ impl Command {
     }
 }
 
-/// The node in a folder, or what to do where there is none.
+/// Opens the node in a folder.
+///
+/// # Errors
+/// There is no node in the folder (the message names the remedy), or it cannot be read.
 fn open(dir: PathBuf) -> anyhow::Result<Node> {
     let place = dir.display();
     if !dir.join("node.json").exists() {

@@ -1,22 +1,22 @@
-//! Tables and machine-readable output, the same for every command.
+//! Output of commands: tables, JSON and YAML.
 
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-/// The form of a command's output.
+/// Format of a command's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
-    /// For people
+    /// A table
     #[default]
     Table,
-    /// For programs
+    /// JSON
     Json,
-    /// For people who read programs
+    /// YAML
     Yaml,
 }
 
-/// A table without lines, in kubectl's manner.
+/// Makes a table without borders, as kubectl's are.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -29,7 +29,7 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// A value as JSON or YAML text.
+/// Writes a value as JSON or YAML text.
 pub(super) fn text(value: &impl Serialize, yaml: bool) -> anyhow::Result<String> {
     Ok(match yaml {
         true => serde_saphyr::to_string(value)?,

@@ -1,4 +1,4 @@
-//! `ostler topology`: how the cards reach each other, for people, for programs and as a picture.
+//! `ostler topology`: shows the links between cards, as a matrix, as data, and as a picture.
 
 mod dot;
 mod matrix;
@@ -15,12 +15,12 @@ use serde::Serialize;
 use super::{devices::Sight, table};
 use crate::vendors::VENDORS;
 
-/// Show how the cards reach each other: the matrix that placement goes by.
+/// Show the links between cards: the matrix that placement uses.
 ///
-/// Asks the running agent. If there is none, looks at the hardware itself and says so.
+/// Asks the running agent. Without an agent, reads the hardware itself and says so.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Form,
 
@@ -28,21 +28,21 @@ pub(super) struct Args {
     sight: Sight,
 }
 
-/// The form of the output.
+/// Format of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// The matrix, for people
+    /// A matrix
     #[default]
     Table,
-    /// Cards and pairs with their scores, for programs
+    /// JSON: the cards, and the pairs with their scores
     Json,
-    /// For Graphviz
+    /// A graph for Graphviz
     Dot,
-    /// A picture
+    /// An SVG picture
     Svg,
 }
 
-/// The topology for programs.
+/// Topology as JSON.
 #[derive(Debug, Serialize)]
 struct Picture<'a> {
     cards: Vec<Card<'a>>,
@@ -105,7 +105,7 @@ fn picture<'a>(topology: &Topology<'a>) -> Picture<'a> {
     }
 }
 
-/// Every pair of cards, the first in order first, with the way between them.
+/// Every pair of cards once, in the order of the cards, with the path between them.
 fn pairs(topology: &Topology<'_>) -> impl Iterator<Item = (usize, usize, Way)> {
     let count = topology.cards.len();
     let pair = move |a: usize| (a + 1..count).map(move |b| (a, b));
@@ -114,7 +114,7 @@ fn pairs(topology: &Topology<'_>) -> impl Iterator<Item = (usize, usize, Way)> {
         .map(|(a, b)| (a, b, topology.way(a, b)))
 }
 
-/// A card by its index.
+/// Short name of a card: `GPU` and its index.
 fn name(topology: &Topology<'_>, at: usize) -> String {
     match topology.cards[at].device.index {
         Some(index) => format!("GPU {index}"),
@@ -122,12 +122,12 @@ fn name(topology: &Topology<'_>, at: usize) -> String {
     }
 }
 
-/// The product name of a card for people.
+/// Product name of a card; `-` without one.
 fn product(device: &Device) -> &str {
     device.product().unwrap_or("-")
 }
 
-/// The words for links: those of the cards' vendor, or plain ones where there are several.
+/// Vendor whose words for links are used: that of the cards, or plain words if there are several.
 fn words(topology: &Topology<'_>) -> &'static Vendor {
     let mut vendors = topology.cards.iter().map(|entry| &*entry.device.vendor);
     match vendors.next() {
@@ -136,7 +136,7 @@ fn words(topology: &Topology<'_>) -> &'static Vendor {
     }
 }
 
-/// The direct links of a pair, in words; empty where there are none.
+/// Describes the direct links of a pair; empty without any.
 fn joined(words: &Vendor, way: &Way) -> String {
     if way.switched {
         words.switch.to_owned()
@@ -145,7 +145,7 @@ fn joined(words: &Vendor, way: &Way) -> String {
     }
 }
 
-/// A number of links, in words; empty for none.
+/// Describes a number of links; empty for 0.
 fn links(words: &Vendor, lanes: u32) -> String {
     let link = words.link;
     match lanes {

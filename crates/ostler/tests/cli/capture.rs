@@ -1,4 +1,4 @@
-//! `ostler sim capture`: a profile of a node from which the same node can be made again.
+//! `ostler sim capture`: writes a profile of a node from which an equal node can be made.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,7 +36,7 @@ impl Rig {
         Node::open(&dir).unwrap()
     }
 
-    /// Captures a node into a file. Gives the file and what was said on the standard error.
+    /// Captures a node into a file. Returns the file and the text on standard error.
     fn capture(&self, node: &Node, more: &[&str]) -> (PathBuf, String) {
         let name = node.dir().file_name().unwrap().to_str().unwrap();
         let file = self.path(&format!("{name}.yaml"));
@@ -52,7 +52,7 @@ fn ostler(args: &[&str]) -> Output {
     crate::ostler(args).output().unwrap()
 }
 
-/// Runs a command that looks at a node.
+/// Runs a command that reads a node.
 fn on(node: &Node, args: &[&str]) -> Output {
     let (root, library) = (node.root(), node.library());
     let mut args = args.to_vec();
@@ -65,7 +65,7 @@ fn read(file: &Path) -> String {
     fs_err::read_to_string(file).unwrap()
 }
 
-/// What `ostler devices` shows of a node, with numbers in place of the UUIDs.
+/// Output of `ostler devices` for a node, with numbers in place of the UUIDs.
 fn devices(node: &Node) -> String {
     let socket = node.dir().join("none.sock");
     let output = on(
@@ -81,7 +81,7 @@ fn devices(node: &Node) -> String {
     shown
 }
 
-/// What is particular about a card, apart from its UUIDs.
+/// Describes everything of a card except its UUIDs.
 fn facts(state: &State, gpu: &Gpu) -> String {
     let model = &state.models[&gpu.model];
     let mut links: Vec<_> = gpu
@@ -92,7 +92,7 @@ fn facts(state: &State, gpu: &Gpu) -> String {
     links.sort_unstable();
     let mut shapes = model.mig.clone();
     shapes.sort_by_key(|shape| shape.profile);
-    // The class is read from the bus.
+    // The class is read from the PCI bus, which WSL and Tegra do not have.
     let class = state.machine.platform.has_bus().then_some(&model.class);
     let migs = gpu
         .migs
@@ -262,7 +262,7 @@ fn without_a_driver_the_remedy_is_named() {
     );
 }
 
-/// The examples of a page, in their order.
+/// Examples of a page, in their order.
 fn examples(page: &str) -> Vec<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")

@@ -14,7 +14,7 @@ use sim::Scratch;
 
 use crate::{ostler, text};
 
-/// A node, and a folder for specs beside it.
+/// Node, and a folder for specs beside it.
 struct Rig {
     node: Scratch,
 }
@@ -39,7 +39,7 @@ impl Rig {
         command.output().unwrap()
     }
 
-    /// The specs that are made with these flags.
+    /// Makes specs with these flags.
     fn specs(&self, flags: &[&str]) -> Vec<Spec> {
         let dir = self.dir();
         let args = [&["generate", "-o", dir.to_str().unwrap()], flags].concat();
@@ -103,7 +103,7 @@ fn a_spec_of_a_simulated_node_is_this() {
     insta::assert_snapshot!(spec.to_text());
 }
 
-/// What NVIDIA's own plugin wrote on the same simulated node.
+/// Spec that NVIDIA's own plugin has written on the same simulated node.
 fn upstream(profile: &str, case: &str) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../bench/recordings")
@@ -113,14 +113,14 @@ fn upstream(profile: &str, case: &str) -> Value {
     recording["cdi"]["k8s.device-plugin.nvidia.com-gpu.json"].clone()
 }
 
-/// The values at a key of a list of edits, by one of their keys.
+/// Values of a key in a list of edits.
 fn by(edits: &Value, list: &str, key: &str) -> BTreeSet<String> {
     let items = edits[list].as_array().into_iter().flatten();
     let values = items.filter_map(|item| item[key].as_str());
     values.map(ToOwned::to_owned).collect()
 }
 
-/// The words of the hooks after the program's name; links of all hooks together.
+/// Arguments of the hooks after the program's name, with the links of all hooks together.
 fn hooks(edits: &Value) -> BTreeSet<String> {
     let hooks = edits["hooks"].as_array().into_iter().flatten();
     let words = hooks.flat_map(|hook| hook["args"].as_array().unwrap());
@@ -153,7 +153,7 @@ fn what_nvidias_spec_has_ours_has(#[case] profile: &str, #[case] case: &str) {
     assert_eq!(own["env"], edits["env"]);
     let nodes = |edits| by(edits, "deviceNodes", "path");
     assert_eq!(nodes(own), nodes(edits));
-    // What is there besides is in docs/nvidia.md.
+    // docs/nvidia.md has the additions of ours.
     let more = |list: fn(&Value) -> BTreeSet<String>| {
         let (own, edits) = (list(own), list(edits));
         assert!(edits.is_subset(&own), "{:?}", edits.difference(&own));
@@ -245,7 +245,7 @@ fn without_a_device_there_is_no_spec_and_a_reason() {
     assert!(!said.contains("no file of the driver"), "{said}");
 }
 
-/// The spec for cards that a config asks for.
+/// Makes the spec for cards with a config.
 fn configured(rig: &Rig, said: &Value) -> Spec {
     let config = rig.node.path("ostler.yaml");
     fs_err::write(&config, said.to_string()).unwrap();
@@ -254,7 +254,7 @@ fn configured(rig: &Rig, said: &Value) -> Spec {
     specs.find(|spec| spec.class() == "gpu").unwrap()
 }
 
-/// Where each node is on the host.
+/// Device nodes of a spec: path in the container and path on the host.
 fn places(spec: &Spec) -> BTreeSet<(String, String)> {
     let edits = spec.devices.iter().map(|device| &device.container_edits);
     let edits = edits.chain([&spec.container_edits]);
@@ -315,7 +315,7 @@ fn links_that_the_host_lost_are_in_the_spec_by_the_names_in_the_libraries() {
     assert!(lost > 20);
     let after = links(&configured(&rig, &said));
     let gone: Vec<&String> = before.difference(&after).collect();
-    // Names without a number are for those who build programs.
+    // A library name without a version number is for building programs, not for running them.
     assert!(gone.iter().all(|link| link.ends_with(".so")), "{gone:?}");
     assert!(after.is_subset(&before), "{:?}", after.difference(&before));
     assert!(

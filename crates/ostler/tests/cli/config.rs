@@ -1,4 +1,4 @@
-//! `ostler config`: what is wrong is shown with its place, and what is right with its origin.
+//! `ostler config`: shows problems with their place, and values with their origin.
 
 use std::{path::Path, process::Output};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::text;
 
-/// Runs a command in a folder, with nothing said by the environment.
+/// Runs a command in a folder, without variables.
 fn ostler(folder: &Path, args: &[&str]) -> Output {
     crate::ostler(args).current_dir(folder).output().unwrap()
 }

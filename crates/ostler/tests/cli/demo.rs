@@ -1,4 +1,4 @@
-//! `ostler demo`: the story is told to its end, and nothing is left behind.
+//! `ostler demo`: every step succeeds, and nothing is left behind.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::text;
 
-/// The demo in an empty temporary folder with a short path.
+/// Demo in an empty temporary folder with a short path.
 struct Rig {
     tmp: tempfile::TempDir,
 }
@@ -32,13 +32,13 @@ impl Rig {
             .arg("demo")
             .args(args)
             .env("TMPDIR", self.tmp.path())
-            // For an agent of the person's own; the demo's must not take them.
+            // A variable for the user's own agent, which the demo's agent must not use.
             .env("OSTLER_CONFIG", "/nowhere/ostler.yaml")
             .env("OSTLER_DRIVER_PATH", "/nowhere")
             .env_remove("OSTLER_LOG")
             .env_remove("OSTLER_LOG_FORMAT")
             .env_remove("COLUMNS")
-            // No user but root can write there.
+            // Only root can write there: the demo must write to its own folder alone.
             .current_dir("/")
             .stdin(Stdio::null());
         command
@@ -54,7 +54,7 @@ impl Rig {
     }
 }
 
-/// Whether a process has a path in its command line.
+/// True if a process has a path in its command line.
 fn is_in_use(path: &Path) -> bool {
     let path = path.to_str().unwrap();
     let mut processes = fs_err::read_dir("/proc").unwrap().flatten();
@@ -81,7 +81,7 @@ fn the_story_is_told_to_its_end_in_plain_lines(#[case] profile: &str) {
     settings.add_filter(r"-[0-9a-f]{8}-\d+\.sock", "-[nonce].sock");
     settings.add_filter(r"/\S+/node/libnvidia", "[node]/libnvidia");
     settings.add_filter(r"\d+(\.\d)? m?s\b", "[time]");
-    // Which call meets the loss first is chance.
+    // The call that finds the loss first depends on timing.
     settings.add_filter(r"nvml\w+: GPU_IS_LOST", "[call]: GPU_IS_LOST");
     settings.bind(|| insta::assert_snapshot!(profile, text(&output.stdout)));
 }
@@ -116,7 +116,7 @@ fn a_signal_ends_it_and_nothing_is_left(#[case] signal: Signal) {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     while !is_in_use(rig.tmp.path()) {
-        // A new process has no command line for a moment; the story is told line by line.
+        // A new process has no command line for a moment. The demo prints line by line meanwhile.
         let read = lines.read_line(&mut String::new()).unwrap();
         assert!(read > 0, "the story ended, and no agent was seen");
     }
@@ -199,7 +199,7 @@ fn the_help_says_what_happens() {
         help.contains("--oneshot") && help.contains("--profile"),
         "{help}"
     );
-    // The options of all commands are another test's.
+    // Another test has the options that all commands share.
     let (own, _) = help.split_once("Options:").unwrap();
     insta::assert_snapshot!("help", own);
 }

@@ -1,4 +1,4 @@
-//! The commands that a person types, on their own; `agent` has those that speak to one.
+//! Tests of commands without an agent. The test target `agent` has those that need one.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,14 +14,14 @@ mod sim;
 
 use std::process::{Command, Stdio};
 
-/// The program with these arguments, and nothing said by the environment or a terminal.
+/// Command for the program with these arguments, without variables and without a terminal.
 fn ostler(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ostler"));
     command.args(args).env_clear().stdin(Stdio::null());
     command
 }
 
-/// What was printed.
+/// Output as text.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

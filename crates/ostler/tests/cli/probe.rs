@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::{ostler, text};
 
-/// Runs the probe as a child whose input is this.
+/// Runs the probe as a child with this input.
 fn child(input: &str) -> Output {
     let mut command = ostler(&["probe", "nvidia", "--child"]);
     let mut child = command
@@ -19,7 +19,7 @@ fn child(input: &str) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may have given up before it has read everything.
+    // A probe that refuses its input may end before it has read everything.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().unwrap()

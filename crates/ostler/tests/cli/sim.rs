@@ -1,4 +1,4 @@
-//! `ostler sim`: every command does what it says to a node, and says what it did.
+//! `ostler sim`: every command changes the node as it says, and prints the change.
 
 mod changes;
 mod kubelet;

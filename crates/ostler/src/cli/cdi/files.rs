@@ -1,4 +1,4 @@
-//! Spec files of any vendor, JSON or YAML, as a runtime finds them.
+//! Spec files of any vendor, JSON or YAML, found as a container runtime finds them.
 
 use std::{
     ffi::OsStr,
@@ -7,14 +7,15 @@ use std::{
 
 use serde_json::Value;
 
-/// Where runtimes look; what comes later wins.
+/// Folders that runtimes read; a name in a later one wins (container-device-interface,
+/// pkg/cdi/spec-dirs.go, `DefaultSpecDirs`).
 pub(super) const DIRS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
-/// A spec file.
+/// One spec file.
 #[derive(Debug)]
 pub(super) struct SpecFile {
     pub(super) path: PathBuf,
-    /// The contents, or why there are none.
+    /// Contents, or the reason for which they cannot be read.
     pub(super) spec: Result<Value, String>,
 }
 
@@ -28,7 +29,7 @@ impl SpecFile {
         }
     }
 
-    /// The qualified names in it.
+    /// Qualified names in the file: `vendor/class=name`. Empty if the file cannot be read.
     pub(super) fn names(&self) -> Vec<String> {
         let Ok(spec) = &self.spec else {
             return Vec::new();
@@ -40,7 +41,7 @@ impl SpecFile {
         names.map(|name| format!("{kind}={name}")).collect()
     }
 
-    /// The version of CDI that it declares.
+    /// CDI version that the file declares; `-` without one.
     pub(super) fn version(&self) -> &str {
         let spec = self.spec.as_ref().ok();
         let version = spec.and_then(|spec| spec.get("cdiVersion")?.as_str());
@@ -48,8 +49,11 @@ impl SpecFile {
     }
 }
 
-/// The spec files at these places: files, and what runtimes would read of folders. A folder that
-/// runtimes look into by themselves need not exist.
+/// Reads the spec files at these places: files, and in folders those that a runtime would read. The
+/// folders of [`DIRS`] may be absent.
+///
+/// # Errors
+/// A folder cannot be read. A file that cannot be read is no error here: see [`SpecFile::spec`].
 pub(super) fn find(places: &[PathBuf]) -> anyhow::Result<Vec<SpecFile>> {
     let mut files = Vec::new();
     for place in places {
@@ -65,13 +69,14 @@ pub(super) fn find(places: &[PathBuf]) -> anyhow::Result<Vec<SpecFile>> {
             paths.push(entry?.path());
         }
         paths.retain(|path| is_spec(path));
+        // The order of readdir(3) differs between file systems.
         paths.sort();
         files.extend(paths.iter().map(|path| SpecFile::read(path)));
     }
     Ok(files)
 }
 
-/// The places that were named, or else those where runtimes look.
+/// The places that were named, or else [`DIRS`].
 pub(super) fn or_usual(named: Vec<PathBuf>) -> Vec<PathBuf> {
     match named.is_empty() {
         true => DIRS.map(PathBuf::from).into(),
@@ -79,7 +84,8 @@ pub(super) fn or_usual(named: Vec<PathBuf>) -> Vec<PathBuf> {
     }
 }
 
-/// Whether a runtime takes the file for a spec.
+/// True if a runtime reads the file as a spec: it goes by the ending (container-device-interface,
+/// pkg/cdi/spec-dirs.go, `scanSpecDirs`).
 fn is_spec(path: &Path) -> bool {
     let ending = path.extension().and_then(OsStr::to_str);
     matches!(ending, Some("json" | "yaml")) && path.is_file()
@@ -90,6 +96,7 @@ fn read(path: &Path) -> Result<Value, String> {
     if path.extension().is_some_and(|ending| ending == "json") {
         return serde_json::from_str(&text).map_err(|error| format!("it is no JSON: {error}"));
     }
+    // Only `true` and `false` are booleans, so that a name such as `no` stays a string.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(&text, options)
         .map_err(|error| format!("it is no YAML: {error}"))

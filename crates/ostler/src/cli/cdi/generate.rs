@@ -1,4 +1,4 @@
-//! `ostler cdi generate`: one look at the hardware, and the specs for it.
+//! `ostler cdi generate`: reads the hardware once, and makes the specs for it.
 
 use std::{
     collections::BTreeSet,
@@ -20,20 +20,20 @@ use crate::{
     vendors::VENDORS,
 };
 
-/// The permissions of a spec file.
+/// Permissions of a spec file.
 const MODE: u32 = 0o644;
 
-/// Make CDI specs of what is on this node.
+/// Make CDI specs for the devices of this node.
 ///
-/// Without a config the specs have everything that is there, under UUIDs and under indices; with
-/// one, what its pools ask for. What containers will miss is said on standard error.
+/// Without a config the specs name every device, by UUID and by index; with a config, they have what
+/// its pools ask for. Notes on what containers will lack go to standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder for the files; without it, the specs are printed
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// The form of the specs
+    /// The format of the specs
     #[arg(long, value_name = "FORM", default_value = "json")]
     format: Form,
 
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, env = "OSTLER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One spec for containers that look after the node: all of the driver's device nodes
+    /// Make one spec for management containers: all of the driver's device nodes
     #[arg(long)]
     management: bool,
 
@@ -52,7 +52,7 @@ pub(super) struct Args {
     place: Place,
 }
 
-/// The form of specs. Runtimes read both.
+/// Format of spec files. Runtimes read both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Form {
     #[default]
@@ -82,7 +82,8 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The specs of every vendor. One that cannot make them says why in the notes.
+    /// Makes the specs of every vendor. If the rules of a vendor with devices refuse, the notes have
+    /// the reason.
     fn make(&self, config: &Config, snapshot: &Snapshot) -> Specs {
         let mut settings = config.backends.clone();
         self.vendor.set_backends(&mut settings);
@@ -101,7 +102,7 @@ impl Args {
                     held: &BTreeSet::new(),
                 }
             } else if pools_ask(config) {
-                // Pools ask for specs of others.
+                // The pools use CDI, but none that may take devices of this vendor.
                 continue;
             } else {
                 SpecScope::Everything(&usual)
@@ -123,7 +124,7 @@ impl Args {
         all
     }
 
-    /// The handovers of the pools that may take devices of a vendor.
+    /// Handover settings of the pools that may take devices of a vendor, with the flags over them.
     fn asked(&self, config: &Config, vendor: &str) -> Vec<Handover> {
         let pools = config.pools.pools.iter();
         let own = pools.filter(|pool| pool::may_take(&pool.selectors, vendor));
@@ -137,6 +138,7 @@ impl Args {
     fn put(&self, spec: &Spec) -> anyhow::Result<()> {
         let text = match self.format {
             Form::Json => spec.to_text(),
+            // With the document marker that `nvidia-ctk cdi generate` writes.
             Form::Yaml => format!("---\n{}", table::text(spec, true)?),
         };
         let mut out = std::io::stdout();
@@ -145,13 +147,15 @@ impl Args {
         };
         let path = file(dir, &spec.kind, self.format);
         fs_err::create_dir_all(dir)?;
+        // Whole, by rename: a runtime watches the folder (container-device-interface,
+        // pkg/cdi/cache.go) and must not read half a file.
         host::atomic::write(&path, text.as_bytes(), MODE)
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(writeln!(out, "{}", path.display())?)
     }
 }
 
-/// The name under which a spec's file is looked for: the agent's own for its kinds.
+/// Path of a spec's file. It is the same as the agent's for kinds that the agent writes.
 fn file(dir: &Path, kind: &str, form: Form) -> PathBuf {
     let ending = match form {
         Form::Json => "json",

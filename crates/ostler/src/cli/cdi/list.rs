@@ -1,4 +1,4 @@
-//! `ostler cdi list`: the names that a runtime on this host can look up.
+//! `ostler cdi list`: lists the names that a container runtime on this host can resolve.
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
@@ -16,12 +16,12 @@ pub(super) struct Args {
     #[arg(value_name = "DIR")]
     places: Vec<PathBuf>,
 
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 }
 
-/// One name.
+/// One name, and the spec file that has it.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,

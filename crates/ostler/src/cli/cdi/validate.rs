@@ -1,4 +1,4 @@
-//! `ostler cdi validate`: whether a runtime will take specs, and containers start with them.
+//! `ostler cdi validate`: checks that runtimes accept specs, and that containers can start with them.
 
 use std::{
     collections::BTreeMap,
@@ -14,16 +14,16 @@ use serde::Serialize;
 use super::files::{SpecFile, find, or_usual};
 use crate::cli::table::{Output, table, text};
 
-/// Check CDI specs: CDI's own rules, files that are not there, names that come twice.
+/// Check CDI specs: CDI's own rules, missing files, duplicate names.
 ///
-/// Everything that is wrong is shown at once. The exit status is 1 if there are errors.
+/// All problems are shown at once. The exit status is 1 if there are errors.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files and folders [default: /etc/cdi and /var/run/cdi]
     #[arg(value_name = "FILE|DIR")]
     places: Vec<PathBuf>,
 
-    /// The folder under which the host's files are
+    /// Folder that has the host's files
     #[arg(
         long,
         env = "OSTLER_HOST_ROOT",
@@ -32,22 +32,22 @@ pub(super) struct Args {
     )]
     host_root: PathBuf,
 
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 }
 
-/// Everything that was found.
+/// Result of the checks.
 #[derive(Debug, Serialize)]
 struct Report {
-    /// How many files were checked.
+    /// Number of files that were checked.
     files: usize,
-    /// How many names they have.
+    /// Number of names in them.
     names: usize,
     problems: Vec<Row>,
 }
 
-/// Something that is wrong.
+/// One problem of one file.
 #[derive(Debug, Serialize)]
 struct Row {
     file: PathBuf,
@@ -85,13 +85,13 @@ impl Args {
     }
 }
 
-/// What is wrong with one file.
+/// Checks one file.
 fn judge(file: &SpecFile, root: &Path) -> Vec<Row> {
     let problems = match &file.spec {
         Err(problem) => vec![note("", Severity::Error, problem.clone())],
         Ok(value) => {
             let mut problems = check(value);
-            // What is broken in form has no files to look for.
+            // A spec that does not parse names no files to check.
             if let Ok(spec) = serde_json::from_value::<Spec>(value.clone()) {
                 problems.extend(missing(&spec, root));
             }
@@ -105,7 +105,7 @@ fn judge(file: &SpecFile, root: &Path) -> Vec<Row> {
     problems.into_iter().map(row).collect()
 }
 
-/// Files of the host that the spec needs, and that are not there.
+/// Finds files that the spec needs and that the host does not have.
 fn missing(spec: &Spec, root: &Path) -> Vec<Problem> {
     let devices = spec.devices.iter().enumerate();
     let devices = devices.map(|(n, device)| {
@@ -122,13 +122,15 @@ fn missing(spec: &Spec, root: &Path) -> Vec<Problem> {
 fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut look = |place: String, path: &str, severity: Severity| {
+        // `Path::join` with an absolute path would replace the root.
         if !root.join(path.trim_start_matches('/')).exists() {
             let text = format!("{path} is not on the host");
             problems.push(note(&format!("{at}.{place}"), severity, text));
         }
     };
     for (n, node) in edits.device_nodes.iter().enumerate() {
-        // With its numbers in the spec, a runtime makes the node without looking.
+        // With type and major in the spec, a runtime makes the node without the host's one
+        // (container-device-interface, pkg/cdi/container-edits_unix.go, `fillMissingInfo`).
         let severity = match node.kind.is_some() && node.major.is_some() {
             true => Severity::Warning,
             false => Severity::Error,
@@ -136,6 +138,7 @@ fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<Problem> {
         look(format!("deviceNodes[{n}]"), node.outside(), severity);
     }
     for (n, mount) in edits.mounts.iter().enumerate() {
+        // Other mounts, such as a tmpfs, have no source on the host.
         if mount.kind.is_none() || mount.options.iter().any(|option| option.contains("bind")) {
             look(format!("mounts[{n}]"), &mount.host_path, Severity::Error);
         }
@@ -146,7 +149,8 @@ fn missing_of(at: &str, edits: &ContainerEdits, root: &Path) -> Vec<Problem> {
     problems
 }
 
-/// Names that several files have. In one folder nobody wins; of two folders the later one does.
+/// Finds names that several files have. In one folder neither can be used; of two folders the later
+/// one wins (container-device-interface, pkg/cdi/cache.go, `refresh`).
 fn conflicts(files: &[SpecFile]) -> Vec<Row> {
     let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
     let mut rows = Vec::new();

@@ -17,11 +17,11 @@ use crate::{
     },
 };
 
-/// Check config files; everything that is wrong is shown at once.
+/// Check config files, and show all problems at once.
 ///
 /// A file with `version: v1` is read as nvidia-device-plugin reads it, together with its
 /// variables and the flags after `--`; every other file as ostler.yaml. The exit status is 78 if
-/// one of them cannot be used, and 0 if there are warnings at most.
+/// a file is invalid, and 0 if there are only warnings.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
@@ -37,13 +37,13 @@ pub(super) struct Args {
     drop_in: DropInFlags,
 }
 
-/// What there is to say about a file.
+/// Result of the check of one file.
 #[derive(Debug, Serialize)]
 struct Verdict {
     file: PathBuf,
-    /// `ostler` or `nvidia`.
+    /// Dialect: `ostler` or `nvidia`.
     kind: &'static str,
-    /// Why it could not be read at all.
+    /// Reason for which the file could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
     problems: Vec<Problem>,
@@ -104,7 +104,7 @@ impl Verdict {
     }
 }
 
-/// The verdicts for a person.
+/// Text for a person: the problems, and a line for each file.
 fn page(verdicts: &[Verdict]) -> String {
     let mut page = String::new();
     for verdict in verdicts {

@@ -9,11 +9,11 @@ use crate::cli::{
     table::{Output, table, text},
 };
 
-/// Show the effective config, and where each value came from.
+/// Show the effective config, with the origin of each value.
 ///
 /// Takes the flags and variables of `ostler run`. With a config file of version v1, or with flags
-/// of nvidia-device-plugin after `--`, it shows what nvidia-device-plugin comes to. With
-/// `-o yaml` it prints an ostler.yaml that says the same.
+/// of nvidia-device-plugin after `--`, it shows their translation. With `-o yaml` it prints an
+/// equivalent ostler.yaml.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[group(skip)]
@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[command(flatten)]
     run: run::Args,
 
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 
@@ -57,9 +57,10 @@ impl Args {
     }
 }
 
-/// Whether a flag of `ostler run` was typed; otherwise its variable said it.
+/// Origin of an override: the flag of `ostler run` if it was typed, else the variable of that flag.
 fn said_by(flag: &str) -> Origin {
     let (name, long) = (format!("--{flag}"), format!("--{flag}="));
+    // clap's derived structs do not keep the source of a value: the arguments are searched for it.
     let typed = std::env::args().any(|arg| arg == name || arg.starts_with(&long));
     match typed {
         true => Origin::flag(flag),
@@ -67,7 +68,7 @@ fn said_by(flag: &str) -> Origin {
     }
 }
 
-/// The effective config for a person.
+/// Table of the effective config.
 fn page(resolved: &Resolved) -> String {
     let mut rows = table(&["KEY", "VALUE", "FROM"]);
     for row in resolved.rows() {

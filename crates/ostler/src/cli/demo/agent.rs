@@ -1,4 +1,4 @@
-//! The real agent as a child process, and what it says over its control socket.
+//! The real agent as a child process, with its answers on the control socket.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,28 +15,28 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The agent ends within two seconds of SIGTERM; this is when we stop believing that.
+/// Time limit for the end of the agent, which takes 2 s at most. After that it is killed.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The pause between two questions to the agent.
+/// Pause between two requests to the agent.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How many lines of the log are shown when something went wrong.
+/// Number of lines of the log that an error shows.
 const LOG_LINES: usize = 8;
 
 /// The running agent.
 #[derive(Debug)]
 pub(super) struct Agent {
-    /// When it was started.
+    /// Time of its start.
     pub(super) started: Instant,
-    /// Where commands reach it.
+    /// Path of its control socket.
     pub(super) control: PathBuf,
-    /// Its log.
+    /// Path of its log.
     pub(super) log: PathBuf,
     child: Child,
 }
 
-/// The files that an agent is given.
+/// Files for an agent.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     pub(super) node: &'a Node,
@@ -50,11 +50,12 @@ pub(super) struct Files<'a> {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts the program that runs now once more, as the agent.
+    /// Starts this program again, as the agent.
     pub(super) fn start(files: Files<'_>) -> anyhow::Result<Self> {
         let log = fs_err::File::create(&files.log)?;
         let mut command = Command::new("/proc/self/exe");
         command
+            // `ps` shows this name instead of the link's.
             .arg0("ostler")
             .args(["--log", "info", "--log-format", "text", "run"])
             .arg("--config")
@@ -69,16 +70,18 @@ impl Agent {
             .arg(files.node.library())
             .arg("--control-socket")
             .arg(&files.control)
-            // The host's own specs are none of a demonstration's business.
+            // The demo must not write specs for the host's container runtime.
             .arg("--cdi-dir")
             .arg(files.node.dir().join("cdi"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(log.into_file()))
-            // Ctrl-C is for us; we end the agent ourselves.
+            // The terminal sends SIGINT to the whole foreground process group on Ctrl-C. In a group
+            // of its own the agent gets none, and ends when the demo stops it.
             .process_group(0)
+            // An error of a step must not leave the agent behind.
             .kill_on_drop(true);
-        // What a person has set for an agent of their own is not for this one.
+        // Variables in the user's shell are for another agent.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("OSTLER_") {
                 command.env_remove(name);
@@ -94,13 +97,17 @@ impl Agent {
         })
     }
 
-    /// All that it knows of the devices.
+    /// Reads the page of the devices.
     pub(super) async fn devices(&self) -> anyhow::Result<Devices> {
         let body = web::client::get(&self.control, api::DEVICES).await?;
         serde_json::from_slice(&body).context("the agent's answer cannot be read")
     }
 
-    /// Asks until the answer is as it should be.
+    /// Reads the devices until `condition` holds for them.
+    ///
+    /// # Errors
+    /// The agent has ended, or the condition does not hold within `limit`. `wanted` describes it in
+    /// the error.
     pub(super) async fn until(
         &mut self,
         wanted: &str,
@@ -110,6 +117,7 @@ impl Agent {
         let end = Instant::now() + limit;
         loop {
             let answer = self.devices().await;
+            // The end of the agent explains more than a request without an answer.
             if let Some(status) = self.ended()? {
                 bail!("the agent ended with {status}");
             }
@@ -128,13 +136,14 @@ impl Agent {
         }
     }
 
-    /// Its exit status, if it has ended.
+    /// Exit status of the agent, if it has ended.
     pub(super) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         self.child.try_wait().context("cannot watch the agent")
     }
 
-    /// Ends it as Kubernetes does, and harder if that does not help.
+    /// Stops the agent as the kubelet stops a container: SIGTERM, then SIGKILL after 5 s.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
+        // `Child::id` is `None` after the child was reaped: no other process can get the signal.
         let pid = self
             .child
             .id()
@@ -148,7 +157,7 @@ impl Agent {
         }
     }
 
-    /// Where its log is, and its last lines.
+    /// Describes the log for an error: its path and its last lines.
     pub(super) fn log(&self) -> String {
         let text = fs_err::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! After the story: the node stays up, and every change is told as it happens.
+//! After the last step: the node stays up, and each change is printed as it happens.
 
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
@@ -17,18 +17,22 @@ use super::{
     tell::{bad, good},
 };
 
-/// How often to look for something to tell.
+/// Interval of checks for changes.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What was last told of a device: what it is called, and how it is.
+/// Devices as last printed, by id: name, state and reason.
 type Told = BTreeMap<String, (String, State, String)>;
 
-/// Tells what changes until a signal or `quit`.
+/// Prints changes until a signal or the command `quit`.
+///
+/// # Errors
+/// The agent has ended, or the output is closed.
 pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<()> {
     let mut out = anstream::stdout();
     writeln!(out, "{}", invitation(stage))?;
     let begun = Instant::now();
     let mut news = News::new(stage.kubelet.clone());
+    // The steps have printed the events so far.
     news.next();
     let mut told = told(&stage.agent.devices().await?);
     let mut commands = lines()?;
@@ -47,6 +51,7 @@ pub(super) async fn watch(stage: &mut Stage, ends: &mut Ends) -> anyhow::Result<
             bail!("the agent ended with {status}");
         }
         let mut changes = Vec::new();
+        // An agent that does not answer now is asked again at the next tick.
         if let Ok(snapshot) = stage.agent.devices().await {
             changes = differences(&mut told, &snapshot);
         }
@@ -96,7 +101,8 @@ fn told(snapshot: &Devices) -> Told {
     snapshot.devices.iter().map(entry).collect()
 }
 
-/// A line for each device that is new, gone, or judged in another way.
+/// Describes each device that is new, gone, or has another verdict, in one line. `before` becomes
+/// the new state.
 fn differences(before: &mut Told, snapshot: &Devices) -> Vec<String> {
     let now = told(snapshot);
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Everything the demo needs in one temporary folder: node, kubelet, agent.
+//! The node of the demo in one temporary folder: simulated driver, simulated kubelet, real agent.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -11,13 +11,14 @@ use tempfile::TempDir;
 
 use super::agent::{Agent, Files};
 
-/// A longer path to the temporary folder leaves no room for the names of sockets.
+/// Longest path of the folder for temporary files. A unix socket's path has 107 bytes at most
+/// (`sun_path`, unix(7)), and the names of our sockets need the rest.
 const FOLDER_LIMIT: usize = 40;
 
-/// How often the agent looks at the cards in the demo, so that nobody has to wait for it.
+/// Config of the agent: shorter times than the defaults, so that the demo does not wait.
 const CONFIG: &str = "probe:\n  period: 1s\nhealth:\n  holdDown: 3s\n";
 
-/// The running node.
+/// The running node of the demo.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The simulated node.
@@ -32,7 +33,10 @@ pub(super) struct Stage {
 // === impl Stage ===
 
 impl Stage {
-    /// Makes the node, starts the kubelet, then the agent.
+    /// Makes the node, starts the kubelet, then starts the agent.
+    ///
+    /// # Errors
+    /// There is no writable folder with a short path, or one of the three does not start.
     pub(super) async fn build(profile: &Profile) -> anyhow::Result<Self> {
         let folder = folder()?;
         let path = |name: &str| folder.path().join(name);
@@ -58,7 +62,7 @@ impl Stage {
         })
     }
 
-    /// Ends everything and removes the folder.
+    /// Stops everything and removes the folder.
     pub(super) async fn strike(mut self) -> anyhow::Result<()> {
         self.agent.stop().await?;
         self.kubelet.stop().await;
@@ -67,7 +71,8 @@ impl Stage {
             .context("cannot remove the temporary folder")
     }
 
-    /// Ends everything after an error and keeps the folder, for the agent's log.
+    /// Stops everything after an error, and keeps the folder with the agent's log. Adds the end of
+    /// the log to the error.
     pub(super) async fn keep(mut self, error: anyhow::Error) -> anyhow::Error {
         let stopped = self.agent.stop().await;
         self.kubelet.stop().await;
@@ -80,7 +85,7 @@ impl Stage {
     }
 }
 
-/// A folder of our own with a short path.
+/// Makes a temporary folder with a short path, for this user only.
 fn folder() -> anyhow::Result<TempDir> {
     let usual = std::env::temp_dir();
     let parent = match usual.as_os_str().len() > FOLDER_LIMIT {

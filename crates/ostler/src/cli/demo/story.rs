@@ -1,4 +1,4 @@
-//! The story, step by step. Each step waits for what it tells of, and fails if it does not happen.
+//! The steps of the demo. Each waits for the change that it describes, and fails without it.
 
 mod pods;
 mod words;
@@ -27,33 +27,36 @@ use crate::vendors::VENDORS;
 
 pub(super) use words::name;
 
-/// How long a step may take on a slow machine.
+/// Time limit of a step, for slow machines.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How long an event may take before it is taken for missed.
+/// Time after which an event without effect is raised again.
 const ATTENTION: Duration = Duration::from_secs(2);
 
-/// The XID of a card that has fallen off the bus.
+/// XID 79, GPU has fallen off the bus.
 const OFF_THE_BUS: u64 = 79;
 
-/// How many devices the first pod asks for, if there are as many.
+/// Number of devices that the first pod asks for, on a node with enough of them.
 const WANTED: usize = 2;
 
-/// The story and what it has come to.
+/// State of the running demo.
 #[derive(Debug)]
 pub(super) struct Story<'a> {
     stage: &'a mut Stage,
     tell: Teller,
-    /// What the agent knew when all was well.
+    /// Devices as the agent knew them before the failure.
     devices: Devices,
-    /// The resource that the pods ask for: the one with the most devices.
+    /// Resource that the pods ask for: the one with the most devices.
     resource: String,
 }
 
 // === impl Story ===
 
 impl<'a> Story<'a> {
-    /// Tells the whole story.
+    /// Runs and prints all steps.
+    ///
+    /// # Errors
+    /// A change does not come within [`DEADLINE`], or the output is closed.
     pub(super) async fn play(
         stage: &'a mut Stage,
         mut tell: Teller,
@@ -64,6 +67,7 @@ impl<'a> Story<'a> {
             "The GPUs and the kubelet are simulated. The agent is the real one, in a process of\n\
              its own: it finds the GPUs through the driver library, as on any node.",
         )?;
+        // WSL and Tegra have one device node for all GPUs: the agent offers them as one device.
         let apart = !matches!(profile.platform, Platform::Wsl | Platform::Tegra);
         let devices = found(stage, &mut tell, apart).await?;
         let resource = registered(stage, &mut tell, &devices).await?;
@@ -106,7 +110,7 @@ impl<'a> Story<'a> {
         Ok(ids)
     }
 
-    /// The card of the last of these devices fails. Gives its entry from when it was well.
+    /// Lets the card of the last of these devices fail. Returns the card's entry from before.
     async fn failure(&mut self, train: &[String]) -> anyhow::Result<ListedDevice> {
         let card = self.card(train)?;
         let title = format!(
@@ -117,6 +121,7 @@ impl<'a> Story<'a> {
         let before = self.stage.kubelet.node();
         let ids = self.parts(&card);
         let target = Target::Uuid(card.device.id.to_string());
+        // The event comes before the loss, so that the time is that of the event alone.
         let took = time(self.raise(&target, &ids).await?);
         self.stage.node.lose(&target)?;
         let lost = |snapshot: &Devices| {
@@ -139,7 +144,7 @@ impl<'a> Story<'a> {
         Ok(card)
     }
 
-    /// Raises the XID on a card. Gives how long the kubelet took to know of it.
+    /// Raises the XID on a card. Returns the time until the kubelet lists the card as unhealthy.
     async fn raise(&self, target: &Target, ids: &[String]) -> anyhow::Result<Duration> {
         let (kubelet, end) = (&self.stage.kubelet, Instant::now() + DEADLINE);
         loop {
@@ -150,13 +155,13 @@ impl<'a> Story<'a> {
             match known.context("the kubelet does not see the card out of service") {
                 Ok(()) => return Ok(begun.elapsed()),
                 Err(error) if Instant::now() > end => return Err(error),
-                // An agent that has just started may not listen to the driver yet.
+                // A probe that has just started may not wait for events yet, and misses earlier ones.
                 Err(_) => {}
             }
         }
     }
 
-    /// Another pod takes all that is left, and never the lost card.
+    /// Admits another pod, which takes all devices that are left: never the lost card.
     async fn rest(&mut self, train: &[String], lost: &ListedDevice) -> anyhow::Result<()> {
         let listed = self.stage.kubelet.devices(&self.resource);
         let well = listed.into_iter().filter(|(_, device)| device.healthy);
@@ -191,7 +196,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// Nothing is left: the kubelet says so.
+    /// Shows the kubelet's refusal of a pod when no device is left.
     async fn refused(&mut self) -> anyhow::Result<()> {
         let resource = self.resource.clone();
         self.tell
@@ -241,7 +246,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// The first pod is made anew and gets devices again.
+    /// Deletes the first pod and admits it again.
     async fn again(&mut self, train: &[String]) -> anyhow::Result<()> {
         self.tell.step("Pod train is deleted and made anew").await?;
         let pod = Pod::new("default", "train").id();
@@ -266,7 +271,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// What was known of these devices, in the driver's order.
+    /// Entries of these devices from before the failure, in the driver's order.
     fn entries(&self, ids: &[String]) -> Vec<&ListedDevice> {
         let found = ids.iter().filter_map(|id| self.devices.find(id));
         let mut entries: Vec<&ListedDevice> = found.collect();
@@ -274,7 +279,7 @@ impl<'a> Story<'a> {
         entries
     }
 
-    /// The card of the last of these devices.
+    /// Entry of the card of the last of these devices.
     fn card(&self, ids: &[String]) -> anyhow::Result<ListedDevice> {
         let entries = self.entries(ids);
         let last = entries
@@ -286,7 +291,7 @@ impl<'a> Story<'a> {
             .clone())
     }
 
-    /// The ids on a card: its own and its partitions'.
+    /// Ids on a card: its own and those of its partitions.
     fn parts(&self, card: &ListedDevice) -> Vec<String> {
         let parts = self.devices.devices.iter();
         let parts = parts.filter(|entry| *entry.device.card() == card.device.id);
@@ -294,8 +299,8 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Waits for the agent's first full look. Cards that cannot be told apart are one device, which
-/// need not measure anything.
+/// Waits for the agent's first full report, and prints it. Cards without device nodes of their own
+/// (`apart` is false) are one device, which may have no samples.
 async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Result<Devices> {
     tell.step("The agent starts and looks for GPUs").await?;
     let expected = match apart {
@@ -316,7 +321,7 @@ async fn found(stage: &mut Stage, tell: &mut Teller, apart: bool) -> anyhow::Res
     Ok(snapshot)
 }
 
-/// Waits until every resource is registered. Gives the one with the most devices.
+/// Waits until every resource is registered, and prints them. Returns the one with the most devices.
 async fn registered(stage: &Stage, tell: &mut Teller, devices: &Devices) -> anyhow::Result<String> {
     tell.step("The agent registers with the kubelet").await?;
     let offers = pool::offers(VENDORS, &Arc::new(devices.snapshot()));

@@ -1,4 +1,4 @@
-//! How the story is told: numbered steps and plain lines, coloured and paced on a terminal only.
+//! Output of the demo: numbered steps and plain lines. Only a terminal gets colours and pauses.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,17 +9,17 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 use tokio::time::sleep;
 
-/// How long a person reads a step.
+/// Pause after a step, for reading.
 const READ: Duration = Duration::from_millis(1800);
 
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Tells the story on standard output.
+/// Prints the steps on standard output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Teller {
-    /// Whether somebody watches, who reads and may want to play on.
+    /// True if a person watches: standard output is a terminal, and `--oneshot` is not given.
     live: bool,
     steps: u32,
 }
@@ -34,17 +34,18 @@ impl Teller {
         }
     }
 
-    /// Whether the node stays up after the story.
+    /// True if the node stays up after the last step.
     pub(super) fn is_live(self) -> bool {
         self.live
     }
 
-    /// The first line.
+    /// Prints the first line.
     pub(super) fn title(self, text: &str) -> io::Result<()> {
+        // anstream removes the styles if standard output is no terminal.
         writeln!(anstream::stdout(), "{BOLD}{text}{BOLD:#}")
     }
 
-    /// Begins the next step, once the last one is read.
+    /// Prints the title of the next step, after a pause for reading the last one.
     pub(super) async fn step(&mut self, title: &str) -> io::Result<()> {
         if self.live {
             sleep(READ).await;
@@ -54,7 +55,7 @@ impl Teller {
         writeln!(anstream::stdout(), "\n{BOLD}{number}. {title}{BOLD:#}")
     }
 
-    /// One or more lines of a step.
+    /// Prints one or more lines of a step, indented.
     pub(super) fn say(self, text: &str) -> io::Result<()> {
         let mut out = anstream::stdout();
         text.lines().try_for_each(|line| match line.is_empty() {
@@ -63,23 +64,23 @@ impl Teller {
         })
     }
 
-    /// A table, with an empty line before it.
+    /// Prints a table, with an empty line before it.
     pub(super) fn table(self, rows: &Table) -> io::Result<()> {
         self.say(&format!("\n{}", rows.trim_fmt()))
     }
 }
 
-/// A text that tells of something good.
+/// Colours a text green.
 pub(super) fn good(text: &str) -> String {
     format!("{GOOD}{text}{GOOD:#}")
 }
 
-/// A text that tells of something bad.
+/// Colours a text red.
 pub(super) fn bad(text: &str) -> String {
     format!("{BAD}{text}{BAD:#}")
 }
 
-/// A length of time as a person says it.
+/// Formats a duration with two or three digits and its unit.
 pub(super) fn time(length: Duration) -> String {
     match length.as_millis() {
         0..10 => format!("{:.1} ms", length.as_secs_f64() * 1000.0),
@@ -88,7 +89,7 @@ pub(super) fn time(length: Duration) -> String {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items to a list in a sentence: `a`, `a and b`, `a, b and c`.
 pub(super) fn list(items: &[String]) -> String {
     match items {
         [] => "nothing".to_owned(),

@@ -1,10 +1,10 @@
-//! Why devices belong together, in words.
+//! Description of the links between devices: the reason for which placement chose them together.
 
 use model::{Ancestor, Device, Link};
 
 use super::tell::list;
 
-/// What joins two or more devices; empty for fewer.
+/// Describes the links that two or more devices have in common; empty for fewer devices.
 pub(super) fn why(devices: &[&Device]) -> String {
     let [first, rest @ ..] = devices else {
         return String::new();
@@ -43,7 +43,7 @@ fn link<'a>(a: &'a Device, b: &Device) -> Option<&'a Link> {
     a.links.iter().find(|link| link.peer == *b.card())
 }
 
-/// NVSwitch, or the fewest NVLinks between any two.
+/// Describes the direct links: NVSwitch, or the smallest number of NVLinks between two devices.
 fn lanes(links: &[Option<&Link>]) -> Option<String> {
     let known: Option<Vec<&Link>> = links.iter().copied().collect();
     let known = known?;
@@ -57,7 +57,7 @@ fn lanes(links: &[Option<&Link>]) -> Option<String> {
     }
 }
 
-/// The closest point that all share on the way through the machine.
+/// Describes the closest PCIe ancestor that all devices share.
 fn way(links: &[Option<&Link>]) -> Option<String> {
     let ancestors: Option<Vec<Ancestor>> =
         links.iter().map(|link| link.as_ref()?.ancestor).collect();

@@ -1,4 +1,4 @@
-//! A writer that never blocks and never fails: what cannot be written is dropped, and counted.
+//! A writer that never blocks and never fails. Lines that cannot be queued are dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -13,31 +13,31 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How many lines may wait to be written.
+/// Highest number of lines that wait to be written.
 const QUEUE: usize = 512;
 
-/// How long the end waits for the last lines.
+/// Time that the process waits for the last lines when it ends.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// Writes lines into the queue.
+/// Writer that puts lines into the queue. Drops a line if the queue is full.
 #[derive(Clone, Debug)]
 pub(super) struct Lossy {
     queue: SyncSender<Job>,
     dropped: Arc<AtomicU64>,
 }
 
-/// Waits, when it is dropped, until what was logged is written.
+/// Guard of the log. Its drop waits until every line is written, for 200 ms at most.
 #[derive(Debug)]
 pub(crate) struct Flush(SyncSender<Job>);
 
 #[derive(Debug)]
 enum Job {
     Line(Vec<u8>),
-    /// Answer when everything before is written.
+    /// A request to answer when every line before it is written.
     Flush(SyncSender<()>),
 }
 
-/// Starts a thread that writes to `output`.
+/// Starts a thread that writes to `output`. If it cannot start, every line is dropped.
 pub(super) fn start(output: impl Write + Send + 'static) -> (Lossy, Flush) {
     let (queue, jobs) = sync_channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
@@ -46,7 +46,7 @@ pub(super) fn start(output: impl Write + Send + 'static) -> (Lossy, Flush) {
         .name("log".to_owned())
         .stack_size(64 << 10)
         .spawn(move || work(output, &jobs, &counter));
-    // Without a thread the queue has no reader: every line is dropped, and nothing else happens.
+    // An error is ignored: the queue then has no receiver, and every line counts as dropped.
     drop(thread);
     let flush = Flush(queue.clone());
     (Lossy { queue, dropped }, flush)
@@ -90,6 +90,7 @@ fn work(mut output: impl Write, jobs: &Receiver<Job>, dropped: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
         match job {
             Job::Line(line) => {
+                // There is nowhere left to report a log that cannot be written.
                 let _ = output.write_all(&line);
             }
             Job::Flush(done) => {
@@ -110,7 +111,7 @@ fn work(mut output: impl Write, jobs: &Receiver<Job>, dropped: &AtomicU64) {
 mod tests {
     use super::*;
 
-    /// An output that takes nothing until it is told to.
+    /// An output whose first write blocks until `open` receives a message.
     struct Valve {
         open: Receiver<()>,
         written: SyncSender<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Flags of `ostler config` for what NVIDIA's device plugin would make of a config.
+//! Flags of `ostler config` for reading a config as NVIDIA's device plugin does.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use config::{
     nvidia::{self, Call, Flags},
 };
 
-/// Says that a config is that of NVIDIA's device plugin.
+/// Flags that select the dialect of NVIDIA's device plugin.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct DropInFlags {
-    /// Read the config as nvidia-device-plugin does, whatever it looks like
+    /// Read the config as nvidia-device-plugin does, even without `version: v1`
     #[arg(long)]
     nvidia: bool,
 
@@ -19,14 +19,15 @@ pub(crate) struct DropInFlags {
     flags: Vec<String>,
 }
 
-/// Flags of NVIDIA's device plugin that were read.
+/// Parsed flags of NVIDIA's device plugin.
 #[derive(Debug)]
 pub(crate) struct DropIn(Flags);
 
 // === impl DropInFlags ===
 
 impl DropInFlags {
-    /// True if a file is to be read as NVIDIA's. One that cannot be read is not, unless that was asked for.
+    /// True if a file is to be read in NVIDIA's dialect: `--nvidia` was given, or the file can be
+    /// read and has `version: v1`.
     pub(crate) fn claims(&self, file: Option<&Path>) -> bool {
         self.nvidia || file.is_some_and(is_v1)
     }
@@ -36,10 +37,11 @@ impl DropInFlags {
         !self.flags.is_empty()
     }
 
-    /// Reads the flags, the file among them, and the variables of NVIDIA's device plugin.
+    /// Parses the flags and the variables of NVIDIA's device plugin. `file` counts as its flag
+    /// `--config-file`.
     ///
     /// # Errors
-    /// A flag that NVIDIA's program would not take.
+    /// NVIDIA's program would refuse a flag.
     pub(crate) fn parse(&self, file: Option<&Path>) -> Result<DropIn, Error> {
         let file = file.map(|path| format!("--config-file={}", path.display()));
         let args: Vec<String> = file.into_iter().chain(self.flags.clone()).collect();
@@ -53,22 +55,22 @@ impl DropInFlags {
 // === impl DropIn ===
 
 impl DropIn {
-    /// The word for such a config.
+    /// Name of the dialect in the output.
     pub(crate) const KIND: &str = "nvidia";
 
-    /// The config that the flags and a file come to.
+    /// Resolves the flags and a file to a config.
     ///
     /// # Errors
-    /// The file cannot be read, or something in it or in the flags is wrong.
+    /// The file cannot be read, or a value of the file or the flags is invalid.
     pub(crate) fn resolve_file(&self, path: &Path) -> Result<Resolved, Error> {
         let file = nvidia::load(path)?;
         nvidia::resolve(&self.0, &file, Overrides::default(), &Origin::flag)
     }
 
-    /// The config that the flags come to, with the file that they name.
+    /// Resolves the flags, and the file that they name, to a config.
     ///
     /// # Errors
-    /// As [`Self::resolve_file`], and an override that is wrong.
+    /// As [`Self::resolve_file`], or an override is invalid.
     pub(crate) fn resolve(
         &self,
         overrides: Overrides,
@@ -82,7 +84,7 @@ fn is_v1(path: &Path) -> bool {
     path.is_file() && fs_err::read_to_string(path).is_ok_and(|text| nvidia::is_v1(&text))
 }
 
-/// A variable of this process.
+/// Reads a variable of this process. Bytes that are not UTF-8 are replaced.
 fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }

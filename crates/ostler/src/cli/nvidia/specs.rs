@@ -1,17 +1,17 @@
-//! Flags of `ostler cdi generate` that set what NVIDIA's specs say of the host.
+//! Flags of `ostler cdi generate` for paths on the host in NVIDIA's specs.
 
 use std::path::{Path, PathBuf};
 
 use config::{Backends, Config, Handover, NvidiaCdi};
 
-/// Facts of the host for NVIDIA's specs.
+/// Paths on the host for NVIDIA's specs.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SpecFlags {
-    /// The folder on the host under which the driver's files are [default: /]
+    /// Folder on the host that has the driver's files [default: /]
     #[arg(long, value_name = "DIR")]
     driver_root: Option<PathBuf>,
 
-    /// The folder on the host under which device nodes are [default: /]
+    /// Folder on the host that has the device nodes [default: /]
     #[arg(long, value_name = "DIR")]
     dev_root: Option<PathBuf>,
 
@@ -24,7 +24,7 @@ pub(crate) struct SpecFlags {
 // === impl SpecFlags ===
 
 impl SpecFlags {
-    /// Lays the flags over the settings.
+    /// Overrides the backend's settings with the flags.
     pub(crate) fn set_backends(&self, settings: &mut Backends) {
         let cdi = &mut settings.nvidia.cdi;
         if let Some(root) = &self.driver_root {
@@ -35,14 +35,14 @@ impl SpecFlags {
         }
     }
 
-    /// Lays the flags over what containers are given.
+    /// Overrides the handover settings with the flags.
     pub(crate) fn set_handover(&self, handover: &mut Handover) {
         if let Some(root) = &self.dev_root {
             handover.nvidia.dev_root.clone_from(root);
         }
     }
 
-    /// A word about a program for hooks that was named and is not there.
+    /// Returns a warning if the program for hooks was named and is missing under the host root.
     pub(crate) fn missing_hook(&self, config: &Config) -> Option<String> {
         let path = self.hook_path.as_ref();
         let path = path.unwrap_or(&config.backends.nvidia.cdi.hook_path);

@@ -1,4 +1,4 @@
-//! `ostler probe check`: runs a probe as the agent does, and says what is wrong with what it writes.
+//! `ostler probe check`: runs a probe as the agent does, and checks its output.
 
 use std::{
     collections::BTreeMap,
@@ -20,26 +20,26 @@ use probe::{
 use serde_json::json;
 use tokio::time::Instant;
 
-/// The longest time that a probe may take to end when its input does.
+/// Time that a probe may take to end after the end of its input.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// The number of lines that are read before they are judged.
+/// Number of lines that are read before they are checked.
 const READ_AHEAD: usize = 64;
 
-/// Run a probe of yours for a while, as the agent would, and say what is wrong with what it writes.
+/// Run a probe program for a while, as the agent would, and check its output.
 ///
-/// It ends with 1 if the agent would not accept something.
+/// The exit status is 1 if the agent would refuse a line.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The time for which it runs
+    /// Duration of the run
     #[arg(long = "for", value_name = "TIME", default_value = "10s")]
     time: Period,
 
-    /// Device nodes that it may name, as `allow` of its backend; may be given several times
+    /// Device nodes that the probe may name, as `allow` in the config; may be given several times
     #[arg(long, value_name = "PATTERN")]
     allow: Vec<NodePattern>,
 
-    /// A setting that it is given, as `settings` of its backend; may be given several times
+    /// A setting for the probe, as `settings` in the config; may be given several times
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
@@ -75,7 +75,7 @@ impl Args {
         Ok(ExitCode::from(u8::from(errors > 0)))
     }
 
-    /// Has the probe run for its time, and tells what is wrong with each line.
+    /// Runs the probe for its time, and checks each line. Prints complaints as they come.
     fn listen(
         &self,
         checker: &mut Checker,
@@ -84,7 +84,7 @@ impl Args {
     ) -> Vec<Complaint> {
         let began = Instant::now();
         let end = began + self.time.get();
-        // What it does not read is told by what it does not write.
+        // A failed write is no complaint: a probe that reads no settings shows that in its output.
         let _ = input.write_all(self.configure().line().as_bytes());
         let mut complaints = Vec::new();
         let mut refresh = Some(began + self.time.get() / 2);
@@ -121,7 +121,7 @@ impl Args {
         }
     }
 
-    /// The settings that the probe is given.
+    /// Makes the first line of the probe's input, with its settings.
     fn configure(&self) -> protocol::Command {
         let settings: BTreeMap<_, _> = self.settings.iter().cloned().collect();
         protocol::Command::Configure(Box::new(Configure {
@@ -131,7 +131,7 @@ impl Args {
         }))
     }
 
-    /// Starts the probe with the rights that it has below the agent.
+    /// Starts the probe with the same rights as under the agent.
     fn spawn(&self) -> anyhow::Result<Child> {
         Command::new("/proc/self/exe")
             .args(["probe", "exec", "--"])
@@ -143,13 +143,14 @@ impl Args {
     }
 }
 
-/// Reads lines on a thread of its own, which ends with the probe: a read cannot be given up.
+/// Reads lines on a thread of its own: a blocking read cannot be cancelled. The thread ends with the
+/// probe.
 fn read_lines(output: ChildStdout) -> mpsc::Receiver<Vec<u8>> {
     // A probe that writes faster than its lines are judged has to wait, as it has for the agent.
     let (sender, lines) = mpsc::sync_channel(READ_AHEAD);
     thread::spawn(move || {
         let lines = BufReader::new(output).split(b'\n');
-        // Nobody listens any more when the time is over.
+        // The receiver is gone when the time is over.
         let _ = lines
             .map_while(Result::ok)
             .try_for_each(|line| sender.send(line));
@@ -157,7 +158,7 @@ fn read_lines(output: ChildStdout) -> mpsc::Receiver<Vec<u8>> {
     lines
 }
 
-/// Waits until the probe has ended, and ends it if it does not.
+/// Waits until the probe has ended. Kills it after 3 s, which is a complaint.
 fn farewell(child: &mut Child) -> anyhow::Result<Option<Complaint>> {
     let deadline = Instant::now() + FAREWELL;
     while child.try_wait()?.is_none() {
@@ -172,7 +173,7 @@ fn farewell(child: &mut Child) -> anyhow::Result<Option<Complaint>> {
     Ok(None)
 }
 
-/// A complaint about the probe as a whole.
+/// Makes a complaint about the probe as a whole. Such a one has line number 0.
 fn whole(fault: &str, remedy: &str) -> Complaint {
     Complaint {
         line: 0,
@@ -182,7 +183,7 @@ fn whole(fault: &str, remedy: &str) -> Complaint {
     }
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))

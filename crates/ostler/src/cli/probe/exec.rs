@@ -13,6 +13,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn start(self) -> anyhow::Result<ExitCode> {
+        // execve(2) returns only if it fails.
         let never = probe::exec::exec(&self.command)?;
         match never {}
     }

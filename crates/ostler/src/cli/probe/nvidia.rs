@@ -19,27 +19,27 @@ pub(super) struct Args {
     #[command(flatten)]
     place: Place,
 
-    /// The time between two looks
+    /// Time between two reports
     #[arg(long, value_name = "TIME", default_value = "10s")]
     period: Period,
 
-    /// Say in the samples which processes compute on a device
+    /// List in the samples the processes that compute on a device
     #[arg(long)]
     processes: bool,
 
-    /// Leave this card out, by PCI address or index; may be given several times
+    /// Skip this card, by PCI address or index; may be given several times
     #[arg(long, value_name = "CARD", conflicts_with = "only")]
     skip: Vec<CardRef>,
 
-    /// Look at this card alone, by PCI address or index
+    /// Read this card only, by PCI address or index
     #[arg(long, value_name = "CARD")]
     only: Option<CardRef>,
 
-    /// Look for the driver's files that a container needs
+    /// Find the driver's files that a container needs
     #[arg(long)]
     driver_files: bool,
 
-    /// How the cards are found: as the machine is, through NVML, or as a Tegra board
+    /// Method of finding the cards: by the platform, through NVML, or as a Tegra board
     #[arg(
         long,
         value_name = "WAY",
@@ -49,16 +49,16 @@ pub(super) struct Args {
     )]
     discovery: Discovery,
 
-    /// Do not listen to the driver's events
+    /// Do not wait for the driver's events
     #[arg(long)]
     no_events: bool,
 
-    /// Do not find out how cards are linked
+    /// Do not read the links between cards
     #[arg(long)]
     no_links: bool,
 
-    /// Run as a child of the agent: take all settings from the first line of the input and none from
-    /// flags, die with the agent, end when the input ends, leave signals to it
+    /// Run as a child of the agent: read all settings from the first line of standard input and none
+    /// from flags, die with the agent, end at the end of the input, ignore signals for the agent
     #[arg(long)]
     child: bool,
 }
@@ -87,10 +87,10 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The settings that the flags of a person say.
+    /// Makes the settings from the flags.
     ///
     /// # Errors
-    /// The config does not take a path, as one that is not UTF-8.
+    /// The config refuses a path, such as one that is not UTF-8.
     fn configure(self) -> anyhow::Result<Configure> {
         let resolved = config::native(None, self.place.overrides(), &config::Origin::flag)?;
         let section = NvidiaProbe {

@@ -1,6 +1,7 @@
-//! `ostler sim capture`: a profile of the node that it runs on.
+//! `ostler sim capture`: writes a profile of the node that it runs on.
 //!
-//! The driver's library is loaded into this process: it is a person's command and not the agent.
+//! The driver's library is loaded into this process, unlike in the agent: a driver that hangs costs
+//! this command only.
 
 mod card;
 mod host;
@@ -26,25 +27,25 @@ use sim::{
 use host::Host;
 use notes::Notes;
 
-/// What the loader finds the driver's library by.
+/// Name by which the loader finds the driver's library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
-/// NVML's virtualisation mode of a part of a card in a virtual machine.
+/// `NVML_GPU_VIRTUALIZATION_MODE_VGPU` of nvml.h: a vGPU in a virtual machine.
 const VGPU: u32 = 2;
-/// What the profile of a machine is called that does not tell what it is.
+/// Name of the profile if the machine has no product name.
 const NAMELESS: &str = "captured";
 
 /// Write a profile of the node this runs on, for `ostler sim create --profile FILE`.
 ///
-/// What the driver (through NVML) and the kernel (in /sys) tell of cards, links, NUMA nodes and MIG
-/// devices. UUIDs and serial numbers are left out, so that new ones are made up. What cannot be
-/// read is left out too, and said on the standard error.
+/// The profile has the cards, links, NUMA nodes and MIG devices that the driver (through NVML) and
+/// the kernel (in /sys) report. UUIDs and serial numbers are left out, so that new ones are made up.
+/// Values that cannot be read are left out too, with a note on standard error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The file to write; without it the profile is printed
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The profile's name [default: made from what the machine is]
+    /// The profile's name [default: made from the machine's product name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -52,16 +53,16 @@ pub(super) struct Args {
     #[arg(long)]
     keep_ids: bool,
 
-    /// The folder under which the host's /sys, /proc and /dev are
+    /// Folder that has the host's /sys, /proc and /dev
     #[arg(long, value_name = "DIR", default_value = "/")]
     host_root: PathBuf,
 
-    /// The driver library itself [default: wherever the loader finds libnvidia-ml.so.1]
+    /// The driver library [default: wherever the loader finds libnvidia-ml.so.1]
     #[arg(long, value_name = "FILE")]
     nvml_library: Option<PathBuf>,
 }
 
-/// What there is, and what could not be read.
+/// Inputs of a capture, and notes on values that could not be read.
 #[derive(Debug)]
 struct Capture<'a> {
     session: &'a Session,
@@ -73,7 +74,10 @@ struct Capture<'a> {
 // === impl Args ===
 
 impl Args {
-    /// Writes the profile; gives what there is to print.
+    /// Writes the profile. Returns the text to print.
+    ///
+    /// # Errors
+    /// The driver does not start or does not list its cards, or the file cannot be written.
     pub(super) fn capture(self) -> anyhow::Result<String> {
         let library = self.nvml_library.unwrap_or_else(|| LIBRARY.into());
         let session = open(&library)?;
@@ -181,7 +185,7 @@ impl Capture<'_> {
         }
     }
 
-    /// The cards in the driver's order, and what they are. One that cannot be read is left out.
+    /// Reads the cards in the driver's order, and their models. Leaves out unreadable ones.
     fn cards(&mut self) -> anyhow::Result<(Vec<Card>, BTreeMap<String, Model>)> {
         let count = self.session.count().context("cannot count the cards")?;
         let mut cards = Vec::new();
@@ -199,7 +203,7 @@ impl Capture<'_> {
         Ok((cards, models))
     }
 
-    /// The fabric of the first card that has joined one.
+    /// Reads the fabric of the first card that has joined one.
     fn fabric(&mut self, name: &str) -> Option<Fabric> {
         let count = self.session.count().unwrap_or(0);
         let fabrics =
@@ -207,6 +211,7 @@ impl Capture<'_> {
         let found = fabrics
             .into_iter()
             .find(|f| f.joined && f.cluster != [0; 16])?;
+        // NVML gives the cluster's UUID as 16 bytes; profiles have the usual text.
         let digits = format!("{:032x}", u128::from_be_bytes(found.cluster));
         let part = |range| digits.get(range).unwrap_or_default();
         let parts = [
@@ -236,7 +241,7 @@ fn open(library: &Path) -> anyhow::Result<Session> {
     })
 }
 
-/// A name in small letters, digits and dashes.
+/// Makes a name of lower-case letters, digits and dashes.
 fn slug(text: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {

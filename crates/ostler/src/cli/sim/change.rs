@@ -1,4 +1,4 @@
-//! The commands that change a node.
+//! Commands that change a node.
 
 mod code;
 mod load;
@@ -13,7 +13,7 @@ use self::{code::Code, load::Load};
 /// One change of a node.
 #[derive(Debug, Subcommand)]
 pub(super) enum Change {
-    /// Let a card fall off the bus: every NVML call for it gives GPU_IS_LOST
+    /// Let a card fall off the bus: every NVML call for it returns GPU_IS_LOST
     Lose {
         /// The card
         target: Target,
@@ -35,7 +35,7 @@ pub(super) enum Change {
     Ecc {
         /// The card or MIG device
         target: Target,
-        /// Whether the hardware could repair it
+        /// The kind of the error
         kind: Ecc,
     },
     /// Let an NVML call hang, for ever or for a time
@@ -45,7 +45,7 @@ pub(super) enum Change {
         /// Only for this card or MIG device
         #[arg(long, value_name = "TARGET")]
         device: Option<Target>,
-        /// How long the call takes, e.g. 10s [default: until `clear`]
+        /// Duration of the call, e.g. 10s [default: until `clear`]
         #[arg(long = "for", value_name = "TIME")]
         time: Option<Period>,
     },
@@ -53,7 +53,7 @@ pub(super) enum Change {
     Fail {
         /// The NVML function, for all its versions; `*` for all functions
         call: String,
-        /// What it returns: a number, or a name such as GPU_IS_LOST
+        /// The return code: a number, or a name such as GPU_IS_LOST
         code: Code,
         /// Only for this card or MIG device
         #[arg(long, value_name = "TARGET")]
@@ -73,7 +73,7 @@ pub(super) enum Change {
         /// The value: degrees, milliwatts, MiB, per cent, MHz, or a count
         value: u64,
     },
-    /// Say which processes compute on a card; without one, none does
+    /// Set the processes that compute on a card; without any, remove all
     Processes {
         /// The card
         target: Target,
@@ -92,7 +92,7 @@ pub(super) enum Change {
     },
     /// Put a card in: the one that was taken out last, or a new one
     AddGpu {
-        /// Where to put it
+        /// Its PCI address
         #[arg(long, value_name = "ADDRESS")]
         pci: Option<BusId>,
         /// Its model, e.g. a100-sxm4-40gb; a wrong name lists all of them
@@ -132,25 +132,25 @@ pub(super) enum Change {
     PlugDriver,
 }
 
-/// The kind of a memory error.
+/// Kind of a memory error.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Ecc {
-    /// The hardware repaired it
+    /// The hardware corrected it
     Corrected,
-    /// It could not
+    /// The hardware could not correct it
     Uncorrected,
 }
 
-/// Whether a link is up.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Way {
-    /// It carries data
+    /// The link carries data
     Up,
-    /// It does not
+    /// The link carries no data
     Down,
 }
 
-/// Whether MIG mode is on.
+/// MIG mode of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Mode {
     /// The card is used through MIG devices
@@ -162,9 +162,9 @@ pub(super) enum Mode {
 // === impl Change ===
 
 impl Change {
-    /// Makes the change. Gives the line that tells of it.
+    /// Makes the change. Returns the line to print.
     pub(super) fn make(self, node: &Node) -> anyhow::Result<String> {
-        // Named before the change: afterwards the device may not be there any more.
+        // The name is found before the change: the change may remove the device.
         let device = match self.target() {
             Some(target) => name(node, target)?,
             None => "all devices".to_owned(),
@@ -243,7 +243,7 @@ impl Change {
         })
     }
 
-    /// The changes of who uses a card, and how it is reached.
+    /// Changes of processes and links.
     fn apply_to_use(self, node: &Node, device: &str) -> Result<String, Error> {
         Ok(match self {
             Self::Processes { target, processes } => {
@@ -264,7 +264,7 @@ impl Change {
         })
     }
 
-    /// The changes that are not for one device.
+    /// Changes that are not for one device.
     fn apply_to_driver(self, node: &Node, device: &str) -> Result<String, Error> {
         Ok(match self {
             Self::Hang {
@@ -328,7 +328,7 @@ impl From<Ecc> for EccKind {
     }
 }
 
-/// What a target stands for, in words; the target as it was typed where it is not there.
+/// Describes the devices that a target means. A target that does not exist is returned as typed.
 fn name(node: &Node, target: &Target) -> Result<String, Error> {
     let gpus = node.gpus()?;
     let card = |wanted: &dyn Fn(&sim::GpuInfo) -> bool| {
@@ -360,7 +360,7 @@ fn calls(call: &str) -> &str {
     if call == "*" { "every NVML call" } else { call }
 }
 
-/// An error with the way out of it.
+/// Adds a remedy to an error.
 fn hint(node: &Node, error: Error) -> anyhow::Error {
     let off = || {
         node.gpus()

@@ -1,4 +1,4 @@
-//! Making a node: from which profile, and how to use it then.
+//! `ostler sim create`: makes a node from a profile, and prints the commands for its use.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use sim::{Error, Node, Profile, profile::names, state::Platform};
 
 use super::super::table::table;
 
-/// What a node is made of when nothing is said.
+/// Default profile of a new node.
 pub(in crate::cli) const DEFAULT: &str = "dgx-a100";
 
-/// Make a node in a folder, and say how to use it.
+/// Make a node in a folder, and print how to use it.
 ///
-/// The folder is made if it is not there. Remove it to remove the node.
+/// The folder is made if it is missing. Remove it to remove the node.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder
     dir: PathBuf,
 
-    /// What machine it is: a name of `ostler sim profiles`, or a YAML file
+    /// The machine: a name of `ostler sim profiles`, or a YAML file
     #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT)]
     profile: String,
 }
@@ -41,7 +41,7 @@ impl Args {
     }
 }
 
-/// The profiles that come with the program, as a table.
+/// Table of the profiles that are part of the program.
 pub(super) fn profiles() -> anyhow::Result<String> {
     let mut rows = table(&["NAME", "GPUS", "MODEL", "WHAT IT IS"]);
     for name in names() {
@@ -58,7 +58,10 @@ pub(super) fn profiles() -> anyhow::Result<String> {
     Ok(rows.trim_fmt() + "\n")
 }
 
-/// A profile by its name or from its file.
+/// Finds a profile by its name, or reads it from a file.
+///
+/// # Errors
+/// There is no such name or file, or the file is no valid profile.
 pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
     if names().contains(&name) {
         return Ok(Profile::named(name)?);
@@ -76,7 +79,7 @@ pub(in crate::cli) fn profile(name: &str) -> anyhow::Result<Profile> {
     })
 }
 
-/// How a new node is used.
+/// Commands for the use of a new node.
 fn usage(node: &Node, profile: &Profile) -> String {
     let dir = quoted(node.dir());
     let (root, library) = (quoted(&node.root()), quoted(&node.library()));
@@ -100,7 +103,7 @@ what the agent knows:
     )
 }
 
-/// How programs that are not Ostler see a node.
+/// Commands that run another program on the node.
 fn others(dir: &str, root: &str, platform: Platform) -> String {
     let note = match platform {
         Platform::BareMetal => "",
@@ -120,7 +123,7 @@ fn others(dir: &str, root: &str, platform: Platform) -> String {
     )
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell, if it needs quotes.
 pub(in crate::cli) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -130,7 +133,7 @@ pub(in crate::cli) fn quoted(path: &Path) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// How a person calls this program: by its name if the shell finds it, else by its path.
+/// This program's name for a shell: `ostler` if `PATH` leads to it, else its quoted path.
 pub(in crate::cli) fn program() -> String {
     let Ok(here) = std::env::current_exe() else {
         return "ostler".to_owned();

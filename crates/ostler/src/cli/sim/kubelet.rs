@@ -25,18 +25,18 @@ pub(in crate::cli) use self::{
     news::News,
 };
 
-/// How often to look for something to tell.
+/// Interval of checks for events to print.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Run a simulated kubelet in this terminal, until Ctrl-C.
 ///
-/// It serves registration on kubelet.sock in its folder, and prints what happens: registrations,
-/// lists of devices, allocations, and what a plugin does wrong. Like the real one it deletes all
-/// sockets in its folder when it starts.
+/// It serves registration on kubelet.sock in its folder, and prints registrations, lists of devices,
+/// allocations, and breaches of the contract by a plugin. Like the real one it deletes all sockets
+/// in its folder when it starts.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = HELP)]
 pub(in crate::cli) struct Args {
-    /// The device plugin folder; made if it is not there
+    /// The device plugin folder; made if it is missing
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 
@@ -45,7 +45,7 @@ pub(in crate::cli) struct Args {
     pod_resources: Option<PathBuf>,
 }
 
-/// The signals that end a command.
+/// Signals that end a command.
 #[derive(Debug)]
 pub(in crate::cli) struct Ends {
     interrupt: Signal,
@@ -85,7 +85,7 @@ impl Args {
         Ok(())
     }
 
-    /// How an agent finds this kubelet.
+    /// Text for the start: the socket, and the flags of an agent for this kubelet.
     fn usage(&self) -> io::Result<String> {
         let dir = fs_err::canonicalize(&self.dir)?;
         let mut flags = format!("--kubelet-dir {}", quoted(&dir));
@@ -107,7 +107,7 @@ impl Args {
 // === impl Ends ===
 
 impl Ends {
-    /// Begins to listen; from here on the signals do not end the process by themselves.
+    /// Begins to listen. From now on the signals do not end the process by themselves.
     pub(in crate::cli) fn new() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self {
@@ -117,7 +117,7 @@ impl Ends {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals. Cancel safe.
     pub(in crate::cli) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -127,7 +127,10 @@ impl Ends {
     }
 }
 
-/// Carries out a typed line and says what came of it. Gives whether to go on.
+/// Runs a typed line and prints the result. Returns false for the command `quit`.
+///
+/// # Errors
+/// The output is closed. An error of the command is printed and is no error here.
 pub(in crate::cli) async fn obey(
     kubelet: &Kubelet,
     line: &str,
@@ -147,8 +150,8 @@ pub(in crate::cli) async fn obey(
     Ok(true)
 }
 
-/// The lines of standard input, read on a thread of their own: a read cannot be called off, and
-/// must not keep the program from ending.
+/// Reads the lines of standard input on a thread of its own: a blocking read cannot be cancelled,
+/// and must not keep the program from ending.
 pub(in crate::cli) fn lines() -> io::Result<mpsc::Receiver<String>> {
     let (send, lines) = mpsc::channel(16);
     let read = move || {
@@ -164,8 +167,10 @@ pub(in crate::cli) fn lines() -> io::Result<mpsc::Receiver<String>> {
     Ok(lines)
 }
 
-/// Refuses a folder in which a kubelet is at work: its sockets would be deleted.
+/// Refuses a folder in which a kubelet listens. A kubelet that starts deletes all sockets of the
+/// folder (pkg/kubelet/cm/devicemanager/manager.go, `CleanupPluginDirectory`), and so does ours.
 fn free(dir: &Path) -> anyhow::Result<()> {
+    // The file alone is no evidence: a kubelet that was killed leaves it behind.
     if UnixStream::connect(dir.join("kubelet.sock")).is_ok() {
         bail!(
             "a kubelet listens in {} already; choose another folder with --dir",

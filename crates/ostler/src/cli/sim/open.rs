@@ -1,13 +1,13 @@
-//! Who has which card open.
+//! `ostler sim open`: lists the processes that have a card open.
 
 use sim::Node;
 
 use super::super::table::{Output, table, text};
 
-/// Show which processes have which card open: what a reset or a reload of the driver waits for.
+/// Show the processes that have a card open: a reset or driver reload waits for them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 }

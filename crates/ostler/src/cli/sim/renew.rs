@@ -1,4 +1,5 @@
-//! The commands that make cards new. Like the real ones they refuse while a program has a card open.
+//! Commands that reset cards. Like `nvidia-smi --gpu-reset` and `rmmod nvidia` they refuse while a
+//! program has a card open.
 
 use std::time::Duration;
 
@@ -7,35 +8,38 @@ use clap::Subcommand;
 use config::Period;
 use sim::{Holders, Node, Target};
 
-/// One way to make cards new.
+/// One command that resets cards.
 #[derive(Debug, Subcommand)]
 pub(super) enum Renew {
-    /// Reset a card: it is away for a moment and comes back with its counters at zero, with what
-    /// waited for a reset done, and without MIG devices and processes
+    /// Reset a card: it is away for a moment and comes back with counters at zero, with pending
+    /// repairs done, and without MIG devices and processes
     Reset {
         /// The card
         target: Target,
-        /// How long it is away
+        /// Time for which the card is away
         #[arg(long = "for", value_name = "TIME", default_value = "1s")]
         away: Period,
-        /// Do it even if a program has the card open
+        /// Reset even if a program has the card open
         #[arg(long)]
         force: bool,
     },
     /// Unload the kernel driver and load it again: every card is as after a reset
     ReloadDriver {
-        /// Do it even if a program has a card open
+        /// Reload even if a program has a card open
         #[arg(long)]
         force: bool,
     },
-    /// Start the machine again: another boot id, and every card as after a reset
+    /// Reboot the machine: a new boot id, and every card as after a reset
     Reboot,
 }
 
 // === impl Renew ===
 
 impl Renew {
-    /// Does it. Gives the line that tells of it.
+    /// Runs the command. Returns the line to print.
+    ///
+    /// # Errors
+    /// A program has a card open and `--force` is not given, or there is no such card.
     pub(super) fn make(self, node: &Node) -> anyhow::Result<String> {
         Ok(match self {
             Self::Reset {
@@ -64,7 +68,8 @@ impl Renew {
     }
 }
 
-/// Fails where a program has one of the cards open for more than a moment.
+/// Fails if a program has one of the cards open. The check is repeated once: a program that has just
+/// ended may still hold the card.
 fn refuse(node: &Node, target: Option<&Target>) -> anyhow::Result<()> {
     let wanted = |card: &Holders| match target {
         None | Some(Target::All) => true,

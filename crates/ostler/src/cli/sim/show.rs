@@ -1,4 +1,4 @@
-//! What is on a node: cards, MIG devices, and what goes wrong on purpose.
+//! `ostler sim show`: lists the cards, MIG devices and injected faults of a node.
 
 use comfy_table::Table;
 use sim::{
@@ -8,10 +8,10 @@ use sim::{
 
 use super::super::table::{Output, table, text};
 
-/// Show what is on the node: cards, MIG devices, and what goes wrong on purpose.
+/// Show the node's cards, MIG devices and injected faults.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
 }

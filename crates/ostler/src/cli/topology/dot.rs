@@ -7,7 +7,8 @@ use place::Topology;
 
 use super::{joined, name, pairs, product, words};
 
-/// An undirected graph: NUMA nodes are clusters, direct links thick edges, PCIe switches thin ones.
+/// Makes an undirected graph. NUMA nodes are clusters, direct links are solid edges, and PCIe
+/// switches are dashed ones.
 pub(super) fn graph(topology: &Topology<'_>) -> String {
     let mut text = "graph topology {\n  node [shape=box style=rounded];\n".to_owned();
     let mut nodes: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();

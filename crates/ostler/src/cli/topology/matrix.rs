@@ -1,4 +1,4 @@
-//! The matrix for people, in the letters that `nvidia-smi topo` made known.
+//! The matrix, with the codes of `nvidia-smi topo -m`.
 
 use model::Ancestor;
 use place::{Topology, Way};
@@ -7,7 +7,8 @@ use rules::Vendor;
 use super::{name, pairs, product, words};
 use crate::cli::table::table;
 
-/// The meaning of the letters beside those of direct links, nearest first.
+/// Codes other than those of direct links, nearest first, with their meaning. All but `BRD` and `?`
+/// are those of `nvidia-smi topo -m`.
 const LEGEND: [(&str, &str); 7] = [
     ("BRD", "on one board"),
     ("PIX", "one PCIe switch"),
@@ -18,7 +19,7 @@ const LEGEND: [(&str, &str); 7] = [
     ("?", "nothing is known of the way"),
 ];
 
-/// The matrix with a legend of what occurs in it.
+/// Makes the matrix, with a legend of the codes in it.
 pub(super) fn page(topology: &Topology<'_>) -> String {
     let count = topology.cards.len();
     if count == 0 {
@@ -48,7 +49,7 @@ pub(super) fn page(topology: &Topology<'_>) -> String {
     rows.trim_fmt() + "\n" + &legend(words, &cells)
 }
 
-/// The direct way first, then the way through the machine.
+/// Code of a pair: the direct links first, then the path through PCIe.
 fn cell(words: &Vendor, way: &Way) -> String {
     let mark = words.link_mark;
     let direct = match (way.switched, way.lanes) {

@@ -1,6 +1,6 @@
-//! The topology as a picture: the cards on a ring, in the order of NUMA nodes and PCIe switches;
-//! NVLinks as chords, the thicker the more lanes; an NVSwitch in the middle. It follows the reader's
-//! light or dark scheme.
+//! The topology as an SVG picture. The cards lie on a ring, in the order of NUMA nodes and PCIe
+//! switches. NVLinks are chords, thicker with more links; an NVSwitch is in the middle. The colours
+//! follow the reader's light or dark scheme.
 
 mod ring;
 
@@ -13,10 +13,10 @@ use rules::Vendor;
 use self::ring::Ring;
 use super::{joined, name, pairs, product, words};
 
-/// The height of one line of the legend.
+/// Height of one line of the legend, in pixels.
 const LINE: f64 = 24.0;
 
-/// Plain rules without variables: more programs than browsers show such pictures.
+/// Rules without CSS variables: viewers other than browsers do not know them.
 const STYLE: &str = "\
 .ground{fill:#fff}text{font-family:system-ui,sans-serif;fill:#1f2328}.dim{fill:#59636e}\
 .card{fill:#f6f8fa;stroke:#8c959f;stroke-width:1.5}.bad{stroke:#cf222e;stroke-width:3}\
@@ -58,7 +58,7 @@ pub(super) fn draw(topology: &Topology<'_>) -> String {
     svg + "</svg>\n"
 }
 
-/// How many cards of which models.
+/// Title of the picture: the number of cards of each model.
 fn title(topology: &Topology<'_>) -> String {
     let mut models: Vec<&str> = Vec::new();
     for entry in &topology.cards {
@@ -84,7 +84,7 @@ fn title(topology: &Topology<'_>) -> String {
     }
 }
 
-/// The NUMA nodes behind the cards, and the PCIe switches around them.
+/// Draws the NUMA nodes behind the cards, and the PCIe switches around them.
 fn bands(ring: &Ring) -> String {
     let mut svg = String::new();
     for (nth, (numa, arc)) in ring.nodes.iter().enumerate() {
@@ -105,7 +105,7 @@ fn bands(ring: &Ring) -> String {
     svg
 }
 
-/// Direct links, and those to the switch.
+/// Draws the direct links, and the links to the switch.
 fn links(topology: &Topology<'_>, ring: &Ring) -> String {
     let mut svg = String::new();
     let mut on_switch = BTreeSet::new();
@@ -168,7 +168,7 @@ fn cards(topology: &Topology<'_>, ring: &Ring) -> String {
     svg
 }
 
-/// A mark and what it means, for all that is in the picture.
+/// Legend: each mark of the picture, with its meaning.
 fn legend(topology: &Topology<'_>, ring: &Ring) -> Vec<(String, String)> {
     let ways = || pairs(topology).map(|(_, _, way)| way);
     let line = |class: &str, wide: f64| {
@@ -221,6 +221,7 @@ fn text(x: f64, y: f64, class: &str, size: u32, words: &str) -> String {
 }
 
 fn escape(text: &str) -> String {
+    // Enough for text. Attributes have numbers and words of ours only.
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

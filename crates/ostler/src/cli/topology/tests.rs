@@ -2,7 +2,7 @@ use model::{Ancestor, Device, Entry, Link, Snapshot};
 
 use super::*;
 
-/// Cards two by two behind PCIe switches, four by four on NUMA nodes.
+/// Machine with two cards behind each PCIe switch, and four on each NUMA node.
 fn machine(count: usize, lanes: impl Fn(usize, usize) -> u32, switched: bool) -> Snapshot {
     let id = |n: usize| format!("GPU-{n:02}");
     let link = |a: usize, b: usize| Link {
@@ -86,7 +86,7 @@ fn programs_get_every_pair_once_with_its_score() {
     assert_eq!(picture["pairs"][0]["ancestor"], "switch");
 }
 
-/// The numbers of an attribute of every element that has a certain beginning.
+/// Values of an attribute, for every element whose text has a certain beginning.
 fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
     let key = format!(" {attribute}=\"");
     svg.split('<')

@@ -1,4 +1,4 @@
-//! What happens to a node.
+//! Commands of `ostler sim` that change a node.
 
 use std::process::Command;
 

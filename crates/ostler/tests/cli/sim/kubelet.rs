@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::rig::{Rig, ostler};
 use crate::text;
 
-/// A running `ostler sim kubelet`.
+/// Running `ostler sim kubelet`.
 struct Terminal {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -31,7 +31,8 @@ impl Terminal {
         writeln!(input, "{line}").unwrap();
     }
 
-    /// Reads until a line has this in it. The test's own limit ends a wait in vain.
+    /// Reads until a line has this text, and returns the line. The limit of the test runner ends a
+    /// wait without success.
     fn reads(&mut self, wanted: &str) -> String {
         let mut all = String::new();
         loop {

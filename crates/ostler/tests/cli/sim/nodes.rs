@@ -1,4 +1,4 @@
-//! Nodes are made, shown and named.
+//! Commands of `ostler sim` that make and show nodes.
 
 use super::rig::Rig;
 use crate::text;
@@ -7,7 +7,7 @@ use crate::text;
 fn the_help_begins_with_examples() {
     let help = Rig::empty().ostler(&["--help"]);
     let help = text(&help.stdout);
-    // The options of all commands are another test's.
+    // Another test has the options that all commands share.
     let (own, _) = help.split_once("Options:").unwrap();
     insta::assert_snapshot!("help", own);
 }

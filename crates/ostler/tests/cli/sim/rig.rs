@@ -1,4 +1,4 @@
-//! A node in a folder, and the commands on it.
+//! Test node in a folder, and the commands on it.
 
 use std::{
     path::PathBuf,
@@ -9,7 +9,7 @@ use sim::Node;
 
 use crate::text;
 
-/// A node in a temporary folder.
+/// Node in a temporary folder.
 pub(crate) struct Rig {
     pub(crate) folder: tempfile::TempDir,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Rig {
 // === impl Rig ===
 
 impl Rig {
-    /// A folder without a node.
+    /// Makes a folder without a node.
     pub(crate) fn empty() -> Self {
         let folder = sim::scratch().unwrap();
         Self { folder }
@@ -52,7 +52,7 @@ impl Rig {
             .unwrap()
     }
 
-    /// What a command that succeeds says.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) fn says(&self, args: &[&str]) -> String {
         let output = self.on_node(args);
         assert!(
@@ -63,13 +63,13 @@ impl Rig {
         text(&output.stdout)
     }
 
-    /// What a command that fails says, and its exit status.
+    /// Runs a command that must fail, and returns its exit status and its error.
     pub(crate) fn complains(&self, args: &[&str]) -> (i32, String) {
         let output = self.on_node(args);
         (output.status.code().unwrap(), text(&output.stderr))
     }
 
-    /// A text without what differs from run to run.
+    /// Replaces the parts of a text that differ from run to run.
     pub(crate) fn plain(&self, text: &str) -> String {
         let folder = self.folder.path().to_str().unwrap();
         text.replace(folder, "[folder]")

@@ -1,4 +1,4 @@
-//! Letting pods in, and waiting for what the kubelet and the agent must notice.
+//! Admission of pods, and waits for changes at the kubelet and the agent.
 
 use std::time::Duration;
 
@@ -10,7 +10,10 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
-/// Lets a pod of one container in.
+/// Admits a pod of one container.
+///
+/// # Errors
+/// The kubelet refuses the pod, or does not answer within [`DEADLINE`].
 pub(super) async fn admit(
     kubelet: &Kubelet,
     name: &str,
@@ -26,14 +29,14 @@ pub(super) async fn admit(
     admitted.with_context(|| format!("pod {name} was not admitted"))
 }
 
-/// The ids a pod got.
+/// Ids of the devices of a pod.
 pub(super) fn held(admitted: &Admitted) -> Vec<String> {
     let containers = admitted.containers.values();
     let ids = containers.flat_map(|granted| granted.devices.values().flatten());
     ids.cloned().collect()
 }
 
-/// Waits until every device of a resource is as it should be.
+/// Waits until `right` holds for the id and the health of every device of a resource.
 pub(super) async fn wait(
     kubelet: &Kubelet,
     resource: &str,
@@ -47,7 +50,7 @@ pub(super) async fn wait(
     kubelet.wait(resource, all, limit).await.map(|_| ())
 }
 
-/// Whether both the event and the loss are held against a card.
+/// True if a verdict has both causes: the event and the loss.
 pub(super) fn fell(entry: &ListedDevice) -> bool {
     let has = |kind| entry.verdict.causes.iter().any(|cause| cause.kind == kind);
     has(CauseKind::Event) && has(CauseKind::Lost)

@@ -1,4 +1,4 @@
-//! The words and tables of the story.
+//! Texts and tables of the demo.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use super::super::{
     tell::{bad, good, list, time},
 };
 
-/// What can be done after the story.
+/// Suggestions for after the demo.
 pub(super) const NEXT: &str = "
 To play on:
   ostler demo                        in a terminal, without --oneshot: the node stays up
   ostler demo --profile a100-mig     GPUs in parts; `ostler sim profiles` lists more machines
   ostler sim create /tmp/node        a simulated node for the agent or any program that uses NVML";
 
-/// Why the story is short on some machines.
+/// Reason for which the demo is shorter on some machines.
 pub(super) const TOGETHER: &str = "
 On this machine a container gets all GPUs or none, so that for Kubernetes they are one device. On
 others the story goes on: a GPU fails under a pod, and comes back.";
 
-/// A device as the story calls it.
+/// Short name of a device.
 pub(in crate::cli::demo) fn name(entry: &ListedDevice) -> String {
     let device = &entry.device;
     let index = index_or_id(entry);
@@ -38,7 +38,7 @@ pub(in crate::cli::demo) fn name(entry: &ListedDevice) -> String {
     }
 }
 
-/// Several devices in one phrase: `GPUs 0 and 1`.
+/// Short name of several devices: `GPUs 0 and 1`.
 pub(super) fn names(entries: &[&ListedDevice]) -> String {
     let [first, _, ..] = entries else {
         return entries
@@ -60,7 +60,7 @@ fn index_or_id(entry: &ListedDevice) -> String {
         .map_or_else(|| device.id.to_string(), |index| index.to_string())
 }
 
-/// In the driver's order: by card, then by instance.
+/// Sorts into the driver's order: by card, then by GPU instance and compute instance.
 pub(super) fn sort(entries: &mut [&ListedDevice]) {
     let number = |entry: &&ListedDevice, name: AttributeName| {
         entry.device.attributes.get(&name).and_then(Value::as_int)
@@ -73,7 +73,7 @@ pub(super) fn sort(entries: &mut [&ListedDevice]) {
     entries.sort_by_key(key);
 }
 
-/// The driver, and how much was found.
+/// Describes the driver and the number of devices.
 pub(super) fn driver(snapshot: &Devices) -> String {
     let (cards, parts): (Vec<_>, Vec<_>) = snapshot
         .devices
@@ -101,7 +101,7 @@ pub(super) fn driver(snapshot: &Devices) -> String {
     )
 }
 
-/// The cards with their partitions.
+/// Table of the cards, with their partitions.
 pub(super) fn cards(snapshot: &Devices) -> Table {
     let partition = |entry: &ListedDevice| matches!(entry.device.kind, Kind::Partition { .. });
     let any = snapshot.devices.iter().any(partition);
@@ -128,7 +128,7 @@ pub(super) fn cards(snapshot: &Devices) -> Table {
     rows
 }
 
-/// The partitions of a card: `2 × 1g.5gb, 3g.20gb`.
+/// Describes the partitions of a card: `2 × 1g.5gb, 1 × 3g.20gb`.
 fn parts(entries: &[&ListedDevice], card: &ListedDevice, partitioned: bool) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in entries {
@@ -150,7 +150,7 @@ fn parts(entries: &[&ListedDevice], card: &ListedDevice, partitioned: bool) -> S
     words.join(", ")
 }
 
-/// What is registered: how many, where, and how soon after the agent's start.
+/// Table of the registered resources: number of devices, socket, and time since the agent's start.
 pub(super) fn resources(kubelet: &Kubelet, started: Instant) -> Table {
     let mut rows = table(&["RESOURCE", "DEVICES", "SOCKET", "AFTER"]);
     for (resource, Capacity { allocatable, .. }) in kubelet.node() {
@@ -164,7 +164,7 @@ pub(super) fn resources(kubelet: &Kubelet, started: Instant) -> Table {
     rows
 }
 
-/// Exactly what the containers got.
+/// Lists everything that the containers of a pod got.
 pub(super) fn granted(admitted: &Admitted) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for container in admitted.containers.values() {
@@ -190,7 +190,7 @@ pub(super) fn granted(admitted: &Admitted) -> String {
     text
 }
 
-/// What ends the causes against a device.
+/// Lists the conditions that end the causes of a verdict.
 pub(super) fn way_out(entry: &ListedDevice) -> String {
     let mut text = "\nWhat ends this:\n".to_owned();
     for cause in &entry.verdict.causes {
@@ -199,7 +199,8 @@ pub(super) fn way_out(entry: &ListedDevice) -> String {
     text
 }
 
-/// What the node's status says now and said before, for the resources that changed.
+/// Describes the change of capacity and allocatable in the node's status, for the resources that
+/// changed.
 pub(super) fn change(
     before: &BTreeMap<String, Capacity>,
     after: &BTreeMap<String, Capacity>,
@@ -223,7 +224,7 @@ pub(super) fn change(
     text
 }
 
-/// A number with its noun.
+/// Formats a number with its noun.
 fn count(number: usize, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }

@@ -1,4 +1,4 @@
-//! One card, as a profile has it.
+//! Capture of one card.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,10 @@ use sim::{profile::Card, state::Model};
 use super::{Capture, slug};
 
 impl Capture<'_> {
-    /// Reads a card, and puts its model among the others.
+    /// Reads a card, and adds its model to `models`.
+    ///
+    /// # Errors
+    /// The driver gives no PCI address, name or memory size.
     pub(super) fn card(
         &mut self,
         device: Device<'_>,
@@ -40,6 +43,7 @@ impl Capture<'_> {
             model: Some(key),
             uuid: id(device.uuid()),
             serial: id(device.serial()),
+            // The minor number is the position on most machines; a profile has the exceptions only.
             minor: minor.filter(|minor| usize::try_from(*minor) != Ok(position)),
             group: 0,
             links: None,
@@ -49,8 +53,7 @@ impl Capture<'_> {
     }
 }
 
-/// Puts a model among those that are known; cards are of one model if all but their sensors is the
-/// same. Gives its key.
+/// Adds a model, and returns its key. Two cards have one model if they differ in their sensors only.
 fn place(models: &mut BTreeMap<String, Model>, model: Model) -> String {
     let alike = |known: &Model| {
         Model {

@@ -1,4 +1,4 @@
-//! What the kernel's files tell of the machine.
+//! Capture of the machine from the kernel's files.
 
 use std::{
     ffi::OsStr,
@@ -13,20 +13,20 @@ use sim::{
 
 use super::notes::Notes;
 
-/// Where the bus shows its functions.
+/// Folder of the PCI functions (Linux, Documentation/ABI/testing/sysfs-bus-pci).
 const BUS: &str = "sys/bus/pci/devices";
-/// Where a function lies when the kernel does not tell.
+/// PCI root for a function whose position is unknown.
 const SOMEWHERE: &str = "pci0000:00";
-/// NVIDIA's vendor number.
+/// NVIDIA's PCI vendor id.
 const NVIDIA: &str = "10de";
 
-/// The host's files.
+/// Reader of the host's files.
 #[derive(Debug)]
 pub(super) struct Host {
     root: PathBuf,
 }
 
-/// PCI functions that are no cards.
+/// PCI functions other than the cards.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) switches: Vec<Switch>,
@@ -41,19 +41,19 @@ impl Host {
         Self { root }
     }
 
-    /// What the firmware says that the machine is.
+    /// Product name of the machine, from the firmware: DMI, or the device tree on ARM boards.
     pub(super) fn product(&self) -> Option<String> {
         let files = ["sys/class/dmi/id/product_name", "proc/device-tree/model"];
         files.iter().find_map(|file| self.text(file))
     }
 
-    /// Whether the node of WSL is there and the driver's usual one is not.
+    /// True on WSL: its device node is there, and the driver's usual one is not.
     pub(super) fn is_wsl(&self) -> bool {
         let has = |node: &str| self.root.join("dev").join(node).exists();
         has("dxg") && !has("nvidiactl")
     }
 
-    /// The NUMA nodes.
+    /// Reads the NUMA nodes, with their processors and memory.
     pub(super) fn numa(&self) -> Vec<NumaNode> {
         let folder = "sys/devices/system/node";
         let mut nodes: Vec<NumaNode> = self
@@ -72,17 +72,18 @@ impl Host {
         nodes
     }
 
-    /// The NUMA node of a function; -1 is none.
+    /// Reads the NUMA node of a function. The kernel writes -1 for none, which does not parse here.
     pub(super) fn node(&self, pci: BusId) -> Option<u32> {
         self.text(&format!("{BUS}/{pci}/numa_node"))?.parse().ok()
     }
 
-    /// The class of a function: `030200`.
+    /// Reads the class of a function, such as `030200`.
     pub(super) fn class(&self, pci: BusId) -> Option<String> {
         self.hex(pci, "class")
     }
 
-    /// What lies between a function and the processor.
+    /// Reads the path of bridges above a function: its folder's parent in /sys/devices. If the bus
+    /// does not show the function, notes that and returns a PCI root.
     pub(super) fn under(&self, pci: BusId, notes: &mut Notes) -> String {
         let real = fs_err::canonicalize(self.root.join(BUS).join(pci.to_string())).ok();
         let devices = fs_err::canonicalize(self.root.join("sys/devices")).ok();
@@ -94,6 +95,7 @@ impl Host {
                 way.starts_with("pci").then(|| way.to_owned())
             });
         parent.unwrap_or_else(|| {
+            // WSL shows its cards on no PCI bus.
             if !self.is_wsl() {
                 notes.add(&format!(
                     "the way to {pci} is left out: the PCI bus does not show it"
@@ -103,7 +105,7 @@ impl Host {
         })
     }
 
-    /// Whether a function is an NVSwitch.
+    /// True if a function is an NVSwitch: NVIDIA's bridge of the class "other" (0680).
     pub(super) fn is_switch(&self, pci: BusId) -> bool {
         self.hex(pci, "vendor").as_deref() == Some(NVIDIA)
             && self
@@ -111,7 +113,8 @@ impl Host {
                 .is_some_and(|class| class.starts_with("0680"))
     }
 
-    /// The functions that matter beside the cards: switches, network, storage, other accelerators.
+    /// Reads the functions of interest other than the cards: NVSwitches, network, storage, other
+    /// accelerators. A function without a driver is left out.
     pub(super) fn functions(&self, cards: &[BusId]) -> Functions {
         let mut found = Functions::default();
         let names = self.names(BUS);
@@ -156,9 +159,11 @@ impl Host {
         found
     }
 
-    /// What the first vGPU tells of its host.
+    /// Reads the host's driver from the PCI configuration space of the first vGPU that has it.
     pub(super) fn vgpu(&self, cards: &[BusId]) -> Option<VgpuHost> {
         cards.iter().find_map(|pci| {
+            // Without CAP_SYS_ADMIN the kernel gives the first 64 bytes only
+            // (drivers/pci/pci-sysfs.c, `pci_read_config`), and no capability is found.
             let config = fs_err::read(self.root.join(BUS).join(pci.to_string()).join("config"));
             host_of(&config.ok()?)
         })
@@ -168,7 +173,7 @@ impl Host {
         let text = self.text(file).unwrap_or_default();
         let total = text.lines().find(|line| line.contains("MemTotal:"));
         let kib = total.and_then(|line| line.split_whitespace().nth_back(1)?.parse().ok());
-        // What the kernel keeps for itself is missing from the total.
+        // `MemTotal` lacks the memory that the kernel reserves at boot: round up to whole GiB.
         kib.unwrap_or(0_u64).div_ceil(1 << 20)
     }
 
@@ -192,18 +197,20 @@ impl Host {
     }
 }
 
-/// Whether a class is of interest: network, fast storage, graphics, accelerators.
+/// True for the PCI classes network (02), NVMe (0108), display (03) and accelerators (12).
 fn matters(class: &str) -> bool {
     ["02", "0108", "03", "12"]
         .iter()
         .any(|start| class.starts_with(start))
 }
 
-/// The host's driver in a vGPU's configuration space: a capability of the vendor's own with `VF`,
-/// then a record of version and branch.
+/// Parses the host's driver from a vGPU's configuration space: a vendor-specific capability (id 09)
+/// with the letters `VF`, then a record with version and branch. k8s-device-plugin reads the same
+/// (internal/vgpu).
 fn host_of(config: &[u8]) -> Option<VgpuHost> {
     let byte = |at: usize| config.get(at).copied();
     let mut at = usize::from(byte(0x34)?);
+    // 48 capabilities of 4 bytes fill the 192 bytes after the header; more is a loop in the list.
     for _ in 0..48 {
         let own = byte(at)? == 0x09 && config.get(at + 3..at + 5)? == b"VF" && at != 0;
         if own && byte(at + 5)? == 0 {

@@ -1,4 +1,4 @@
-//! The NVLinks of all cards.
+//! Capture of the NVLinks of all cards.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use sim::{BusId, profile::Card};
 
 use super::Capture;
 
-/// Links to switches that are no PCI functions of the machine.
+/// End of links to switches that are no PCI functions of the machine.
 const FABRIC: &str = "fabric";
-/// Links that are not up.
+/// End of links that are not up.
 const DOWN: &str = "down";
 
 impl Capture<'_> {
-    /// Writes the links into the cards, when all cards are known.
+    /// Reads the links of all cards. All cards must be known: a link's end is found by PCI address.
     pub(super) fn links(&mut self, cards: &mut [Card]) {
         let addresses: Vec<_> = cards.iter().map(|card| card.pci).collect();
         for card in cards {
@@ -44,8 +44,8 @@ impl Capture<'_> {
     }
 }
 
-/// What is at the end of each link, with its address; `None` for a link that is down. A link that
-/// does not answer is left out; a card without such links, or one that is gone, is asked no more.
+/// Reads the end of each link of a card: its kind and PCI address, or `None` for a link that is down.
+/// A link that gives an error is left out. A card that is lost, or without NVLinks, ends the loop.
 fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<BusId>)>> {
     let mut found = Vec::new();
     for link in 0..Device::LINKS {
@@ -56,6 +56,8 @@ fn ends(device: Device<'_>) -> Vec<Option<(Remote, Option<BusId>)>> {
                 found.extend(device.link_remote(link).ok().map(|kind| Some((kind, at))));
             }
             Ok(false) => found.push(None),
+            // NVML answers INVALID_ARGUMENT for a link number that the card does not have (nvml.h,
+            // nvmlDeviceGetNvLinkState).
             Err(error) if error.is_fatal() || error.code() == Some(Code::INVALID_ARGUMENT) => break,
             Err(error) if link == 0 && error.is_not_supported() => break,
             Err(_) => {}

@@ -1,20 +1,20 @@
-//! The shapes that a card can be cut into, and the MIG devices that it has.
+//! Capture of the MIG profiles and the MIG devices of a card.
 
 use nvml::{Code, Device};
 use sim::state::{MigProfile, Model};
 
 use super::Capture;
 
-/// A MIG device.
+/// MIG device of a card.
 #[derive(Debug)]
 pub(super) struct Mig {
-    /// Its profile and its place, as a profile file has them.
+    /// GPU instance profile and placement, in the form of profile files: `1c.3g.20gb@4`.
     pub(super) name: String,
     pub(super) uuid: String,
 }
 
 impl Capture<'_> {
-    /// The shapes of a card with so much memory; none where it cannot be cut.
+    /// Reads the MIG profiles of a card with this memory; none if the card does not support MIG.
     pub(super) fn shapes(&mut self, device: Device<'_>, memory_mib: u64) -> Vec<MigProfile> {
         if device.mig_enabled().is_err() {
             return Vec::new();
@@ -23,7 +23,7 @@ impl Capture<'_> {
             let shape = device.shape(number).ok()?;
             let [copy, decoders, jpeg, ofa] = shape.engines;
             let places = device.places(shape.id).unwrap_or_default();
-            // Without a place, the share of the memory tells.
+            // Without a placement, the memory of the profile in eighths of the card's tells the size.
             let share = (shape.memory_mib * 8).div_ceil(memory_mib.max(1));
             let share = u32::try_from(share).unwrap_or(8);
             Some(MigProfile {
@@ -44,7 +44,7 @@ impl Capture<'_> {
         shapes.collect()
     }
 
-    /// The MIG devices of a card; `None` where MIG mode is off.
+    /// Reads the MIG devices of a card; `None` if MIG mode is off.
     pub(super) fn migs(&mut self, device: Device<'_>, model: &Model) -> Option<Vec<Mig>> {
         if !device.mig_enabled().unwrap_or(false) {
             return None;
@@ -60,6 +60,7 @@ impl Capture<'_> {
                         self.notes.add(&line);
                     }
                 },
+                // NVML numbers all possible MIG devices of a card; an index may have none.
                 Err(error) if error.code() == Some(Code::NOT_FOUND) => {}
                 Err(error) => {
                     let at = device.at();
@@ -74,7 +75,7 @@ impl Capture<'_> {
     }
 }
 
-/// A MIG device with its instance ids.
+/// Reads a MIG device, with the ids of its GPU instance and its compute instance.
 fn mig(
     card: Device<'_>,
     part: Device<'_>,

@@ -1,8 +1,8 @@
-//! What could not be read.
+//! Notes on values that could not be read.
 
 use std::collections::BTreeSet;
 
-/// What could not be read, each thing once.
+/// Notes on values that could not be read, each text once.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     seen: BTreeSet<String>,
@@ -12,14 +12,14 @@ pub(super) struct Notes {
 // === impl Notes ===
 
 impl Notes {
-    /// Writes something down.
+    /// Adds a note, unless it is there already.
     pub(super) fn add(&mut self, line: &str) {
         if self.seen.insert(line.to_owned()) {
             self.lines.push(line.to_owned());
         }
     }
 
-    /// A fact, or what stands for it if the driver does not tell; that is written down.
+    /// Returns a fact. On an error adds a note, and returns `default`.
     pub(super) fn or<T>(&mut self, what: &str, fact: Result<T, nvml::Error>, default: T) -> T {
         fact.unwrap_or_else(|error| {
             self.add(&format!("{what} is left out: {error}"));
@@ -27,7 +27,7 @@ impl Notes {
         })
     }
 
-    /// A fact that many cards do not have: only other failures are written down.
+    /// Returns a fact that many cards do not have. "Not supported" makes no note; other errors do.
     pub(super) fn maybe<T>(&mut self, what: &str, fact: Result<T, nvml::Error>) -> Option<T> {
         match fact {
             Ok(fact) => Some(fact),
@@ -39,7 +39,7 @@ impl Notes {
         }
     }
 
-    /// Says everything on the standard error.
+    /// Prints all notes on standard error.
     pub(super) fn tell(&self) {
         for line in &self.lines {
             anstream::eprintln!("ostler: {line}");

@@ -1,4 +1,4 @@
-//! What all cards of a kind have in common.
+//! Capture of a card's model: the values that all cards of the model share.
 
 use nvml::{Clock, Device, Threshold};
 use sim::{
@@ -8,13 +8,16 @@ use sim::{
 
 use super::Capture;
 
-/// A mebibyte.
+/// One mebibyte, in bytes.
 const MIB: u64 = 1 << 20;
-/// The lanes of most boards.
+/// PCIe lanes of most boards.
 const LANES: u32 = 16;
 
 impl Capture<'_> {
-    /// What a card is. Only its name and its memory must be readable.
+    /// Reads the model of a card.
+    ///
+    /// # Errors
+    /// The driver does not give the name or the memory size. Other values are left out with a note.
     pub(super) fn product(&mut self, device: Device<'_>, pci: BusId) -> anyhow::Result<Model> {
         let name = device.name()?;
         let memory = device.memory()?;
@@ -27,11 +30,14 @@ impl Capture<'_> {
             (8, 0),
         );
         let bar1 = notes.maybe(&figure("the BAR1 memory"), device.bar1());
+        // Most cards map their whole memory, rounded up to a power of two. A profile has the
+        // exceptions only.
         let whole = (memory.total / MIB).next_power_of_two();
         let cores = notes.maybe(&figure("the number of cores"), device.cores());
         let each = cores_each(capability);
         let version = device.link_version(0).ok();
         Ok(Model {
+            // 14 is NVML_BRAND_NVIDIA of nvml.h.
             brand: notes.or(&figure("the brand"), device.brand(), 14),
             architecture: notes.or(&figure("the architecture"), device.architecture(), 0),
             compute_capability: capability,
@@ -39,6 +45,7 @@ impl Capture<'_> {
             subsystem: ids.map_or("10de:0000".to_owned(), |ids| {
                 format!("{:04x}:{:04x}", ids.subsystem_vendor, ids.subsystem_device)
             }),
+            // 0302 is the PCI class of a 3D controller, which datacenter cards are.
             class: self.host.class(pci).unwrap_or_else(|| "030200".to_owned()),
             memory_mib: memory.total / MIB,
             reserved_mib: memory.reserved / MIB,
@@ -52,6 +59,7 @@ impl Capture<'_> {
             nvlink_version: version.unwrap_or(0),
             links_per_switch: 0,
             idle: idle(device),
+            // A number of cores that is no multiple gives no number of multiprocessors: it is kept.
             board: board(device, cores.filter(|cores| cores % each != 0)),
             mig: self.shapes(device, memory.total / MIB),
             name,
@@ -63,6 +71,7 @@ impl Capture<'_> {
             &format!("the power limits of {name}"),
             device.power_limits(),
         );
+        // NVML has milliwatts, profiles have watts.
         limits.map_or_else(Power::default, |(min, max)| Power {
             min: min / 1000,
             max: max / 1000,
@@ -96,8 +105,8 @@ impl Capture<'_> {
     }
 }
 
-/// What it measures now stands for what it measures when nothing runs; what jobs leave behind is
-/// not told.
+/// Reads the sensors, which stand for the values of an idle card. Counters that jobs leave behind are
+/// not taken.
 fn idle(device: Device<'_>) -> Sensors {
     let or = |fact: Result<u32, nvml::Error>, default| fact.map_or(default, u64::from);
     Sensors {
@@ -106,6 +115,7 @@ fn idle(device: Device<'_>) -> Sensors {
         clock_sm: or(device.clock(Clock::Sm), 0),
         clock_memory: or(device.clock(Clock::Memory), 0),
         performance_state: or(device.performance_state(), 0),
+        // nvmlClocksEventReasonGpuIdle of nvml.h.
         clock_reasons: 1,
         pcie_generation: or(device.pcie_generation(), 4),
         pcie_width: or(device.pcie_width(), u64::from(LANES)),
@@ -125,7 +135,8 @@ fn board(device: Device<'_>, cores: Option<u32>) -> Board {
     }
 }
 
-/// CUDA cores of each multiprocessor.
+/// CUDA cores of each multiprocessor, by compute capability (cuda-samples, Common/helper_cuda.h,
+/// `_ConvertSMVer2Cores`).
 fn cores_each(capability: (i32, i32)) -> u32 {
     match capability {
         (3, _) => 192,

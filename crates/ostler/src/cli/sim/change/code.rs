@@ -1,8 +1,8 @@
-//! NVML's return codes, as a person types them.
+//! NVML's return codes as arguments: `nvmlReturn_t` in nvml.h, by number or name.
 
 use std::{fmt, str::FromStr};
 
-/// The codes that have a name here, in NVML's order.
+/// Codes with a name, in the order of `nvmlReturn_t`.
 const NAMES: [(u32, &str); 19] = [
     (1, "UNINITIALIZED"),
     (2, "INVALID_ARGUMENT"),
@@ -25,14 +25,14 @@ const NAMES: [(u32, &str); 19] = [
     (999, "UNKNOWN"),
 ];
 
-/// What a failing call returns; never success.
+/// Return code of a failing call; never 0, which is success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli::sim) struct Code(u32);
 
 // === impl Code ===
 
 impl Code {
-    /// NVML's number.
+    /// NVML's number of the code.
     pub(super) fn number(self) -> u32 {
         self.0
     }

@@ -1,10 +1,10 @@
-//! A process on a card, as a person types it.
+//! A process on a card as an argument: `PID` or `PID:MIB`.
 
 use std::str::FromStr;
 
 use sim::state::{Process, Work};
 
-/// A process that computes, with the memory it uses.
+/// Process that computes, with the memory that it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pid: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Load {
 // === impl Load ===
 
 impl Load {
-    /// The process on the whole card.
+    /// The process, on the whole card and not on a MIG device.
     pub(super) fn process(self) -> Process {
         Process {
             pid: self.pid,

@@ -1,4 +1,4 @@
-//! What can be typed at a simulated kubelet.
+//! Commands on the standard input of a simulated kubelet.
 
 use std::{str::FromStr, time::Duration};
 
@@ -6,10 +6,11 @@ use anyhow::{Context, bail};
 use sim::kubelet::{Admitted, Kubelet, Pod, pod::Id};
 use tokio::time::timeout;
 
-/// How long a pod may take to be admitted; the real kubelet sets no limit.
+/// Time limit for the admission of a pod. The real kubelet calls Allocate without a deadline
+/// (pkg/kubelet/cm/devicemanager/endpoint.go, `allocate`), so that a plugin that hangs stops it.
 const ADMISSION: Duration = Duration::from_secs(30);
 
-/// All commands, for a person.
+/// Text of the command `help`.
 pub(in crate::cli) const HELP: &str = "\
 Commands on standard input:
   pod NAME RESOURCE=COUNT…   admit a pod: pod train nvidia.com/gpu=2
@@ -27,15 +28,15 @@ pub(in crate::cli) enum Command {
     Pod(Id, Vec<(String, usize)>),
     /// Remove a pod.
     Remove(Id),
-    /// Show what the node's status says.
+    /// Show capacity and allocatable of every resource.
     Node,
     /// Restart the kubelet.
     Restart,
-    /// End a resource's stream.
+    /// End the `ListAndWatch` stream of a resource.
     Cut(String),
     /// Show the commands.
     Help,
-    /// End.
+    /// End the kubelet.
     Quit,
 }
 
@@ -68,7 +69,10 @@ impl FromStr for Command {
 }
 
 impl Command {
-    /// Carries the command out. Gives what there is to say, with its line ends.
+    /// Runs the command. Returns the text to print, with its line ends.
+    ///
+    /// # Errors
+    /// The pod is refused, or there is no such pod or stream.
     pub(in crate::cli) async fn obey(self, kubelet: &Kubelet) -> anyhow::Result<String> {
         match self {
             Self::Pod(id, requests) => admit(kubelet, &id, &requests).await,
@@ -103,7 +107,7 @@ async fn admit(kubelet: &Kubelet, id: &Id, requests: &[(String, usize)]) -> anyh
     Ok(format!("pod {id} is admitted\n{}", granted(&admitted)))
 }
 
-/// What the containers of a pod got beside their devices.
+/// Lists the environment and the device nodes that the containers of a pod got.
 fn granted(admitted: &Admitted) -> String {
     let mut text = String::new();
     for container in admitted.containers.values() {
@@ -131,7 +135,7 @@ fn node(kubelet: &Kubelet) -> String {
     node.iter().map(line).collect()
 }
 
-/// `name` is in the namespace `default`.
+/// Parses `namespace/name`. A plain `name` is in the namespace `default`.
 fn id(name: &str) -> Id {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     Id {

@@ -1,17 +1,17 @@
-//! What happened at a simulated kubelet since the last look, a line for each thing.
+//! Events at a simulated kubelet since the last check, one line for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim::kubelet::{Allocation, Capacity, Kubelet, List, Outcome, Registration};
 use tokio::time::Instant;
 
-/// Tells each thing once.
+/// Describes each event once.
 #[derive(Debug)]
 pub(in crate::cli) struct News {
     kubelet: Kubelet,
-    /// The registrations that were told of, by number: they are not answered in order.
+    /// Numbers of the registrations that are printed. They are not answered in order.
     registrations: BTreeSet<usize>,
-    /// When the last list that was told of arrived.
+    /// Arrival of the last printed list, by resource.
     lists: BTreeMap<String, Instant>,
     allocations: usize,
     violations: usize,
@@ -21,7 +21,7 @@ pub(in crate::cli) struct News {
 // === impl News ===
 
 impl News {
-    /// Everything from the beginning is news.
+    /// Begins with the first event of the kubelet.
     pub(in crate::cli) fn new(kubelet: Kubelet) -> Self {
         Self {
             kubelet,
@@ -33,7 +33,7 @@ impl News {
         }
     }
 
-    /// What is new, oldest first within its kind.
+    /// Describes the new events, by kind, the oldest first within a kind.
     pub(in crate::cli) fn next(&mut self) -> Vec<String> {
         let mut lines = self.registered();
         lines.extend(self.listed());

@@ -1,34 +1,34 @@
-//! Where everything stands: the cards on a ring, neighbours next to each other.
+//! Layout of the picture: the cards on a ring, neighbours next to each other.
 
 use std::{collections::BTreeMap, f64::consts::TAU};
 
 use model::Ancestor;
 use place::Topology;
 
-/// The width and height of a card.
+/// Width and height of a card, in pixels.
 pub(super) const CARD: (f64, f64) = (108.0, 46.0);
 
-/// The width of the band of a NUMA node: every card lies within.
+/// Width of the band of a NUMA node, in pixels. Every card lies inside.
 pub(super) const BAND: f64 = 150.0;
 
-/// Room around the ring for what is written there.
+/// Space around the ring for the labels, in pixels.
 const MARGIN: f64 = 156.0;
 
-/// The layout.
+/// Positions of all parts of the picture.
 pub(super) struct Ring {
-    /// The middle.
+    /// Middle of the ring.
     pub(super) middle: (f64, f64),
-    /// From the middle to the middle of a card.
+    /// Distance from the middle of the ring to the middle of a card.
     pub(super) radius: f64,
-    /// By card: its middle.
+    /// Middle of each card, by its position in the topology.
     pub(super) places: Vec<(f64, f64)>,
-    /// The NUMA nodes, round the ring; none if nothing is known of any.
+    /// NUMA nodes around the ring; empty if no card has a known node.
     pub(super) nodes: Vec<(Option<u32>, Arc)>,
-    /// Cards behind the same PCIe switches, where they are several.
+    /// Groups of two or more cards behind the same PCIe switches.
     pub(super) switches: Vec<Arc>,
 }
 
-/// A part of the ring, in radians from the top, clockwise.
+/// Part of the ring, in radians from the top, clockwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Arc {
     from: f64,
@@ -42,7 +42,7 @@ impl Ring {
         let count = topology.cards.len();
         let order = order(topology);
         let step = TAU / count.max(1) as f64;
-        // Neighbours on the sides stand above each other, so their height counts least.
+        // Cards are wider than high: neighbours at the top and the bottom need the most space.
         let radius = (CARD.0 * 1.2 * count as f64 / TAU).max(170.0);
         let middle = (radius + MARGIN, radius + MARGIN + 20.0);
         let mut ring = Self {
@@ -70,32 +70,33 @@ impl Ring {
         ring
     }
 
-    /// The point at an angle and a distance from the middle.
+    /// Point at an angle and a distance from the middle.
     pub(super) fn at(&self, angle: f64, distance: f64) -> (f64, f64) {
         let (x, y) = self.middle;
         (x + distance * angle.sin(), y - distance * angle.cos())
     }
 
-    /// The path of an arc at a distance from the middle.
+    /// SVG path of an arc at a distance from the middle.
     pub(super) fn path(&self, arc: &Arc, distance: f64) -> String {
         let ((ax, ay), (bx, by)) = (self.at(arc.from, distance), self.at(arc.to, distance));
         let large = u8::from(arc.to - arc.from > TAU / 2.0);
         format!("M{ax:.1} {ay:.1}A{distance:.1} {distance:.1} 0 {large} 1 {bx:.1} {by:.1}")
     }
 
-    /// Where a chord between two points is drawn to, so that chords do not lie on each other.
+    /// Control point of the chord between two points. It lies towards the middle, so that chords do
+    /// not lie on each other.
     pub(super) fn bend(&self, a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
         let (x, y) = self.middle;
         let inward = |a: f64, b: f64, middle: f64| (a + b) / 2.0 * 0.45 + middle * 0.55;
         (inward(a.0, b.0, x), inward(a.1, b.1, y))
     }
 
-    /// The size of a switch in the middle.
+    /// Radius of a switch in the middle.
     pub(super) fn hub(&self) -> f64 {
         (self.radius * 0.3).clamp(48.0, 90.0)
     }
 
-    /// The arc behind neighbours, `reach` of a step beyond the first and the last.
+    /// Arc behind neighbours. It goes `reach` steps beyond the first and the last of them.
     fn arc(&self, order: &[usize], part: &[usize], reach: f64) -> Arc {
         let step = TAU / order.len().max(1) as f64;
         let nth = order
@@ -113,13 +114,13 @@ impl Ring {
 // === impl Arc ===
 
 impl Arc {
-    /// The angle of its middle.
+    /// Angle of the arc's middle.
     pub(super) fn middle(&self) -> f64 {
         (self.from + self.to) / 2.0
     }
 }
 
-/// The cards round the ring: by NUMA node, then by PCIe switch, then as they are.
+/// Order of the cards around the ring: by NUMA node, then by PCIe switch, then as in the topology.
 fn order(topology: &Topology<'_>) -> Vec<usize> {
     let groups = groups(topology);
     let mut first: BTreeMap<Option<u32>, usize> = BTreeMap::new();
@@ -131,7 +132,7 @@ fn order(topology: &Topology<'_>) -> Vec<usize> {
     order
 }
 
-/// By card: the first card behind the same PCIe switches.
+/// Group of each card: the first card behind the same PCIe switches.
 fn groups(topology: &Topology<'_>) -> Vec<usize> {
     let near = |a: usize, b: usize| {
         let ancestor = topology.way(a, b).ancestor;
