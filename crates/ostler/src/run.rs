@@ -1,8 +1,7 @@
-//! The agent: which parts there are, how they are wired, and who notices when one ends.
+//! The agent's main loop: signals, config reloads, and supervision of the agent's parts.
 //!
-//! Each part is a task with a config of its own. A part whose config changed at a reload is
-//! ended and started anew, the others are not touched. A part that ends by itself is started
-//! again; nothing dies unseen.
+//! Each part is a task with settings of its own. A reload restarts the parts whose settings it
+//! changes, and no others. A part that ends by itself is logged and started again.
 
 mod command;
 mod init;
@@ -29,30 +28,32 @@ use tokio::{
 pub(crate) use self::probe::{backends, probe_settings};
 use self::{parts::Parts, watch::Watch};
 
-/// How long all parts together may take to end.
+/// Time limit for the shutdown of all parts together. The agent ends within 2 s of SIGTERM, and the
+/// rest is for the log.
 const FAREWELL: Duration = Duration::from_millis(1800);
 
-/// Where the config comes from.
+/// Source of the config. It is read at the start and at each reload.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// Who says what.
+    /// Dialect and path of the config file.
     pub(crate) origin: Origin,
-    /// What flags and variables say.
+    /// Values of flags and variables. They win over the file.
     pub(crate) overrides: Overrides,
-    /// The arguments that make a probe log as the agent does.
+    /// Arguments that make a probe log as the agent does.
     pub(crate) log: Vec<String>,
 }
 
-/// In whose words the config is.
+/// Dialect of the config file.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// In ours: the file, if there is one.
+    /// Ostler's own, with the path of `ostler.yaml` if there is one.
     Native(Option<PathBuf>),
-    /// In those of NVIDIA's device plugin: its flags, which may name a file.
+    /// NVIDIA's device plugin's: its flags, which may name a v1 config file.
     DropIn(Box<drop_in::Flags>),
 }
 
-/// The signals the agent listens to.
+/// Signals that the agent handles. SIGHUP reloads the config, the others stop the agent: the same as
+/// in NVIDIA's device plugin (cmd/nvidia-device-plugin/main.go).
 #[derive(Debug)]
 struct Signals {
     term: Signal,
@@ -61,10 +62,14 @@ struct Signals {
     hangup: Signal,
 }
 
-/// Runs the agent until it is told to stop.
+/// Runs the agent until SIGTERM, SIGINT or SIGQUIT.
+///
+/// # Errors
+/// The first config is invalid, or a backend with `failOnInitError` did not start.
 pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
+    // Before everything else: until now, a signal ends the process without a shutdown.
     let mut signals = Signals::new().context("cannot listen to signals")?;
-    // Before the file is read: what changes meanwhile is a change.
+    // The watch begins before the file is read, so that an edit in between is noticed.
     let mut watch = Watch::new(source.file());
     let config = source.load()?;
     tracing::info!(
@@ -79,6 +84,8 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
     let failed = loop {
         tokio::select! {
             signal = signals.next() => match signal {
+                // NVIDIA's config-manager sends SIGHUP after it has changed its link to the config
+                // file (k8s-device-plugin, cmd/config-manager/main.go).
                 "SIGHUP" => parts.reload(source.load()),
                 signal => {
                     tracing::info!(signal, "ostler stops");
@@ -90,6 +97,7 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
             () = parts.tend() => {}
         }
     };
+    // A part that hangs must not use up the pod's grace period (terminationGracePeriodSeconds).
     if timeout(FAREWELL, parts.stop()).await.is_err() {
         tracing::warn!("some parts did not end in time");
     }
@@ -102,7 +110,7 @@ pub(crate) async fn run(source: Source) -> anyhow::Result<()> {
 // === impl Source ===
 
 impl Source {
-    /// The config file, if there is one.
+    /// Path of the config file, if there is one.
     fn file(&self) -> Option<&Path> {
         match &self.origin {
             Origin::Native(file) => file.as_deref(),
@@ -110,7 +118,7 @@ impl Source {
         }
     }
 
-    /// Reads everything, and tells what is probably not meant so.
+    /// Reads the config, and logs its warnings.
     fn load(&self) -> Result<Config, config::Error> {
         let Resolved {
             config, warnings, ..
@@ -142,7 +150,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next signal, and returns its name. Cancel safe.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.term.recv() => "SIGTERM",

@@ -1,6 +1,6 @@
-//! The vendors of this program, a line for each.
+//! The vendors that this program knows. A new vendor is one line here.
 
 use rules::Vendors;
 
-/// The rules of each vendor.
+/// Rules of each vendor.
 pub(crate) const VENDORS: Vendors = Vendors::new(&[&nvidia_rules::Nvidia]);

@@ -1,13 +1,14 @@
-//! How this program starts itself again to run a command of a user's.
+//! Runner of users' commands: this program, started again as `ostler shim`.
 
 use std::ffi::OsString;
 
 use prepare::command::Runner;
 use probe::supervisor::Children;
 
-/// A runner of commands below this program, with a place where its processes are written down.
+/// Makes the runner of users' commands. Its processes are recorded in `children`, so that the reaper
+/// leaves them alone.
 pub(super) fn own_runner(children: Children) -> Runner {
-    // The running program itself, even if its file was replaced meanwhile.
+    // This link names the running program even if its file was replaced by an upgrade (proc(5)).
     let shim = ["/proc/self/exe", "shim"].map(OsString::from);
     Runner::new(shim, std::env::vars_os(), children)
 }

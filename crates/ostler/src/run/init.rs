@@ -1,4 +1,4 @@
-//! A start that fails, for those who want the agent to end then.
+//! `failOnInitError`: ends the agent if a backend does not start.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use tokio::sync::watch;
 
 use crate::vendors::VENDORS;
 
-/// Waits until a backend that is to end the agent then is found not to start, or to lack something
-/// that the config requires; why. Once all of them have started, nothing ends the agent.
+/// Waits until a backend with `failOnInitError` fails to start, or lacks something that the config
+/// requires, and returns the reason. Never returns once all such backends have started: a driver that
+/// fails later does not end the agent.
 pub(super) fn failed(
     config: &Config,
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -23,8 +24,8 @@ pub(super) fn failed(
     }
 }
 
-/// Waits until each backend that matters has started, or one of them failed; the reason of the first
-/// failure. The order in which they are decided does not matter.
+/// Waits until each backend with `failOnInitError` has started, or one of them failed. Returns the reason of
+/// the first failure, in whatever order they are decided.
 async fn failed_start(
     snapshots: &mut watch::Receiver<Arc<Snapshot>>,
     config: &Config,

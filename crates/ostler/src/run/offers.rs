@@ -1,4 +1,4 @@
-//! Snapshots and config → offers, and what a person should know of them.
+//! Makes offers from snapshots and config, and logs what an operator should know of them.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use tokio::sync::watch;
 
 use crate::vendors::VENDORS;
 
-/// What was made of the newest snapshot, apart from the offers.
+/// Results of the newest plan beside the offers, for `/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
     /// Devices that are not offered, each with its reason.
     pub(super) aside: Vec<Aside>,
-    /// What else there is to know of the pools.
+    /// Notes on the pools, such as a pool without devices.
     pub(super) notes: Vec<Note>,
-    /// What containers are not given, or in another way than asked for.
+    /// Notes on edits that containers do not get, or get in another form than the config asks for.
     pub(super) handover: Vec<HandoverNote>,
 }
 
-/// Makes offers of snapshots as the config wants them, until either ends.
+/// Makes offers of each new snapshot and of each new config, until one of the two channels closes.
 pub(super) async fn make(
     mut snapshots: watch::Receiver<Arc<Snapshot>>,
     mut config: watch::Receiver<Arc<Config>>,
@@ -31,13 +31,15 @@ pub(super) async fn make(
     loop {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
         let plan = pool::plan(&config.borrow_and_update(), VENDORS, &snapshot);
-        // bench/idle counts these lines.
+        // bench/src/idle/watch.rs counts these lines by their text and by the name of this module.
         let generation = snapshot.generation;
         tracing::debug!(
             generation,
             offers = plan.offers.len(),
             "planned what to offer"
         );
+        // Not `send`, which drops the value while there is no receiver: one that starts later needs
+        // it.
         offers.send_replace(Arc::clone(&plan.offers));
         let new = Made::of(plan);
         new.log(&made.borrow());
@@ -71,7 +73,7 @@ impl Made {
         }
     }
 
-    /// One line for everything that the one before did not say.
+    /// Logs every entry that `old` does not have.
     fn log(&self, old: &Self) {
         for aside in self.aside.iter().filter(|new| !old.aside.contains(new)) {
             let (device, reason) = (&aside.device, &aside.reason);

@@ -1,4 +1,5 @@
-//! The agent's parts: they are started, and started again when they end or their config is another.
+//! The agent's parts. Each is a task. It is started again when it ends, or when a reload changes its
+//! settings.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,33 +23,33 @@ use super::{
 };
 use crate::vendors::VENDORS;
 
-/// The pause before a part that ended by itself is started again.
+/// Pause before a part that ended by itself is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The parts of the agent, in the order the data flows.
+/// Parts of the agent, in the order of the data flow. The log shows these names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Keeps the probe of a backend running.
+    /// Supervises the probe of a backend.
     Probe(String),
-    /// Makes deep checks.
+    /// Runs deep checks on idle cards.
     Deep,
-    /// Puts what is seen into snapshots.
+    /// Makes snapshots from the updates of all probes.
     Inventory,
-    /// Keeps what has to outlive the agent.
+    /// Writes the state file.
     Keeper,
-    /// Makes offers of the snapshots.
+    /// Makes offers from the snapshots.
     Offers,
-    /// Writes CDI specs, and passes the offers on that they are there for.
+    /// Writes CDI specs, then forwards the offers that they cover.
     Cdi,
-    /// Serves the kubelet.
+    /// Registers the resources and serves the kubelet's calls.
     Kubelet,
-    /// Serves the commands.
+    /// Serves the control socket.
     Control,
-    /// Reaps orphans.
+    /// Reaps orphaned processes.
     Reaper,
 }
 
-/// The parts that there are once.
+/// Parts that exist once. [`Part::Probe`] exists once for each backend.
 const SINGLE: [Part; 8] = [
     Part::Deep,
     Part::Inventory,
@@ -60,7 +61,7 @@ const SINGLE: [Part; 8] = [
     Part::Reaper,
 ];
 
-/// The running parts and what they share.
+/// Running parts, and the channels between them.
 #[derive(Debug)]
 pub(super) struct Parts {
     config: Config,
@@ -92,18 +93,21 @@ impl Parts {
         }
     }
 
-    /// Waits until a part ends, and starts it again.
+    /// Waits until a part ends, and starts it again. Cancel safe.
     pub(super) async fn tend(&mut self) {
+        // An empty set returns at once, and the `select!` of the caller would spin.
         let Some(ended) = self.tasks.join_next_with_id().await else {
             return std::future::pending().await;
         };
         let (id, crash) = match ended {
             Ok((id, ())) => (id, None),
+            // A panic ends its task only: the profile keeps unwinding on.
             Err(error) => (error.id(), Some(error)),
         };
         let Some(part) = self.running.remove(&id) else {
             return;
         };
+        // A reload has removed the backend: its devices have to go, too.
         if let Part::Probe(name) = &part
             && !backends(&self.config).contains(name)
         {
@@ -121,7 +125,7 @@ impl Parts {
             error = crash.map(tracing::field::display),
             "a part of the agent ended; it is started again"
         );
-        // An inventory that starts anew has to be told everything.
+        // A new inventory knows no device. A probe that starts reports all of them.
         if part == Part::Inventory {
             for name in backends(&self.config) {
                 self.cancel(&Part::Probe(name));
@@ -130,12 +134,13 @@ impl Parts {
         self.start(part, PAUSE);
     }
 
-    /// Waits until a backend is found not to start, where that is to end the agent; why.
+    /// Waits until a backend with `failOnInitError` fails to start, and returns the reason.
     pub(super) fn init_failed(&self) -> impl Future<Output = String> + use<> {
         init::failed(&self.config, self.wires.readers.snapshots.clone())
     }
 
-    /// Takes over a new config: parts that it changes are ended, and start anew with it.
+    /// Applies a new config. Stops the parts whose settings it changes; each starts again when it has
+    /// ended. A config with errors changes nothing: it is logged and shown in `/v1/status`.
     pub(super) fn reload(&mut self, new: Result<Config, config::Error>) {
         let new = match new {
             Ok(new) => new,
@@ -159,6 +164,7 @@ impl Parts {
         let mut changed = Vec::new();
         let mut pools_changed = false;
         self.reload_backends(&old, &mut changed);
+        // The CDI stage reads the kubelet's checkpoint in the kubelet's folder.
         if old.cdi != self.config.cdi
             || old.host_root != self.config.host_root
             || old.kubelet.dir != self.config.kubelet.dir
@@ -168,7 +174,7 @@ impl Parts {
         self.wires
             .policy
             .send_replace(Policy::of(&self.config, VENDORS));
-        // Offers are made anew; those that come out the same disturb nobody.
+        // The offers are planned again. One that comes out equal makes no new list for the kubelet.
         if old.pools != self.config.pools
             || old.backends != self.config.backends
             || old.health.unknown != self.config.health.unknown
@@ -189,7 +195,7 @@ impl Parts {
         }
     }
 
-    /// Starts the backends that are new, and adds those that are gone or other to `changed`.
+    /// Starts backends that are new. Adds to `changed` those that are gone or have other settings.
     fn reload_backends(&mut self, old: &Config, changed: &mut Vec<Part>) {
         let (before, now) = (backends(old), backends(&self.config));
         let gone = before.iter().filter(|name| !now.contains(name));
@@ -198,7 +204,7 @@ impl Parts {
             let is_new = !before.contains(&name);
             let is_other = !is_new && is_other(&name, old, &self.config);
             let part = Part::Probe(name);
-            // One that has not ended yet is started when it has.
+            // A part of this name that has not ended yet is started when it has.
             if is_new && !self.tokens.contains_key(&part) {
                 self.start(part, Duration::ZERO);
             } else if is_other {
@@ -207,7 +213,7 @@ impl Parts {
         }
     }
 
-    /// Ends every part.
+    /// Stops every part and waits for all of them. Has no time limit of its own.
     pub(super) async fn stop(&mut self) {
         for token in self.tokens.values() {
             token.cancel();
@@ -226,6 +232,7 @@ impl Parts {
         let task = self.wires.task(&part, &self.config, token.clone());
         let stop = token.clone();
         let handle = self.tasks.spawn(async move {
+            // A part that is stopped during its pause never starts.
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = sleep(pause), if !pause.is_zero() => {}

@@ -1,4 +1,4 @@
-//! The probes of a config: the backends that it has, and how this program starts their processes.
+//! Settings of the probe processes. Each enabled backend of the config has one supervisor.
 
 use config::{Backends, Config};
 use probe::{
@@ -7,15 +7,15 @@ use probe::{
 };
 use serde_json::{Value, json};
 
-/// The names of the backends that run.
+/// Names of the enabled backends.
 pub(crate) fn backends(config: &Config) -> Vec<String> {
     let startups = config.backends.startups();
     let enabled = startups.filter(|(_, startup)| startup.enabled);
     enabled.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The probe of a backend, with a place where its processes are written down. `log` has the
-/// arguments that make it log as the agent does.
+/// Makes the settings for the supervisor of a backend's probe. The processes are recorded in
+/// `children`. `log` has the arguments that make the probe log as the agent does.
 pub(crate) fn probe_settings(
     name: &str,
     config: &Config,
@@ -36,7 +36,8 @@ pub(crate) fn probe_settings(
     Settings {
         name: name.to_owned(),
         program: Program {
-            // The running program itself, even if its file was replaced meanwhile.
+            // This link names the running program even if its file was replaced by an upgrade
+            // (proc(5)): agent and probe have the same version.
             path: "/proc/self/exe".into(),
             args,
         },
@@ -48,7 +49,7 @@ pub(crate) fn probe_settings(
     }
 }
 
-/// Tells if the probe of a backend has to be another process with the second config.
+/// True if the second config needs a new probe process for the backend.
 pub(super) fn is_other(name: &str, one: &Config, other: &Config) -> bool {
     let program = |config: &Config| {
         let program = config.backends.programs.get(name);
@@ -59,7 +60,7 @@ pub(super) fn is_other(name: &str, one: &Config, other: &Config) -> bool {
         || program(one) != program(other)
 }
 
-/// The settings that a config gives the probe of a backend.
+/// Settings of a backend's probe, which are the first line of its input.
 fn configure(name: &str, config: &Config) -> Configure {
     let (probe, health) = (&config.probe, &config.health);
     let periods = &health.periods;
@@ -71,14 +72,14 @@ fn configure(name: &str, config: &Config) -> Configure {
             performing: periods.performing.unwrap_or_default(),
             trend: periods.trend.unwrap_or_default(),
         },
-        // Deep checks are made on cards that nobody uses.
+        // A deep check needs an idle card, and only the list of processes tells that it is idle.
         processes: config.pools.asks_who() || has_deep_checks(config),
         backend: section(name, &config.backends),
         ..Configure::default()
     }
 }
 
-/// The keys of a backend's section that its probe reads.
+/// Keys of a backend's section that its probe reads. The rules of the vendor read the others.
 fn section(name: &str, backends: &Backends) -> Value {
     match backends.programs.get(name) {
         Some(program) => json!(program.settings),
@@ -106,7 +107,8 @@ mod tests {
 
     const NVIDIA: &str = Backends::NVIDIA;
 
-    /// Weights and commands are the agent's alone; the probe tells who is on a card.
+    /// Only the agent uses weights and commands. The first deep check needs a probe that lists
+    /// processes.
     #[test]
     fn another_deep_check_is_the_same_process_and_the_first_one_is_not() {
         let config = |text| config::parse("ostler.yaml", text).unwrap().config;
@@ -130,7 +132,7 @@ mod tests {
         ));
     }
 
-    /// The probe reports events; what they mean is for the agent to say.
+    /// The probe reports events, and the rules in the agent say their meaning.
     #[test]
     fn another_rule_for_nvidias_devices_is_the_same_process() {
         let text = "backends: {nvidia: {mig: single, imexRequired: true, cdi: {driverRoot: /d}, \

@@ -1,4 +1,4 @@
-//! The agent's own state, as the control socket tells it.
+//! The page `/v1/status` of the control socket: the agent's own state.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use pool::{Aside, Note};
 
 use super::offers::Made;
 
-/// The parts of [`Status`] that others publish, at the moment when the page is asked for.
+/// Inputs of [`Status`], borrowed from their channels for one request.
 #[derive(Clone, Debug)]
 pub(super) struct StatusParts<'a> {
     pub(super) config: &'a ConfigStatus,
@@ -19,7 +19,7 @@ pub(super) struct StatusParts<'a> {
     pub(super) keeping: &'a Keeping,
 }
 
-/// The state of the config of an agent that starts now.
+/// State of the config when the agent starts: read now, without a problem.
 pub(super) fn fresh_config(file: Option<PathBuf>) -> ConfigStatus {
     ConfigStatus {
         file,
@@ -31,7 +31,7 @@ pub(super) fn fresh_config(file: Option<PathBuf>) -> ConfigStatus {
 // === impl StatusParts ===
 
 impl StatusParts<'_> {
-    /// The page, for an agent that started then.
+    /// Makes the page. `started` is the start of the agent.
     pub(super) fn page(&self, started: Timestamp) -> Status {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),

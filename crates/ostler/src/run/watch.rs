@@ -1,5 +1,5 @@
-//! Notices when the config file is another one: written anew, replaced, or reached through a link
-//! that points elsewhere now, as a ConfigMap's does.
+//! Watches the config file: it is written, replaced, or reached through a link that changes its
+//! target, as in a ConfigMap volume.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,32 +12,35 @@ use host::{
 };
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How often the file is looked at in any case: a link may lead out of the watched folder.
+/// Interval of checks without an event: a link may lead out of the watched folder.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a writer gets to finish.
+/// Time that a writer gets to finish before the change is reported.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// A config file under watch.
+/// Watch of a config file.
 #[derive(Debug)]
 pub(super) struct Watch {
     file: Option<(PathBuf, Folder)>,
     seen: Option<FileIdentity>,
-    /// When the file is looked at in any case. A wait that was given up does not put it off.
+    /// Time of the next check without an event. A cancelled wait does not postpone it.
     due: Instant,
-    /// When a writer that was noticed has had its time.
+    /// Time at which a change that was noticed is reported.
     settled: Option<Instant>,
 }
 
 // === impl Watch ===
 
 impl Watch {
-    /// Watches a file from now on. Without one, nothing ever changes.
+    /// Begins to watch a file. Without a path, no change is ever reported.
     pub(super) fn new(path: Option<&Path>) -> Self {
         let file = path.map(|path| {
+            // The folder, not the file: the kubelet swaps the link `..data` of a ConfigMap volume by
+            // rename (pkg/volume/util/atomic_writer.go, Write), and the old file never changes.
             let parent = path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty());
+            // The parent of a bare file name is an empty path, and not `.`.
             let folder = parent.unwrap_or(Path::new("."));
             let folder = Folder::new(folder, Events::Inotify, PAUSE);
             (path.to_owned(), folder)
@@ -52,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the file is another one than at the last return. Cancel safe.
+    /// Waits until the file's identity differs from that at the last return. Cancel safe.
     pub(super) async fn changed(&mut self) {
         let Some((path, folder)) = &mut self.file else {
             return std::future::pending().await;
@@ -62,14 +65,14 @@ impl Watch {
                 sleep_until(settled).await;
                 self.settled = None;
                 let now = FileIdentity::of_inode(path);
-                // A file that is gone for a moment is being replaced; one that stays away is told
-                // of by who reads it.
+                // A file that is missing for a moment is being replaced. If it stays away, the reload
+                // reports that.
                 if now != self.seen {
                     self.seen = now;
                     return;
                 }
             }
-            // In time or not, the file is looked at.
+            // The file is checked after an event and after the timeout alike.
             let _ = timeout_at(self.due, folder.changed()).await;
             let now = Instant::now();
             self.due = now + PAUSE;
@@ -101,7 +104,7 @@ mod tests {
         assert!(more.is_err(), "another file is none of ours");
     }
 
-    /// A ConfigMap: the file is a link through `..data`, which is swapped.
+    /// In a ConfigMap volume the file is a link through `..data`, which the kubelet replaces.
     #[tokio::test]
     async fn tells_of_a_config_map_that_was_swapped() {
         let folder = tempfile::tempdir().unwrap();
@@ -112,7 +115,8 @@ mod tests {
         }
         symlink("..1", at("..data")).unwrap();
         symlink("..data/config.yaml", at("config.yaml")).unwrap();
-        // And a second folder with a link to it, as the config manager makes one.
+        // NVIDIA's config-manager makes a link to it in a second folder (k8s-device-plugin,
+        // cmd/config-manager/main.go).
         let far = tempfile::tempdir().unwrap();
         let link = far.path().join("config.yaml");
         symlink(at("config.yaml"), &link).unwrap();
@@ -126,14 +130,14 @@ mod tests {
         timeout(LONG, far.changed()).await.unwrap();
     }
 
-    /// As in a loop with other things to wait for, which come first again and again.
+    /// A `select!` loop cancels the wait again and again.
     #[tokio::test]
     async fn waits_that_are_given_up_put_nothing_off() {
         let (near, far) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (link, file) = (near.path().join("ostler.yaml"), far.path().join("file"));
         fs_err::write(&file, "a").unwrap();
         symlink(&file, &link).unwrap();
-        // No event comes from the folder that is watched.
+        // The watched folder has the link only: no event comes from there.
         let mut watch = Watch::new(Some(&link));
         fs_err::write(&file, "bb").unwrap();
         let noticed = async {

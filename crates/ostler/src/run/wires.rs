@@ -1,4 +1,4 @@
-//! The channels between the agent's parts, and what each part is given of them.
+//! Channels between the agent's parts, and the future of each part.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{reap, vendors::VENDORS};
 
-/// The channels between the parts. They outlive each of them.
+/// Channels between the parts. They outlive a restart of any part.
 #[derive(Clone, Debug)]
 pub(super) struct Wires {
     seen: mpsc::Sender<Update>,
@@ -41,40 +41,41 @@ pub(super) struct Wires {
     asked: Requests,
     requests: Arc<Mutex<mpsc::Receiver<Request>>>,
     orders: OrdersByBackend,
-    /// The config that offers are made by. Another one is sent only if it may change them.
+    /// Config for the offers. A new one is sent only if it may change them.
     pub(super) config: watch::Sender<Arc<Config>>,
-    /// The senders of the inventory's own tasks.
+    /// Senders of the inventory's tasks.
     published: Published,
-    /// Everything that the inventory publishes.
+    /// Receivers of everything that the inventory publishes.
     pub(super) readers: Readers,
-    /// Offers as they are made.
+    /// Offers as planned, before their CDI specs are written.
     drafts: watch::Sender<Offers>,
-    /// Offers that the kubelet may have.
+    /// Offers that the kubelet may see.
     offers: watch::Sender<Offers>,
     cdi: watch::Sender<kubelet::cdi::Status>,
-    /// What became of every device.
+    /// Devices that are not offered, and notes, for the status page.
     made: watch::Sender<Made>,
     kubelet: watch::Sender<kubelet::Status>,
-    /// The config at work.
+    /// State of the config in use, for the status page.
     pub(super) loaded: watch::Sender<ConfigStatus>,
     started: Timestamp,
     children: Children,
-    /// Runs the commands of users.
+    /// Runner of users' commands.
     runner: Runner,
-    /// The rhythm of deep checks.
+    /// Time of the last round of deep checks.
     rounds: Rounds,
-    /// The arguments that make a probe log as the agent does.
+    /// Arguments that make a probe log as the agent does.
     log: Vec<String>,
 }
 
-/// The work of a part.
+/// Future of a part.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 // === impl Wires ===
 
 impl Wires {
-    /// Channels with nothing in them.
+    /// Makes the channels. Only the policy and the config have a value.
     pub(super) fn new(config: &Config, source: &Source) -> Self {
+        // Bounded: a supervisor waits while the inventory is behind.
         let (seen, updates) = mpsc::channel(256);
         let (asked, requests) = Requests::channel();
         let policy = watch::Sender::new(Policy::of(config, VENDORS));
@@ -82,6 +83,7 @@ impl Wires {
         let children = Children::default();
         Self {
             seen,
+            // Behind a mutex: an inventory that starts again takes the receivers over.
             updates: Arc::new(Mutex::new(updates)),
             policy,
             asked,
@@ -104,7 +106,7 @@ impl Wires {
         }
     }
 
-    /// The future of a part; it ends when `stop` is cancelled.
+    /// Makes the future of a part. It ends when `stop` is cancelled.
     pub(super) fn task(&self, part: &Part, config: &Config, stop: CancellationToken) -> Task {
         let wires = self.clone();
         let config = config.clone();
@@ -159,12 +161,12 @@ impl Wires {
         }
     }
 
-    /// Tells the inventory that there is no such backend any more.
+    /// Reports to the inventory that a backend is gone from the config.
     pub(super) fn retire(&self, backend: String) -> impl Future<Output = ()> + use<> {
         self.orders.stop(&backend);
         let seen = self.seen.clone();
         async move {
-            // Without an inventory there is nobody to tell.
+            // It fails only when the agent ends, with the last receiver.
             let _ = seen.send(Update::Retired(backend)).await;
         }
     }
@@ -172,14 +174,16 @@ impl Wires {
     fn probe(self, name: &str, config: &Config, stop: CancellationToken) -> Task {
         let orders = self.orders.start(name);
         let mut settings = probe_settings(name, config, &self.log, self.children, orders);
-        // A reload may ask for them: then they are known, and no device has to wait.
+        // `Later` and not `Never`: a reload may turn CDI on. The files are known then, and no device
+        // has to wait for them.
         settings.configure.driver_files = match needs_files(config) {
             true => FileSearch::Now,
             false => FileSearch::Later,
         };
         let mut restored = self.readers.restored;
         Box::pin(async move {
-            // What an operator has in hand is not looked at, not even once.
+            // The state file names the cards that an operator has released. The probe must not open
+            // them, not even once.
             let ready = restored.wait_for(|restored| *restored);
             if stop.run_until_cancelled(ready).await.is_some() {
                 supervisor::run(settings, self.seen, stop).await;
@@ -214,7 +218,7 @@ impl Wires {
         })
     }
 
-    /// What commands can ask for. Read when asked for, from what is known already.
+    /// Makes the pages of the control socket. A request reads the channels and waits for no driver.
     fn pages(self) -> Pages {
         let Self {
             readers,
@@ -245,14 +249,16 @@ impl Wires {
     }
 }
 
-/// The kernel's id of this boot; empty where it does not tell.
+/// Boot id of the kernel; empty if it cannot be read.
 fn boot_id(host_root: PathBuf) -> String {
+    // The kernel makes a new id at each boot (random(4)).
     let root = host::Root::new(host_root);
     root.text("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
 }
 
-/// Whether the driver's files, which only CDI specs are made of, are needed from the first look on.
+/// True if a pool may use CDI. CDI specs are made from the driver's files, which the first report
+/// must have then.
 fn needs_files(config: &Config) -> bool {
     let mut handovers = config.pools.pools.iter().map(|pool| &pool.handover);
     handovers.any(Handover::may_use_cdi)
