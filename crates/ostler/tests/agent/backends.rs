@@ -1,4 +1,4 @@
-//! Two backends on one node: NVIDIA's cards, and the cards of a company with a probe of its own.
+//! Two backends on one node: NVIDIA's cards, and another company's cards with a probe program.
 
 use std::{fmt::Write as _, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -15,11 +15,11 @@ use crate::{
 };
 
 const CRYPTO: &str = "company.com/crypto";
-/// Everything that the kubelet may hand out.
+/// Allocatable of the node with all devices healthy.
 const BOTH: &[(&str, usize)] = &[(GPU, 8), (CRYPTO, 2)];
 
-/// A probe in the shell. It reports what the file `report` beside it has, whenever that is another,
-/// and does what the file `fault` says. `yes` is faster than any limit, also on a busy machine.
+/// Probe program as a shell script. It reports the contents of the file `report` beside it whenever
+/// they change, and makes the fault of the file `fault`. `yes` passes every limit, also on a busy machine.
 const PROBE: &str = r#"#!/bin/sh
 dir=${0%/*}
 read -r settings
@@ -42,7 +42,7 @@ while :; do
 done
 "#;
 
-/// The folder of the probe.
+/// Folder of the probe program.
 struct Company {
     dir: PathBuf,
 }
@@ -50,7 +50,7 @@ struct Company {
 // === impl Company ===
 
 impl Company {
-    /// Writes the probe, and a config that has it beside NVIDIA's.
+    /// Writes the probe program, and a config with both backends.
     fn on(rig: &Rig) -> Self {
         let dir = rig.path("company");
         fs_err::create_dir(&dir).unwrap();
@@ -122,7 +122,7 @@ async fn start() -> (Running, Company) {
     (running, company)
 }
 
-/// Every list of GPUs that the kubelet got had all of them, healthy.
+/// Checks that every list of GPUs at the kubelet had all of them, healthy.
 fn gpus_stood(running: &Running) {
     for list in running.kubelet.lists(GPU) {
         let healthy = list.devices.iter().filter(|d| d.health == "Healthy");
@@ -165,11 +165,11 @@ async fn a_probe_of_others_has_few_variables_and_no_way_to_more_rights() {
     assert!(has("CapPrm: 0000000000000000"), "{status}");
 }
 
-/// The process of the company's probe, if it runs.
+/// Pid of the company's probe, if it runs.
 fn probe(agent: &Agent, company: &Company) -> Option<u32> {
     let program = company.dir.join("probe").display().to_string();
     let mut children = agent.children().into_iter();
-    // After the program became the probe.
+    // `ostler probe exec` becomes the program by execve(2): before that it is no process of it.
     children.find(|pid| !is_probe(*pid) && words(*pid, "cmdline").contains(&program))
 }
 

@@ -1,4 +1,4 @@
-//! Broken configs at a reload: the agent goes on as before and tells where what is wrong.
+//! Invalid configs at a reload: the agent keeps its config, and reports each problem with its place.
 
 use rstest::rstest;
 use serde_json::Value;
@@ -37,7 +37,7 @@ async fn a_broken_file_is_told_by_line_and_column_and_changes_nothing(
     assert!(text.contains(&at), "{at} in {text}");
     assert!(text.contains(words), "{words} in {text}");
 
-    // It serves, looks and hears as before.
+    // Reports, lists and allocations work as before.
     let lost = running.rig.uuid(3);
     running.rig.node.lose(&card(3)).unwrap();
     running.sick(GPU, &[&lost]).await;

@@ -1,4 +1,5 @@
-//! Every cause: a device breaks, is out, is cured and comes back, and the agent stays the same.
+//! Every kind of cause: a device fails, is unhealthy, is repaired and is healthy again, while the
+//! agent runs on.
 
 mod circle;
 mod sweep;
@@ -11,7 +12,7 @@ use sim::{NewGpu, kubelet::Era};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running, card, took, unhealthy};
 
-/// Check-ups in quick succession, each of which takes a card out.
+/// Config with short periods of check-ups, in which each finding makes a card unhealthy.
 const STRICT: &str = "
 probe: {period: 300ms}
 health:
@@ -51,10 +52,10 @@ async fn a_warning_takes_no_card_out_until_its_weight_says_so() {
     );
 }
 
-/// Whether a card stays well after each XID, by NVIDIA's catalogue of XID errors; a list of its
-/// own, beside the table of the product.
+/// XIDs by NVIDIA's catalogue of XID errors; true if the card stays healthy. The list shares nothing
+/// with the product's table.
 const XIDS: [(u64, bool); 25] = [
-    // Of programs, of repairs that were made, and of no consequence.
+    // Errors of programs, repairs that succeeded, and errors without consequence.
     (8, true),
     (13, true),
     (31, true),
@@ -67,7 +68,7 @@ const XIDS: [(u64, bool); 25] = [
     (69, true),
     (92, true),
     (94, true),
-    // The card cannot be trusted until it was reset.
+    // The card needs a reset.
     (46, false),
     (48, false),
     (62, false),
@@ -80,7 +81,7 @@ const XIDS: [(u64, bool); 25] = [
     (119, false),
     (120, false),
     (140, false),
-    // One that nobody has described.
+    // An XID that is in no catalogue.
     (4242, false),
 ];
 
@@ -100,10 +101,10 @@ async fn twenty_five_xids_do_what_nvidias_catalogue_says() {
             out.insert(rig.uuid(index));
         }
     }
-    // Events come in order, and the last one takes its card out.
+    // Events come in order, and the last one has an effect: all have arrived then.
     let out: Vec<&str> = out.iter().map(String::as_str).collect();
     running.sick(GPU, &out).await;
-    // What a program did is told all the same.
+    // An error of a program is a warning.
     let id = rig.uuid(1);
     let seen = running.agent.devices().await.unwrap();
     let warnings = &seen.find(&id).unwrap().verdict.warnings;
@@ -146,7 +147,7 @@ async fn xids_can_be_given_another_meaning_while_the_agent_runs() {
     running.sick(GPU, &[&rig.uuid(1)]).await;
 }
 
-/// The bound is the product's; the deadline is generous, as always.
+/// The times are printed and not checked: the time limit is for slow machines.
 #[tokio::test]
 async fn a_lost_card_is_found_by_looking_alone_and_by_its_event() {
     let config = "probe: {period: 2s}\nhealth: {holdDown: 500ms, passes: 1}\n";

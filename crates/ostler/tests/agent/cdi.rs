@@ -1,4 +1,4 @@
-//! CDI specs: on the disk before the kubelet hears of what they name, and right at all times.
+//! CDI specs: complete at all times, and on the disk before the kubelet gets the ids that need them.
 
 mod boards;
 
@@ -11,7 +11,7 @@ use sim::kubelet::{Devices, Era, Granted, Kubelet, Pod, Settings};
 
 use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Rig, Running, card, eventually};
 
-/// Devices are named by CDI and by nothing else.
+/// Config in which devices are named by CDI alone.
 const CRI: &str = "handover: {lists: [cdi-cri]}\nprobe: {period: 500ms}\n";
 const ANNOTATIONS: &str = "handover: {lists: [cdi-annotations]}\n";
 const BOTH: &str = "handover: {lists: [envvar, cdi-annotations, cdi-cri]}\n";
@@ -23,7 +23,7 @@ fn file(rig: &Rig) -> PathBuf {
     rig.cdi_dir().join("k8s.device-plugin.nvidia.com-gpu.json")
 }
 
-/// The spec on the disk, if it is there. It is never half there.
+/// Reads the spec from the disk, if it is there. A spec that does not parse fails the test.
 fn spec(rig: &Rig) -> Option<Spec> {
     let text = fs_err::read_to_string(file(rig)).ok()?;
     Some(serde_json::from_str(&text).unwrap())
@@ -39,7 +39,7 @@ fn cdi(granted: &Granted) -> Vec<String> {
     devices.map(|device| device.name.clone()).collect()
 }
 
-/// Starts everything and waits for the first list.
+/// Starts a kubelet and an agent, and waits for the first list.
 async fn first(rig: Rig, config: &str) -> Running {
     let kubelet = rig.kubelet(Era::V1_37).await;
     let agent = rig.agent(config);
@@ -52,7 +52,7 @@ async fn first(rig: Rig, config: &str) -> Running {
     }
 }
 
-/// A state that says something of CDI.
+/// True if the CDI part of the status page has this text.
 fn told(status: &Value, what: &str) -> bool {
     status["cdi"].to_string().contains(what)
 }
@@ -132,7 +132,7 @@ async fn a_spec_that_is_removed_comes_back_and_outlives_the_agent() {
     } = running;
     drop(agent);
     assert!(is_right(&rig), "containers restart without an agent");
-    // A reboot empties the folder.
+    // A reboot empties /var/run/cdi, which is in a tmpfs.
     fs_err::remove_dir_all(rig.cdi_dir()).unwrap();
     let agent = rig.agent(CRI);
     eventually("the spec is back", || is_right(&rig)).await;
@@ -163,7 +163,7 @@ async fn a_foreign_file_is_reported_and_its_devices_are_not_handed_out() {
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_is_named() {
     let rig = Rig::new(DGX);
-    // A file where the folder should be: that stops root, too.
+    // A file in the place of the folder: missing permissions would not stop root.
     fs_err::write(rig.cdi_dir(), "").unwrap();
     let running = first(rig, CRI).await;
     let all = running.ids(GPU);
@@ -177,7 +177,7 @@ async fn a_folder_that_cannot_be_written_is_named() {
         .await;
 }
 
-/// A rig where containerd's config can be seen.
+/// Node on which the agent can read containerd's config.
 fn with_containerd(config: &str) -> Rig {
     let rig = Rig::new(DGX);
     let folder = rig.node.root().join("etc/containerd");
@@ -187,11 +187,12 @@ fn with_containerd(config: &str) -> Rig {
         "{config}{table}\ncdi_spec_dirs = [\"{}\"]\n",
         rig.cdi_dir().display()
     );
+    // The folder of specs must be the one that the agent writes, or `auto` does not use CDI.
     fs_err::write(folder.join("config.toml"), specs).unwrap();
     rig
 }
 
-/// Writes the state of DRA claims into the kubelet's root folder, in the form of this group.
+/// Writes the kubelet's `dra_manager_state` into its root folder, with this API group.
 fn claims(rig: &Rig, group: &str) {
     let root = rig.kubelet_dir().parent().unwrap().to_owned();
     let data = json!({ "kind": "DRACheckpoint", "apiVersion": format!("{group}/v1") });
@@ -253,7 +254,7 @@ async fn a_reload_brings_the_spec_and_takes_it_away_when_no_container_is_left() 
     let names_left = |s: &Value| s["cdi"]["lists"].as_array().is_some_and(Vec::is_empty);
     running.agent.says("no pool uses CDI", names_left).await;
     assert!(cdi(&running.admit(GPU, 1).await.unwrap()).is_empty());
-    // As after a reboot: the kubelet starts the container with the same names.
+    // As after a reboot: the kubelet restarts the container with the CDI names of its checkpoint.
     fs_err::rename(running.rig.cdi_dir(), running.rig.path("gone")).unwrap();
     eventually("the spec is back", || {
         given.iter().all(|name| names(&running.rig).contains(name))

@@ -6,12 +6,12 @@ use insta::{assert_snapshot, with_settings};
 
 use crate::rig::{DGX, GPU, MIG, QUICK, Rig, Running, card, shown, text};
 
-/// Runs `ostler devices` on the rig's node.
+/// Runs `ostler devices` on the node.
 async fn devices(rig: &Rig, control: &Path, form: &str) -> Output {
     shown(rig, control, &["devices", "-o", form]).await
 }
 
-/// Waits until the agent has samples of everything, and the driver's files.
+/// Waits until the agent has a sample of every device, and the driver's files.
 async fn sampled(running: &Running) {
     running
         .agent
@@ -22,7 +22,7 @@ async fn sampled(running: &Running) {
         .await;
 }
 
-/// Compares with a snapshot, apart from what differs from run to run.
+/// Compares with a snapshot, without the parts that differ from run to run.
 macro_rules! assert_page {
     ($name:literal, $page:expr) => {
         with_settings!({filters => vec![

@@ -1,4 +1,4 @@
-//! Deep checks: the command that a user names, and what becomes of it.
+//! Deep checks: runs of the user's command, and its end in every case.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
     rig::{DGX, LONG, Rig, Running, card, eventually},
 };
 
-/// The probe looks often, and what a deep check finds takes a card out.
+/// Config with short periods, in which a failed deep check makes a card unhealthy.
 fn config(deep: &str, script: &str) -> String {
     format!(
         "probe: {{period: 300ms}}\n\
@@ -21,7 +21,7 @@ fn config(deep: &str, script: &str) -> String {
     )
 }
 
-/// A script that starts a process in a session of its own, writes its id down, and waits.
+/// Script that starts a process in a session of its own, records its pid in `note`, and never ends.
 fn endless(note: &Path) -> String {
     let file = note.display();
     format!(
@@ -30,7 +30,7 @@ fn endless(note: &Path) -> String {
     )
 }
 
-/// The process that a script wrote down.
+/// Waits for the pid that a script records, and returns it.
 async fn begun(note: &Path) -> u32 {
     eventually("a deep check runs", || note.exists()).await;
     let pid = fs_err::read_to_string(note).unwrap();
@@ -53,7 +53,7 @@ async fn the_command_runs_on_idle_cards_only_while_the_agent_goes_on_looking() {
     let running = Running::on(rig, &config("deep: 500ms", &script)).await;
     let Running { agent, rig, .. } = &running;
     agent.logged("a deep check begins").await;
-    // A command that takes its time holds nothing up.
+    // Reports go on while the command runs.
     rig.node.lose(&card(7)).unwrap();
     running.lost(&rig.uuid(7)).await;
     fs_err::write(&go, "").unwrap();
@@ -100,7 +100,7 @@ async fn a_card_that_is_released_has_no_command_on_it_any_more() {
         rig,
     };
     let pid = begun(&note).await;
-    // The first card that is idle, in the order of the ids.
+    // Deep checks take the idle cards in the order of their ids: the command runs on the first.
     let mut ids: Vec<String> = (0..8).map(|index| running.rig.uuid(index)).collect();
     ids.sort();
     let device = json!({"device": ids[0]});

@@ -1,4 +1,4 @@
-//! A driver that is not there yet, goes, or comes back.
+//! A driver that comes late, is removed, or comes back.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sim::{Effect, kubelet::Era};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running};
 
-/// The code with which NVML says that there is no kernel module.
+/// `NVML_ERROR_DRIVER_NOT_LOADED` of nvml.h: the kernel module is missing.
 const DRIVER_NOT_LOADED: u32 = 9;
 
 fn in_phase(phase: Phase) -> impl Fn(&Devices) -> bool {

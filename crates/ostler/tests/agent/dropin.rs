@@ -1,5 +1,4 @@
-//! The agent in the place of NVIDIA's device plugin: under its name, with its flags, its variables
-//! and its config file.
+//! The agent in the place of NVIDIA's device plugin: with its name, flags, variables and config file.
 
 mod extras;
 mod handover;
@@ -18,9 +17,9 @@ use crate::{
     rig::{DGX, GPU, MIG, Rig, Running},
 };
 
-/// The name of NVIDIA's program.
+/// Name of NVIDIA's program.
 const PLUGIN: &str = "nvidia-device-plugin";
-/// The variables of NVIDIA's that are used here; the tests inherit none of them.
+/// NVIDIA's variables that the tests use. The tests inherit none of them.
 const VARIABLES: [&str; 8] = [
     "CONFIG_FILE",
     "DEVICE_LIST_STRATEGY",
@@ -32,12 +31,12 @@ const VARIABLES: [&str; 8] = [
     "PASS_DEVICE_SPECS",
 ];
 
-/// What the plugin is started with.
+/// Arguments, variables and config file of the plugin.
 #[derive(Default)]
 struct Plugin<'a> {
     args: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
-    /// The config file's contents, if there is a file.
+    /// Contents of the config file, if there is one.
     file: Option<&'a str>,
 }
 
@@ -65,12 +64,12 @@ impl<'a> Plugin<'a> {
         }
     }
 
-    /// Starts it, by the name of a link, and a kubelet.
+    /// Starts a kubelet, and the plugin by the name of a link.
     async fn on(self, profile: &str) -> Running {
         self.on_prepared(profile, |_| ()).await
     }
 
-    /// Starts it on a node that was changed before.
+    /// Starts a kubelet and the plugin, on a node that `prepare` changes first.
     async fn on_prepared(self, profile: &str, prepare: impl FnOnce(&Rig)) -> Running {
         let rig = Rig::new(profile);
         prepare(&rig);
@@ -83,14 +82,14 @@ impl<'a> Plugin<'a> {
         }
     }
 
-    /// Starts it, by the name of a link.
+    /// Starts the plugin by the name of a link.
     fn start(self, rig: &Rig) -> Agent {
         let link = rig.path(PLUGIN);
         fs_err::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ostler"), &link).unwrap();
         self.by(rig, isolated(Command::new(link)))
     }
 
-    /// Starts a command that is the plugin.
+    /// Starts a command that runs the plugin.
     fn by(self, rig: &Rig, mut command: Command) -> Agent {
         for name in VARIABLES {
             command.env_remove(name);
@@ -137,7 +136,7 @@ async fn the_command_of_nvidias_name_is_nvidias_plugin() {
     running.offers(&[(GPU, 8)]).await;
 }
 
-/// The node has one whole card; without a strategy its other cards count too.
+/// The node has one whole card. With the strategy `none` all eight cards count.
 #[rstest]
 #[case::nothing_said(&[], &[], None, false)]
 #[case::file(&[], &[], Some("mixed"), true)]

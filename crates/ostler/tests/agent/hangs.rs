@@ -1,7 +1,7 @@
 //! A driver call that never returns costs one card at most, and never the kubelet's calls.
 //!
-//! Which calls there are is not written down here: a fresh agent is watched, so that each call
-//! that the probe learns to make is hung too.
+//! The calls are not listed here: those of a fresh agent are recorded, so that a new call of the
+//! probe is tested too.
 
 mod case;
 mod list;
@@ -17,14 +17,14 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use self::{case::Case, list::Calls};
 use crate::rig::{DGX, GPU, LONG, MIG, Running, card, eventually};
 
-/// How many agents run at a time: they mostly wait, but a busy machine has little for each.
+/// Number of agents at a time. They mostly wait, but a busy machine has little time for each.
 const AT_A_TIME: usize = 8;
 
-/// How long a call may take with the usual limits.
+/// Time limit of a call by default (`probe.callLimit`).
 const USUAL: Duration = Duration::from_secs(10);
 
-/// The kinds of calls that have hung on real nodes: the start, finding a card, asking for its
-/// links, waiting for events.
+/// Prefixes of calls that have hung on real nodes: the start, the handle of a card, its links, the
+/// wait for events.
 const KNOWN: [&str; 4] = [
     "nvmlInit",
     "nvmlDeviceGetHandleBy",
@@ -32,7 +32,7 @@ const KNOWN: [&str; 4] = [
     "nvmlEventSetWait",
 ];
 
-/// Plays each case on a node of its own, and names those that went wrong.
+/// Runs each case on a node of its own, and names those that fail.
 async fn play(cases: Vec<Case>) {
     let turns = Arc::new(Semaphore::new(AT_A_TIME));
     let mut running = JoinSet::new();
@@ -125,7 +125,7 @@ async fn with_the_usual_limits_a_stuck_call_is_named_after_10_s() {
     agent.logged("a driver call does not return").await;
 }
 
-/// Nothing can be said of any card then, so after a while none is handed out.
+/// No card can be read then: after a while all are unhealthy.
 #[rstest]
 #[case::start("nvmlInit")]
 #[case::version("nvmlSystemGetDriverVersion")]

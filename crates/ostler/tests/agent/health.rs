@@ -1,4 +1,4 @@
-//! What happens to the cards, as the kubelet and whoever asks the agent see it.
+//! Health of cards, as the kubelet's lists and the agent's pages show it.
 
 use model::{CauseKind, State};
 use sim::{NewGpu, Target, kubelet::Kubelet};
@@ -7,7 +7,7 @@ use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Running, card, unhealthy};
 
 const SMALL: &str = "nvidia.com/mig-1g.5gb";
 
-/// Every list that the kubelet got was sorted.
+/// Checks that every list at the kubelet was sorted.
 fn assert_sorted(kubelet: &Kubelet, resource: &str) {
     let lists = kubelet.lists(resource);
     assert!(!lists.is_empty());
@@ -62,7 +62,7 @@ async fn a_card_that_comes_back_need_not_wait_for_the_next_look() {
     let rig = &running.rig;
     rig.listening().await;
     rig.node.lose(&card(5)).unwrap();
-    // After an event the agent looks at once.
+    // An event causes a report at once.
     rig.node.xid(&card(5), 79).unwrap();
     running.lost(&rig.uuid(5)).await;
     rig.node.restore(&card(5)).unwrap();
@@ -76,12 +76,12 @@ async fn an_xid_of_a_faulty_program_changes_nothing() {
     rig.listening().await;
     rig.node.xid(&card(2), 13).unwrap();
     rig.node.xid(&card(6), 79).unwrap();
-    // Events come in order: once the second has its effect, the first has had its own.
+    // Events come in order: when the second has its effect, the first has been handled.
     running.sick(GPU, &[&rig.uuid(6)]).await;
     let seen = agent.devices().await.unwrap();
     let verdict = &seen.find(&rig.uuid(2)).unwrap().verdict;
     assert_eq!(verdict.state, State::Healthy);
-    // It is logged all the same.
+    // An event without effect is logged too.
     agent.logged("code=xid:13").await;
 }
 

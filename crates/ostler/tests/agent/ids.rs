@@ -1,4 +1,4 @@
-//! The ids that the kubelet keeps in its checkpoint stay what they are.
+//! Ids of devices are stable: the kubelet keeps them in its checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sim::kubelet::Era;
 
 use crate::rig::{DGX, GPU, LONG, MIG, QUICK, Running, card};
 
-/// The ids of each resource that has some.
+/// Ids of each resource with devices.
 fn ids(running: &Running) -> BTreeMap<String, Vec<String>> {
     let kubelet = &running.kubelet;
     let resources = kubelet.node().into_keys();
@@ -42,7 +42,7 @@ async fn ids_are_the_same_after_a_reboot_that_numbers_the_cards_anew() {
     let mut before = ids(&running);
     running.agent.stop().await;
     running.kubelet.stop().await;
-    // Without the first card, each other one has another index.
+    // Without the first card, every other card has another index.
     running.rig.node.remove_gpu(&card(0)).unwrap();
     running.kubelet = running.rig.kubelet(Era::V1_37).await;
     running.agent = running.rig.agent(QUICK);

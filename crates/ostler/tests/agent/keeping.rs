@@ -11,7 +11,7 @@ use crate::{
 
 const FILE: &str = "kubelet/ostler-state.json";
 
-/// A node with an agent that holds an XID against card 2. That is kept, with the counters of the card.
+/// Node whose card 2 is unhealthy after an XID. The state file has the cause and the card's counters.
 async fn broken() -> Running {
     let running = Running::start(DGX, QUICK).await;
     let rig = &running.rig;
@@ -22,7 +22,7 @@ async fn broken() -> Running {
     running
 }
 
-/// Waits until the file tells of something.
+/// Waits until the state file has a text.
 async fn kept(rig: &Rig, what: &str) {
     let file = rig.path(FILE);
     eventually("the state file has it", || {
@@ -31,7 +31,7 @@ async fn kept(rig: &Rig, what: &str) {
     .await;
 }
 
-/// Starts the next agent, and waits until the kubelet has its list.
+/// Stops the agent, changes the node with `between`, starts the next agent, and waits for its list.
 async fn restart(running: &mut Running, between: impl FnOnce(&Rig)) {
     running.agent.stop().await;
     between(&running.rig);
@@ -112,7 +112,7 @@ async fn a_lost_card_is_lost_after_a_restart_too() {
     running.sick(GPU, &[&running.rig.uuid(5)]).await;
     kept(&running.rig, &running.rig.uuid(5)).await;
     let mut running = running;
-    // It answers again while nobody looks: it has to show that for a while.
+    // The card answers again while no agent runs: it still has to pass the hold-down.
     let lists = running.kubelet.lists(GPU).len();
     restart(&mut running, |rig| rig.node.restore(&card(5)).unwrap()).await;
     running.complete(LONG).await;
@@ -133,7 +133,7 @@ async fn garbage_is_reported_and_hinders_nothing() {
     assert_eq!(unhealthy(&kubelet.devices(GPU)), [""; 0]);
 }
 
-/// Waits until the agent has that problem with the file, or none.
+/// Waits until the status page has this problem with the state file, or none.
 async fn problem(running: &Running, wanted: Option<&str>) {
     let so = |status: &serde_json::Value| {
         let problem = status["state"]["problem"].as_str();
@@ -143,7 +143,7 @@ async fn problem(running: &Running, wanted: Option<&str>) {
     running.agent.says("the state of the file", so).await;
 }
 
-/// Nothing of it is lost, and what happened meanwhile is kept with it.
+/// The contents of the file are not lost, and changes from before it could be read are added to them.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_at_first_counts_when_it_can() {
     let mut running = broken().await;

@@ -1,5 +1,5 @@
-//! Cards are cut anew while the agent runs. The probe looks seldom here, so that the change itself
-//! is what it notices.
+//! MIG devices are made and removed while the agent runs. The period of reports is long here, so that
+//! only the change itself can be noticed.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::rig::{GPU, MIG, Running, card, eventually, took};
 
-/// The usual times: a look every ten seconds.
+/// Default times: a report every ten seconds.
 const USUAL: &str = "";
-/// A look at everything would come too late.
+/// Period of reports that is too long for the test.
 const SELDOM: &str = "probe: {period: 1h}\n";
 
 const SEVEN: &str = "nvidia.com/mig-7g.40gb";
@@ -20,7 +20,7 @@ const TWO: &str = "nvidia.com/mig-2g.10gb";
 const ONE: &str = "nvidia.com/mig-1g.5gb";
 const NEW: &str = "nvidia.com/mig-1g.10gb";
 
-/// How many lists of each resource came.
+/// Number of lists of each resource.
 fn lists(running: &Running) -> BTreeMap<&'static str, usize> {
     let count = |name: &&'static str| (*name, running.kubelet.lists(name).len());
     [GPU, SEVEN, THREE, FOUR, TWO, ONE]
@@ -40,7 +40,7 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
     let pod = Pod::new("default", "resident").container("main", [(THREE, 4), (GPU, 1)]);
     let admitted = running.kubelet.admit(pod).await.unwrap();
 
-    // The card that is in MIG mode and not cut gets devices of a shape there was none of.
+    // Card 6, which has MIG mode and no MIG devices, gets one of a new profile.
     let begun = Instant::now();
     let made = node.add_mig(&card(6), "1g.10gb").unwrap();
     running
@@ -59,7 +59,7 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
     assert_eq!(lists(&running), before);
     assert_eq!(running.borrow(NEW, 1).await.len(), 1);
 
-    // One of a shape goes, another one of it stays.
+    // One MIG device of a profile goes, others of the profile stay.
     let begun = Instant::now();
     node.remove_mig(&Target::Mig(1, 1)).unwrap();
     running
@@ -75,7 +75,7 @@ async fn a_new_layout_is_served_soon_and_others_hear_nothing(#[case] config: &st
         .await;
     took("a device goes", begun);
 
-    // The last of a shape goes.
+    // The last MIG device of a profile goes.
     let begun = Instant::now();
     node.remove_mig(&Target::Uuid(made[0].clone())).unwrap();
     running
@@ -139,7 +139,7 @@ async fn mig_mode_switched_on_takes_the_card_out_with_a_reason_until_it_is_cut()
     assert_eq!(running.breaches(), [""; 0]);
 }
 
-/// A glance is cheap, and finds nothing where nothing changed.
+/// The check of the layout is cheap, and causes no report while nothing changes.
 #[tokio::test]
 async fn a_layout_that_stays_makes_no_look() {
     let running = Running::start(MIG, SELDOM).await;
@@ -157,7 +157,7 @@ async fn a_layout_that_stays_makes_no_look() {
         .await;
     let (before, glances) = (looked(), glanced());
     assert!(before > 0, "the calls are not recorded");
-    // When the second of two glances at eight cards begins, the first has found nothing.
+    // When the second check of eight cards has begun, the first has ended without a report.
     eventually("two glances", || glanced() > glances + 8).await;
     assert_eq!(looked(), before);
 }

@@ -1,4 +1,5 @@
-//! The config is rewritten again and again, also with broken text, while devices are allocated.
+//! Load test: the config file is rewritten again and again, sometimes with invalid text, while
+//! devices are allocated.
 
 use std::{cell::Cell, collections::HashMap, time::Duration};
 
@@ -12,20 +13,20 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::rig::{DGX, Rig, Running, took};
 
-/// How many seconds devices are allocated; longer where `OSTLER_LONG` is set.
+/// Duration of the test in seconds, unless `OSTLER_LONG` is set.
 const USUAL: u32 = 3;
 const LONG: u32 = 30;
-/// How many calls of Allocate each of two resources gets in a second.
+/// Calls of Allocate per second, for each of two resources.
 const RATE: u32 = 330;
-/// The time between two configs, which is longer than the agent waits for a file to settle.
+/// Time between two configs. It is longer than the 200 ms that the agent waits for a writer.
 const PAUSE: Duration = Duration::from_millis(250);
 
 const SLICE: &str = "nvidia.com/slice";
 const WHOLE: &str = "nvidia.com/whole";
-/// What the second config sets for whole cards, and the first does not.
+/// Variable that only the second config sets for whole cards.
 const CAPABILITIES: &str = "NVIDIA_DRIVER_CAPABILITIES";
 
-/// Two configs that differ in everything but the ids of the two resources, and a broken one.
+/// Two configs that differ in everything except the ids of the two resources, and an invalid one.
 const CONFIGS: [&str; 3] = [
     "pools:
   - {name: a, select: {index: 0}, resource: nvidia.com/slice, sharing: {replicas: 10}}
@@ -52,7 +53,7 @@ pools:
 ",
 ];
 
-/// Allocates at the rate, one unit after the other, and says how many answers were of the second
+/// Allocates at [`RATE`], one unit after the other. Returns the number of answers by the second
 /// config.
 async fn visit(running: &Running, resource: &'static str, count: u32) -> u32 {
     let units: Vec<String> = running.ids(resource).into_iter().collect();
@@ -78,7 +79,7 @@ async fn visit(running: &Running, resource: &'static str, count: u32) -> u32 {
     second
 }
 
-/// A connection of our own to a resource's socket.
+/// Connects to a resource's socket, beside the kubelet's connection.
 async fn connect(running: &Running, resource: &str) -> DevicePluginClient<Channel> {
     let registrations = running.kubelet.registrations();
     let its = registrations.iter().find(|r| r.resource == resource);
@@ -88,7 +89,7 @@ async fn connect(running: &Running, resource: &str) -> DevicePluginClient<Channe
     DevicePluginClient::new(channel.unwrap())
 }
 
-/// Checks that an answer is that of one of the good configs, whole; whether of the second.
+/// Checks that an answer is entirely by one of the valid configs. Returns true if by the second.
 fn check(resource: &str, unit: &str, answer: &ContainerAllocateResponse) -> bool {
     let card = unit.split("::").next().unwrap();
     let mut wanted = HashMap::from([("NVIDIA_VISIBLE_DEVICES".to_owned(), card.to_owned())]);
@@ -104,7 +105,7 @@ fn check(resource: &str, unit: &str, answer: &ContainerAllocateResponse) -> bool
     second
 }
 
-/// Writes the configs in turn for ever, and counts them.
+/// Writes the configs in turn until it is cancelled, and counts them.
 async fn rewrite(running: &Running, written: &Cell<u32>) {
     for config in CONFIGS.iter().cycle() {
         running.rewrite(config);

@@ -1,14 +1,15 @@
-//! When the probe looks, and what that costs: nothing is asked of a driver without need, and nothing
-//! that is needed waits for the next look.
+//! Times and cost of the probe's reports: no driver call without need, and no needed one that waits
+//! for the next period.
 
 use std::time::Duration;
 
 use crate::rig::{DGX, GPU, LONG, Running, card, eventually};
 
-/// A temperature that no card has by itself.
+/// Temperature that no card has by itself.
 const WARM: u32 = 77;
 
-/// A card on its way back is looked at again and again. What is asked of links is its own, once.
+/// During a hold-down every card is read again and again. The links of the card that came back are
+/// read once, and those of no other card.
 #[tokio::test]
 async fn a_card_in_hold_down_costs_no_calls_about_links() {
     let config = "probe: {period: 10m}\nhealth: {holdDown: 4s, passes: 4}\n";
@@ -16,7 +17,7 @@ async fn a_card_in_hold_down_costs_no_calls_about_links() {
     let Running { rig, .. } = &running;
     rig.listening().await;
     rig.node.lose(&card(3)).unwrap();
-    // After an event the probe looks at once.
+    // An event causes a report at once.
     rig.node.xid(&card(3), 79).unwrap();
     running.lost(&rig.uuid(3)).await;
     rig.node.trace().unwrap();
@@ -28,27 +29,27 @@ async fn a_card_in_hold_down_costs_no_calls_about_links() {
     assert_eq!(of("TopologyCommonAncestor"), 7, "once for each other card");
 }
 
-/// The card looks as well as before: only its counters tell. No XID stands for ever.
+/// A reset that no report saw: only the counters tell of it. The XID's cause must end all the same.
 #[tokio::test]
 async fn a_reset_between_two_looks_is_seen_by_counters_that_began_anew() {
     let running = Running::start(DGX, "probe: {period: 10m}\n").await;
     let Running { agent, rig, .. } = &running;
     rig.listening().await;
     let id = rig.uuid(3);
-    // The look that the event makes ends with the last card.
+    // The report after the event has read every card when it has read the last one.
     rig.node.set(&card(7), "temperature", WARM.into()).unwrap();
     rig.node.xid(&card(3), 79).unwrap();
     running.sick(GPU, &[&id]).await;
     running.warm(7, WARM).await;
     rig.node.reset(&card(3), Duration::ZERO).unwrap();
-    // An XID that means nothing makes the probe look.
+    // XID 43 has no effect on a verdict, but causes a report.
     rig.node.xid(&card(5), 43).unwrap();
     running.complete(LONG).await;
     let log = agent.logged("its counters began anew").await;
     assert!(!log.contains("GPU_IS_LOST"), "{log}");
 }
 
-/// The driver's files are there before somebody wants them, also when the next look is far away.
+/// The driver's files are known before a reload needs them, even if the next report is far away.
 #[tokio::test]
 async fn a_reload_to_cdi_need_not_wait_for_the_next_look() {
     let config = "probe: {period: 10m}\n";

@@ -1,4 +1,5 @@
-//! The whole agent: the real program on a simulated node, over real sockets in temporary folders.
+//! Tests of the whole agent: the real program on a simulated node, over real sockets in temporary
+//! folders.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! What an operator does: cordon, uncordon, release, resume, and look at the health.
+//! Commands of an operator: cordon, uncordon, release, resume, health.
 
 use std::process::Output;
 
@@ -12,7 +12,7 @@ use crate::{
     rig::{DGX, GPU, LONG, MIG, QUICK, Running, card, eventually},
 };
 
-/// Runs a command against the agent.
+/// Runs a command with the agent's control socket.
 async fn run(running: &Running, args: &[&str]) -> Output {
     let mut command = ostler();
     command.args(args);
@@ -21,7 +21,7 @@ async fn run(running: &Running, args: &[&str]) -> Output {
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 
-/// What a command that succeeds prints.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) async fn said(running: &Running, args: &[&str]) -> String {
     let output = run(running, args).await;
     let problem = String::from_utf8_lossy(&output.stderr);
@@ -29,7 +29,7 @@ pub(crate) async fn said(running: &Running, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command that fails prints.
+/// Runs a command that must fail, and returns its error.
 async fn complaint(running: &Running, args: &[&str]) -> String {
     let output = run(running, args).await;
     assert!(!output.status.success(), "{args:?}");
@@ -66,7 +66,7 @@ fn in_temp(name: &str) -> String {
     std::env::temp_dir().join(name).display().to_string()
 }
 
-/// What is told when the state file is this.
+/// Cordons a card of an agent with this state file. Returns the output of the command.
 async fn told_with(file: &str) -> (Running, String) {
     let config = format!("probe: {{period: 500ms}}\nhealth: {{stateFile: {file}}}\n");
     let running = Running::start(DGX, &config).await;
@@ -78,7 +78,7 @@ async fn told_with(file: &str) -> (Running, String) {
 #[rstest::rstest]
 #[case::off("off", "health.stateFile is off")]
 #[case::no_folder("/no/such/folder/state.json", "its folder is not there")]
-// Its draft would have a name that is too long.
+// The name of the draft, which the agent renames to this, would be longer than 255 bytes.
 #[case::cannot_be_written(&in_temp(&"s".repeat(250)), "too long")]
 #[tokio::test]
 async fn a_cordon_that_does_not_outlive_the_agent_says_so(#[case] file: &str, #[case] why: &str) {
@@ -211,7 +211,7 @@ async fn all_cards_are_released_and_taken_back_by_themselves() {
     running.complete(LONG).await;
 }
 
-/// That nobody can look is no reason to hand cards out that an operator had.
+/// A card that no probe can read after its release must not be healthy.
 #[tokio::test]
 async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_them() {
     let config = "probe: {period: 500ms, driverCallLimit: 2s, retryPause: 500ms}\n\
@@ -237,7 +237,7 @@ async fn cards_that_were_released_are_not_healthy_before_a_probe_has_looked_at_t
     running.complete(LONG).await;
 }
 
-/// The driver must not be touched in between, not even once.
+/// The next agent must make no driver call for the card, not even once.
 #[rstest]
 #[case::of_this_version(|state| state)]
 #[case::of_version_1(|mut state: Value| {

@@ -1,4 +1,4 @@
-//! An upgrade: the new instance registers before the old one ends.
+//! Upgrade of the agent: the new one registers before the old one ends.
 
 use rstest::rstest;
 use sim::kubelet::{Era, Kubelet, Outcome, Pod};
@@ -25,7 +25,7 @@ async fn the_second_instance_replaces_the_first(#[case] era: Era) {
     kubelet.wait_until(wanted, registered, LONG).await.unwrap();
     first.stop().await;
 
-    // The end of the first may cost the second its registration, up to 1.36.
+    // Up to Kubernetes 1.36 the end of the first may cost the second its registration.
     let holds = async |what: &str| {
         second
             .says(what, |s| s["resources"][0]["phase"] == "Registered")
@@ -33,7 +33,7 @@ async fn the_second_instance_replaces_the_first(#[case] era: Era) {
         kubelet.wait_healthy(GPU, 8, LONG).await.unwrap();
     };
     holds("the second instance serves").await;
-    // Its list is the one that counts.
+    // The kubelet uses the list of the second agent.
     rig.node.lose(&card(3)).unwrap();
     kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
     rig.node.restore(&card(3)).unwrap();
@@ -53,7 +53,7 @@ async fn a_kubelet_from_1_37_never_counts_less_during_an_upgrade() {
             .says("registered", |s| s["resources"][0]["phase"] == "Registered")
             .await;
         first.stop().await;
-        // The kubelet has heard of the end, and goes on with the second one's list.
+        // The kubelet has seen the end of the first stream, and still uses the second agent's list.
         let pod = Pod::new("default", "guest").container("main", [(GPU, 8)]);
         kubelet.admit(pod).await.unwrap();
         for celsius in [76, 77] {

@@ -1,4 +1,4 @@
-//! Pools: cards of one node under different names, changed while pods run.
+//! Pools: cards of one node under different resource names, changed while pods run.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 use crate::rig::{GPU, LONG, Rig, Running, card, took};
 
-/// A server with four cards.
+/// Profile of a server with four cards.
 const FOUR: &str = "l40s-pcie";
 
-/// Shared units of one card.
+/// Resource of the shared units of one card.
 const SLICE: &str = "nvidia.com/slice";
-/// Cards of which one pod has all.
+/// Resource of whole cards.
 const WHOLE: &str = "nvidia.com/whole";
 
-/// One card in `replicas` units, three cards whole.
+/// Config with one card in `replicas` units, and three whole cards.
 fn two_pools(replicas: u32) -> String {
     format!(
         "pools:
@@ -37,14 +37,14 @@ async fn start(config: &str) -> Running {
     }
 }
 
-/// How often a resource was registered, and how many lists came.
+/// Number of registrations and of lists of a resource.
 fn heard(running: &Running, resource: &str) -> (usize, usize) {
     let registrations = running.kubelet.registrations();
     let its = registrations.iter().filter(|r| r.resource == resource);
     (its.count(), running.kubelet.lists(resource).len())
 }
 
-/// Waits until a device is set aside for this kind of reason; the reason.
+/// Waits until a device is not offered for this kind of reason, and returns the reason.
 async fn aside(running: &Running, device: &str, kind: &str) -> String {
     let find = |status: &Value| {
         let all = status["aside"].as_array().unwrap();
@@ -79,7 +79,7 @@ async fn a_change_of_one_pool_leaves_the_other_ones_stream_alone() {
     assert_eq!(heard(&running, WHOLE), (1, 1));
     assert_eq!(heard(&running, SLICE), (1, 4));
 
-    // The stream that was left alone still delivers.
+    // The stream of the resource that the reload did not change still delivers.
     running.rig.node.lose(&card(3)).unwrap();
     running.sick(WHOLE, &[&running.rig.uuid(3)]).await;
     assert_eq!(heard(&running, WHOLE), (1, 2));
@@ -169,7 +169,7 @@ async fn a_renamed_resource_leaves_an_empty_list_under_its_old_name_and_goes() {
         .await;
     took("the old name goes", begun);
 
-    // The old name may come back.
+    // The old resource name may come back.
     running.rewrite(&config(GPU));
     running.offers(&[(GPU, 4)]).await;
     running.kubelet.wait_healthy(GPU, 4, LONG).await.unwrap();

@@ -1,4 +1,4 @@
-//! Before a container starts on an exclusive card, nobody else may be on it.
+//! `preStart`: before a container starts on an exclusive card, no other process may use the card.
 
 mod reset;
 
@@ -21,6 +21,7 @@ fn occupy(running: &Running) {
     let node = &running.rig.node;
     let comm = node.root().join("proc/4711/comm");
     fs_err::create_dir_all(comm.parent().unwrap()).unwrap();
+    // /proc/PID/comm has the name that the refusal shows (proc(5)).
     fs_err::write(comm, "python3\n").unwrap();
     let process = Process {
         pid: 4711,
@@ -61,7 +62,7 @@ async fn a_card_with_a_process_is_refused_named_and_withheld_for_a_while() {
     running.kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
     clear(&running);
     running.complete(LONG).await;
-    // The pod is still there, and its container starts now.
+    // The pod is still admitted, and its container can start now.
     let pod = pod::Id {
         namespace: "default".to_owned(),
         name: "guest".to_owned(),
@@ -78,7 +79,7 @@ async fn a_start_waits_until_the_card_is_free() {
     running.rig.node.trace().unwrap();
     let starting = running.admit(GPU, 1);
     let freeing = async {
-        // A look for the start, and one while it waits, found the process.
+        // Two reports have found the process: one for the start, and one while the start waits.
         eventually("the start waits", || {
             let calls = running.rig.node.calls().unwrap();
             let asked = |call: &&String| call.starts_with("nvmlDeviceGetComputeRunningProcesses");
@@ -123,7 +124,8 @@ async fn a_command_prepares_the_card_and_its_failure_is_told() {
     assert!(refusal.contains("cannot prepare"), "{refusal}");
 }
 
-/// The kubelet asks once whether it has to call before a start.
+/// The kubelet reads `PreStartRequired` once, at registration
+/// (pkg/kubelet/cm/devicemanager/manager.go, `callPreStartContainerIfNeeded`).
 #[tokio::test]
 async fn a_pool_that_begins_to_check_is_registered_anew() {
     let running = Running::start(DGX, &config("preStart: 'off'")).await;

@@ -1,4 +1,4 @@
-//! The probe as a process: what it looks like, and that it never outlives the agent.
+//! The probe as a process: its name, its signals, and its end with the agent.
 
 use std::process::{Child, Command, Stdio};
 
@@ -21,7 +21,8 @@ async fn an_agent_that_is_killed_leaves_no_probe_behind() {
     eventually("the probe is gone", || !is_probe(probes[0])).await;
 }
 
-/// Others find NVIDIA's programs, whose names the agent may bear, to send them signals.
+/// NVIDIA's config-manager signals the first process whose `argv[0]` is the plugin's name, which the
+/// agent may have (k8s-device-plugin, cmd/config-manager/main.go).
 #[tokio::test]
 async fn a_probe_has_a_name_of_its_own_and_inherits_the_environment() {
     let rig = Rig::new(DGX);
@@ -93,7 +94,7 @@ async fn a_lost_card_stays_out_while_its_probe_is_killed_or_replaced() {
     assert_eq!(lists, 1, "nothing is told but its return");
 }
 
-/// Starts an agent that logs everything, to `stderr`.
+/// Starts an agent that logs everything to `stderr`.
 fn talkative(rig: &Rig, stderr: Stdio) -> Child {
     let flags = [
         ("--kubelet-dir", rig.kubelet_dir()),
@@ -114,6 +115,7 @@ fn talkative(rig: &Rig, stderr: Stdio) -> Child {
 async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
     let rig = Rig::new(DGX);
     let kubelet = rig.kubelet(Era::V1_36).await;
+    // Every write to /dev/full fails with ENOSPC (full(4)).
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
     for stderr in [Stdio::from(full.unwrap()), Stdio::piped()] {
         let mut agent = talkative(&rig, stderr);
@@ -125,17 +127,18 @@ async fn an_agent_whose_log_cannot_be_written_or_is_not_read_goes_on() {
         agent.kill().unwrap();
         agent.wait().unwrap();
         kubelet.wait_healthy(GPU, 0, LONG).await.unwrap();
-        // The next agent shall not know of the XID.
+        // The next agent must not know of the XID.
         let _ = fs_err::remove_file(rig.path("kubelet/ostler-state.json"));
     }
 }
 
-/// In a container the agent may be the first process, and every orphan becomes its child.
+/// In a container the agent may be PID 1: every orphan becomes its child.
 #[tokio::test]
 async fn orphans_come_to_the_agent_and_are_reaped() {
     let rig = Rig::new(DGX);
     fs_err::write(rig.path("ostler.yaml"), QUICK).unwrap();
-    // A child of the agent-to-be that waits, starts a process, and leaves it behind.
+    // The shell becomes the agent by exec. Before that it starts a child, which waits, starts a
+    // process, and leaves it behind.
     let script = "
         ( while [ ! -e \"$GO\" ]; do sleep 0.1; done
           sleep 3 & echo $! >\"$GO.part\"; mv \"$GO.part\" \"$GO.orphan\" ) &

@@ -1,4 +1,4 @@
-//! The agent as a process, and what the system says of processes.
+//! The agent as a process, and reads of /proc.
 
 use std::{
     fmt::Debug,
@@ -17,17 +17,17 @@ use web::client;
 
 use crate::rig::{LONG, Rig, eventually};
 
-/// The pages of the control socket.
+/// Pages of the control socket.
 const DEVICES: &str = "/v1/devices";
 const STATUS: &str = "/v1/status";
 
-/// How often a state is looked at.
+/// Interval of checks for a state.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Everything that the agent itself has to say.
+/// Log filter with everything of the agent's own crates.
 pub(crate) const LOG: &str = "info,ostler=debug,probe=debug,kubelet=debug,web=debug";
 
-/// A running agent. Its log is shown when a test fails; the process ends with this.
+/// Running agent. Its log is printed if a test fails. A drop kills the process.
 pub(crate) struct Agent {
     child: Child,
     pub(crate) control: PathBuf,
@@ -37,12 +37,12 @@ pub(crate) struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts `ostler run` with the config file `<name>.yaml` of the rig.
+    /// Starts `ostler run` with the config file `<name>.yaml` of the node's folder.
     pub(crate) fn start(rig: &Rig, name: &str) -> Self {
         Self::spawn(rig, name, ostler())
     }
 
-    /// Starts a command that is, or becomes, `ostler`, with the flags of the rig.
+    /// Starts a command that is, or becomes, `ostler`, with the flags for the node.
     pub(crate) fn spawn(rig: &Rig, name: &str, mut command: Command) -> Self {
         let flags: [(&str, PathBuf); 6] = [
             ("--config", rig.path(&format!("{name}.yaml"))),
@@ -59,7 +59,8 @@ impl Agent {
         Self::launch(rig, name, command)
     }
 
-    /// Starts a command that is, or becomes, the agent and knows its [`control`] socket.
+    /// Starts a command that is, or becomes, the agent. It has its control socket from its own flags
+    /// or variables.
     pub(crate) fn launch(rig: &Rig, name: &str, mut command: Command) -> Self {
         let log = rig.path(&format!("{name}.log"));
         let file = fs_err::OpenOptions::new()
@@ -67,7 +68,7 @@ impl Agent {
             .append(true)
             .open(&log)
             .unwrap();
-        // A group of its own, so that a test can send it signals without hearing them itself.
+        // A process group of its own, so that a test can signal the group without signalling itself.
         let child = command
             .env("OSTLER_CDI_DIR", rig.cdi_dir())
             .process_group(0)
@@ -87,12 +88,13 @@ impl Agent {
         self.child.id()
     }
 
-    /// What it logged so far.
+    /// Log of the agent so far.
     pub(crate) fn log(&self) -> String {
         fs_err::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until it logged a text, which a thread of its own writes, and returns the log.
+    /// Waits until the log has a text, and returns the log. A thread of its own writes the log, so
+    /// that a line may come late.
     pub(crate) async fn logged(&self, text: &str) -> String {
         eventually(&format!("the log has `{text}`"), || {
             self.log().contains(text)
@@ -101,33 +103,33 @@ impl Agent {
         self.log()
     }
 
-    /// Its devices, if it answers.
+    /// Devices page of the agent, if it answers.
     pub(crate) async fn devices(&self) -> Option<Devices> {
         self.page(DEVICES).await
     }
 
-    /// Its state, if it answers.
+    /// Status page of the agent, if it answers.
     pub(crate) async fn status(&self) -> Option<Value> {
         self.page(STATUS).await
     }
 
-    /// Waits until its devices are as wanted.
+    /// Waits until `wanted` holds for the devices page.
     pub(crate) async fn shows(&self, what: &str, wanted: impl Fn(&Devices) -> bool) -> Devices {
         self.wait(DEVICES, what, wanted).await
     }
 
-    /// Waits until its state is as wanted.
+    /// Waits until `wanted` holds for the status page.
     pub(crate) async fn says(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.wait(STATUS, what, wanted).await
     }
 
-    /// A page of its control socket, if it answers.
+    /// Page of the control socket, if the agent answers.
     async fn page<T: DeserializeOwned>(&self, page: &str) -> Option<T> {
         let body = client::get(&self.control, page).await.ok()?;
         Some(serde_json::from_slice(&body).unwrap())
     }
 
-    /// Looks at a page until it is as wanted.
+    /// Reads a page until `wanted` holds for it.
     async fn wait<T: DeserializeOwned + Debug>(
         &self,
         page: &str,
@@ -149,21 +151,21 @@ impl Agent {
         }
     }
 
-    /// Its probes.
+    /// Pids of the agent's probes.
     pub(crate) fn probes(&self) -> Vec<u32> {
         let mut children = self.children();
         children.retain(|pid| is_probe(*pid));
         children
     }
 
-    /// Its child processes.
+    /// Pids of the agent's children.
     pub(crate) fn children(&self) -> Vec<u32> {
         let pids = processes().into_iter();
         pids.filter(|pid| parent(*pid) == Some(self.pid()))
             .collect()
     }
 
-    /// Kills its probes, as a person or the system may do.
+    /// Kills the agent's probes, as the kernel's OOM killer may do.
     pub(crate) fn kill_probes(&self) {
         for pid in self.probes() {
             signal(pid, Signal::KILL);
@@ -174,7 +176,7 @@ impl Agent {
         signal(self.pid(), name);
     }
 
-    /// Waits until it has ended.
+    /// Waits until the agent has ended.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
@@ -189,12 +191,13 @@ impl Agent {
         }
     }
 
-    /// Tells it to stop, and checks that it does so well.
+    /// Stops the agent with SIGTERM, and checks that it ends with status 0 and in time.
     pub(crate) async fn stop(&mut self) {
         self.ends_well(Signal::TERM).await;
     }
 
-    /// Sends it a signal, and checks that it ends well. How soon it does is measured in `bench`.
+    /// Sends the agent's process group a signal, and checks that the agent ends with status 0 and in
+    /// time. `bench` measures the time.
     pub(crate) async fn ends_well(&mut self, name: Signal) {
         kill_process_group(raw(self.pid()), name).unwrap();
         let status = self.ended().await;
@@ -221,17 +224,17 @@ impl Drop for Agent {
     }
 }
 
-/// The control socket of the agent of that name.
+/// Control socket of the agent with this name.
 pub(crate) fn control(rig: &Rig, name: &str) -> PathBuf {
     rig.path(&format!("{name}.sock"))
 }
 
-/// The program, without what the environment says of other agents.
+/// Command for the program, without the variables of other agents.
 pub(crate) fn ostler() -> Command {
     isolated(Command::new(env!("CARGO_BIN_EXE_ostler")))
 }
 
-/// A command without what the environment says of other agents.
+/// Removes the variables of other agents from a command.
 pub(crate) fn isolated(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("OSTLER_") {
@@ -241,24 +244,24 @@ pub(crate) fn isolated(mut command: Command) -> Command {
     command
 }
 
-/// Sends a signal. A process that is gone already is not missed.
+/// Sends a signal. A process that has ended already is no error.
 pub(crate) fn signal(pid: u32, name: Signal) {
     let _ = kill_process(raw(pid), name);
 }
 
-/// A process id as the system takes it.
+/// Converts a process id to rustix's type.
 fn raw(pid: u32) -> Pid {
     Pid::from_raw(pid.cast_signed()).unwrap()
 }
 
-/// Whether a process is a probe. One that has ended is not, even if nobody has reaped it.
+/// True if a process is a probe that has not ended. A zombie has no command line (proc(5)).
 pub(crate) fn is_probe(pid: u32) -> bool {
     words(pid, "cmdline")
         .get(1)
         .is_some_and(|word| word == "probe")
 }
 
-/// The words of a file of a process: its arguments or its environment.
+/// Words of a process's file in /proc: its arguments (`cmdline`) or its environment (`environ`).
 pub(crate) fn words(pid: u32, file: &str) -> Vec<String> {
     let text =
         fs_err::read(Path::new("/proc").join(pid.to_string()).join(file)).unwrap_or_default();
@@ -270,7 +273,7 @@ pub(crate) fn words(pid: u32, file: &str) -> Vec<String> {
         .collect()
 }
 
-/// The parent of a process, if there is such a process.
+/// Parent of a process; `None` if there is no such process.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;

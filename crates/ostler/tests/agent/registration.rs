@@ -1,4 +1,5 @@
-//! Whatever becomes of the kubelet, the full list is there again soon, without a restart.
+//! Registration: after any restart or fault of the kubelet the full list is there again soon,
+//! without a restart of the agent.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ async fn again(kubelet: &Kubelet, before: usize) {
     kubelet.wait_until(wanted, full, LONG).await.unwrap();
 }
 
-/// Nothing was restarted, and the contract was kept: one registration per second, a new socket
-/// name each time.
+/// Checks that nothing was restarted, and that the contract was kept: at most one registration per
+/// second, each with a new socket name.
 async fn same_and_lawful(running: &Running) {
     let Running { agent, kubelet, .. } = running;
     let pid = Some(agent.pid().cast_signed());
@@ -106,7 +107,7 @@ async fn a_kubelet_that_starts_first_is_served_by_the_agent() {
 #[tokio::test]
 async fn a_kubelet_that_appears_is_registered_with() {
     let rig = Rig::new(DGX);
-    // On a node the folder is there before the agent: it is mounted into its container.
+    // On a node the folder exists before the agent: it is mounted into its container.
     fs_err::create_dir_all(rig.kubelet_dir()).unwrap();
     let agent = rig.agent(QUICK);
     agent

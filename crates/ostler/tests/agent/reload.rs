@@ -1,4 +1,4 @@
-//! A new config is taken over in place; a broken one changes nothing.
+//! Reload: a new config is applied while the agent runs, and an invalid one changes nothing.
 
 use std::process::Output;
 
@@ -9,16 +9,16 @@ use crate::{
     rig::{DGX, GPU, LONG, QUICK, Rig, Running, card},
 };
 
-/// A probe that looks once.
+/// Config with a period so long that the probe reports once.
 const ONCE: &str = "probe: {period: 1h}\n";
 
-/// Writes a new config and tells the agent.
+/// Writes a new config and sends SIGHUP to the agent.
 fn reload(running: &Running, config: &str) {
     fs_err::write(running.rig.path("ostler.yaml"), config).unwrap();
     running.agent.signal(Signal::HUP);
 }
 
-/// Waits until the temperature of a card is known to be this.
+/// Waits until a sample has this temperature.
 async fn feels(running: &Running, degrees: u32) {
     let id = running.rig.uuid(0);
     let warm = |seen: &api::Devices| {
@@ -52,7 +52,7 @@ async fn a_new_probe_period_is_used_and_the_kubelet_is_not_bothered() {
             status["config"]["loaded"] != loaded
         })
         .await;
-    // A new probe looks once in any case; only one with the new period looks again.
+    // A new probe reports once in any case. Only one with the new period reports again.
     for degrees in [66, 67, 68] {
         warm(&running, degrees.into());
         feels(&running, degrees).await;

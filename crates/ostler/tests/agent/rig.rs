@@ -1,4 +1,4 @@
-//! A node to test on: a simulated driver, a simulated kubelet, and a folder for everything.
+//! Test node: a simulated driver, a simulated kubelet, and a temporary folder for all files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,29 +16,29 @@ use tokio::time::{Instant, sleep};
 
 use crate::process::{Agent, ostler};
 
-/// Generous: nothing that is tested comes near it.
+/// Time limit of every wait. No test that passes comes near it, even on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// The time between two looks at something that cannot be waited for.
+/// Interval of checks for a state that sends no event.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Whole cards.
+/// Resource name of whole cards.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
-/// A node with eight whole cards.
+/// Profile of a node with eight whole cards.
 pub(crate) const DGX: &str = "dgx-a100";
-/// A node whose cards are partitioned in different ways.
+/// Profile of a node whose cards have different MIG layouts.
 pub(crate) const MIG: &str = "a100-mig";
 
-/// The usual patience, looks in quick succession, and a quick way back.
+/// Config with the default limits, short periods and a short hold-down.
 pub(crate) const QUICK: &str = "probe: {period: 500ms}\nhealth: {holdDown: 500ms, passes: 2}\n";
 
-/// A simulated node in a folder of its own. The kubelet and the agents on it come and go.
+/// Simulated node in a folder of its own. It outlives the kubelets and agents on it.
 pub(crate) struct Rig {
     pub(crate) node: Scratch,
 }
 
-/// A node with a kubelet and an agent that knows it.
+/// Node with a running kubelet and a running agent.
 pub(crate) struct Running {
-    // In this order: the agent goes first, the folder last.
+    // Fields drop in this order: the agent must end before its folder is removed.
     pub(crate) agent: Agent,
     pub(crate) kubelet: Kubelet,
     pub(crate) rig: Rig,
@@ -68,7 +68,7 @@ impl Rig {
         self.agent_named("ostler", config)
     }
 
-    /// Starts an agent whose files have this name, so that there can be several.
+    /// Starts an agent whose files have this name, so that a node can have several agents.
     pub(crate) fn agent_named(&self, name: &str, config: &str) -> Agent {
         let file = self.path(&format!("{name}.yaml"));
         fs_err::write(&file, config).unwrap();
@@ -87,18 +87,18 @@ impl Rig {
         self.path("pod-resources/kubelet.sock")
     }
 
-    /// The folder of CDI specs.
+    /// Folder of the CDI specs.
     pub(crate) fn cdi_dir(&self) -> PathBuf {
         self.path("cdi")
     }
 
-    /// The UUID of a card.
+    /// UUID of a card.
     pub(crate) fn uuid(&self, index: usize) -> String {
         self.node.gpus().unwrap()[index].uuid.clone()
     }
 
-    /// How many calls were made, but for those that a probe makes all the time: it waits for
-    /// events, and glances at how the cards are cut.
+    /// Number of NVML calls so far, without those that a probe makes all the time: the wait for
+    /// events, and the check of the MIG layout.
     pub(crate) fn calls(&self) -> usize {
         const ALWAYS: [&str; 3] = [
             "nvmlEventSetWait",
@@ -110,14 +110,15 @@ impl Rig {
         calls.iter().filter(|call| !always(call)).count()
     }
 
-    /// Has the probe look at once: the driver reports an event that means nothing.
+    /// Makes the probe report at once, by an event without effect on a verdict.
     pub(crate) async fn nudge(&self) {
         self.listening().await;
+        // XID 43 is an error of a program (NVIDIA's XID catalogue: "GPU stopped processing").
         self.node.xid(&card(0), 43).unwrap();
     }
 
-    /// Waits until the agent has read a card's counters after an event of it, and has kept them: a reset
-    /// that comes later is known by them.
+    /// Waits until the agent has read a card's counters after an event of the card, and has written
+    /// them to the state file. The agent recognises a later reset by them.
     pub(crate) async fn counted(&self, index: usize) {
         let (file, id) = (self.path("kubelet/ostler-state.json"), self.uuid(index));
         let is_counted = || {
@@ -132,13 +133,15 @@ impl Rig {
         eventually("the counters are kept", is_counted).await;
     }
 
-    /// Waits until a probe listens to the events of all cards: one that runs now, not one before it.
+    /// Waits until the present probe waits for the events of all cards.
     pub(crate) async fn listening(&self) {
         let waits = || {
             let calls = self.node.calls().unwrap();
             let waits = calls.iter().filter(|c| c.starts_with("nvmlEventSetWait"));
             waits.count()
         };
+        // A count that grows shows a probe that waits now: the trace has those of earlier probes
+        // too.
         let before = waits();
         eventually("a probe waits for events", || waits() > before).await;
     }
@@ -147,12 +150,12 @@ impl Rig {
 // === impl Running ===
 
 impl Running {
-    /// Starts everything and waits until the kubelet counts every device.
+    /// Starts a node, a kubelet and an agent, and waits until the kubelet counts every device.
     pub(crate) async fn start(profile: &str, config: &str) -> Self {
         Self::on(Rig::new(profile), config).await
     }
 
-    /// Does the same on a node that is there.
+    /// Starts a kubelet and an agent on a node, and waits until the kubelet counts every device.
     pub(crate) async fn on(rig: Rig, config: &str) -> Self {
         let kubelet = rig.kubelet(Era::V1_37).await;
         let agent = rig.agent(config);
@@ -165,7 +168,7 @@ impl Running {
         running
     }
 
-    /// Waits until every card or partition that can be handed out is healthy at the kubelet.
+    /// Waits until every card or partition that the agent can offer is healthy at the kubelet.
     pub(crate) async fn complete(&self, limit: Duration) {
         let node = &self.rig.node;
         let whole = node
@@ -183,7 +186,7 @@ impl Running {
         self.kubelet.wait_until(&wanted, full, limit).await.unwrap();
     }
 
-    /// Waits until the kubelet may hand out exactly so many of these resources and no others.
+    /// Waits until exactly these resources are allocatable, in these numbers.
     pub(crate) async fn offers(&self, wanted: &[(&str, usize)]) {
         let wanted: BTreeMap<String, usize> = wanted
             .iter()
@@ -194,20 +197,23 @@ impl Running {
         self.kubelet.wait_until(&what, so, LONG).await.unwrap();
     }
 
-    /// Replaces the config file at once, as a ConfigMap's is. The agent notices it by itself.
+    /// Replaces the config file by rename, as in a ConfigMap volume. The agent notices that by
+    /// itself.
     pub(crate) fn rewrite(&self, config: &str) {
         let (file, draft) = (self.rig.path("ostler.yaml"), self.rig.path("draft"));
         fs_err::write(&draft, config).unwrap();
+        // The kubelet replaces the link `..data` by rename (pkg/volume/util/atomic_writer.go,
+        // `Write`).
         fs_err::rename(draft, file).unwrap();
     }
 
-    /// The ids of a resource at the kubelet.
+    /// Ids of a resource at the kubelet.
     pub(crate) fn ids(&self, resource: &str) -> BTreeSet<String> {
         self.kubelet.devices(resource).into_keys().collect()
     }
 
-    /// Admits a pod that wants `count` devices, removes it again, and says what its container was
-    /// given.
+    /// Admits a pod that asks for `count` devices, and removes it. Returns everything that its
+    /// container got.
     pub(crate) async fn admit(
         &self,
         resource: &str,
@@ -219,7 +225,7 @@ impl Running {
         Ok(admitted.containers.remove("main").unwrap())
     }
 
-    /// Admits a pod that wants `count` devices, removes it again, and says what it got.
+    /// Admits a pod that asks for `count` devices, and removes it. Returns the ids that it got.
     pub(crate) async fn borrow(&self, resource: &str, count: usize) -> BTreeSet<String> {
         let granted = self.admit(resource, count).await.unwrap();
         granted.devices[resource].clone()
@@ -232,7 +238,7 @@ impl Running {
         found.unwrap_or_else(|error| panic!("unhealthy should be {ids:?}: {error}"));
     }
 
-    /// Waits until a look has found a card lost.
+    /// Waits until a report says that a card is lost.
     pub(crate) async fn lost(&self, id: &str) {
         let lost = |seen: &api::Devices| {
             let causes = seen.find(id).map(|entry| &entry.verdict.causes);
@@ -241,13 +247,13 @@ impl Running {
         self.agent.shows("the lost card", lost).await;
     }
 
-    /// Waits until a look has read that temperature of a card.
+    /// Waits until a sample has this temperature of a card.
     pub(crate) async fn warm(&self, index: usize, celsius: u32) {
         warm(&self.agent, &self.rig.uuid(index), celsius.into()).await;
     }
 
-    /// Has a look find something, and waits for it: what the looks before found is told then. The
-    /// card must be in reach.
+    /// Changes a card's temperature and waits for it in the samples: earlier reports have arrived
+    /// then. The card must answer.
     pub(crate) async fn looks_again(&self, index: usize) {
         let state = self.rig.node.state().unwrap();
         let other = 60 + (state.gpus[index].sensors.temperature + 1) % 10;
@@ -256,13 +262,13 @@ impl Running {
         warm(&self.agent, &self.rig.uuid(index), other).await;
     }
 
-    /// What plugins did wrong.
+    /// Breaches of the kubelet's contract by plugins.
     pub(crate) fn breaches(&self) -> Vec<String> {
         breaches(&self.kubelet)
     }
 }
 
-/// Waits until a look of an agent's has read that temperature of a card.
+/// Waits until a sample of an agent has this temperature of a card.
 pub(crate) async fn warm(agent: &Agent, id: &str, celsius: u64) {
     let warm = |seen: &api::Devices| {
         let telemetry = seen.find(id).and_then(|entry| entry.telemetry.as_ref());
@@ -273,26 +279,26 @@ pub(crate) async fn warm(agent: &Agent, id: &str, celsius: u64) {
         .await;
 }
 
-/// What plugins did wrong.
+/// Breaches of the kubelet's contract by plugins.
 pub(crate) fn breaches(kubelet: &Kubelet) -> Vec<String> {
     let violations = kubelet.violations();
     violations.iter().map(ToString::to_string).collect()
 }
 
-/// How many of each resource may be handed out; without those of which there is nothing.
+/// Allocatable of each resource; without resources whose number is 0.
 pub(crate) fn allocatable(kubelet: &Kubelet) -> BTreeMap<String, usize> {
     let rows = kubelet.node().into_iter();
     let counts = rows.map(|(name, row)| (name, row.allocatable));
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
-/// The ids of the unhealthy devices.
+/// Ids of the unhealthy devices.
 pub(crate) fn unhealthy(devices: &Devices) -> Vec<&str> {
     let sick = devices.iter().filter(|(_, device)| !device.healthy);
     sick.map(|(id, _)| id.as_str()).collect()
 }
 
-/// Tells a person how long something took; nothing depends on it.
+/// Prints a duration for a person. No test depends on it.
 pub(crate) fn took(what: &str, since: Instant) {
     #[expect(clippy::print_stderr, reason = "a measurement for a person")]
     {
@@ -300,12 +306,12 @@ pub(crate) fn took(what: &str, since: Instant) {
     }
 }
 
-/// The card at an index.
+/// Target of the card with an index.
 pub(crate) fn card(index: usize) -> Target {
     Target::Index(index)
 }
 
-/// The sockets in a folder that are not the kubelet's.
+/// Names of the agent's sockets in a folder.
 pub(crate) fn sockets(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -314,7 +320,7 @@ pub(crate) fn sockets(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true. `what` describes it if it does not within [`LONG`].
 pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -323,7 +329,7 @@ pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What a command that looks at the rig's node prints, by the agent at `control` or by itself.
+/// Runs a command that shows the node, with the agent at `control` or without one.
 pub(crate) async fn shown(rig: &Rig, control: &Path, args: &[&str]) -> Output {
     let mut command = tokio::process::Command::from(ostler());
     command.args(args);
@@ -335,7 +341,7 @@ pub(crate) async fn shown(rig: &Rig, control: &Path, args: &[&str]) -> Output {
     output
 }
 
-/// What was printed.
+/// Output as text.
 pub(crate) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The kubelet's calls: answered from what is known already, whatever becomes of one card.
+//! The kubelet's calls: answered from the present offer, without a driver call, even if a card fails.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::rig::{DGX, GPU, LONG, QUICK, Rig, Running, card};
 
-/// The code with which NVML says that it does not know why.
+/// `NVML_ERROR_UNKNOWN` of nvml.h.
 const UNKNOWN: u32 = 999;
 
-/// A thousand pods of one and of four cards, each of which must get what it wants.
+/// Admits a thousand pods of one and of four cards. Each must get its cards, and never the lost one.
 async fn a_thousand_pods_avoid(running: &Running, lost: &str) {
     for pod in 0..1000 {
         let size = [1, 4][pod % 2];
@@ -64,7 +64,7 @@ async fn no_call_of_the_kubelet_causes_a_driver_call() {
     assert_eq!(running.rig.calls(), before);
 }
 
-/// The number of calls once the probe makes no more of them.
+/// Waits until the probe makes no more calls, and returns their number.
 async fn settled(rig: &Rig) -> usize {
     let quiet = Duration::from_secs(3);
     let begun = Instant::now();

@@ -1,6 +1,6 @@
-//! Random fault scripts with real processes: after each step, what the kubelet is told equals a
-//! slow and simple model of the node, which shares nothing with the product; and on the way there
-//! nothing was told of a card that the step does not concern.
+//! Random fault scripts with real processes. After each step the kubelet's devices equal those of a
+//! slow and simple model of the node, which shares no code with the product. During the step, the
+//! health of cards that it does not concern never changes.
 
 mod model;
 mod play;
@@ -15,14 +15,14 @@ use self::{
 };
 use crate::rig::{DGX, MIG};
 
-/// How many scripts are played, how many at a time, and how long each is.
+/// Number of scripts, number of scripts at the same time, and number of steps of each.
 const SCRIPTS: u64 = 50;
 const AT_A_TIME: usize = 8;
 const STEPS: usize = 7;
 
-/// Scripts that once went wrong, with the node that they are played on.
+/// Scripts that failed once, with the profile of their node.
 const REGRESSIONS: [(&str, &[Step]); 1] = [
-    // The next agent gave the card a second grace.
+    // The next agent gave the card a second grace period.
     (DGX, &[Step::Hang(3), Step::RestartAgent]),
 ];
 
@@ -49,7 +49,7 @@ async fn what_the_kubelet_is_told_is_what_a_simple_model_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Plays the script of a seed; what went wrong.
+/// Runs the script of a seed. The error describes the failure.
 async fn by_chance(seed: u64) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let profile = if seed % 5 < 2 { MIG } else { DGX };
@@ -60,7 +60,7 @@ async fn by_chance(seed: u64) -> Result<(), String> {
     play.end()
 }
 
-/// Plays a script that went wrong once; what went wrong.
+/// Runs a script that failed once. The error describes the failure.
 async fn again(profile: &str, steps: &[Step]) -> Result<(), String> {
     let mut play = Play::start("of old", profile).await;
     for step in steps {

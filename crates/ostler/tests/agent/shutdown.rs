@@ -1,4 +1,4 @@
-//! The end of the agent: soon, quiet, and without a trace.
+//! Shutdown of the agent: in time, without errors in the log, and without sockets left behind.
 
 use rustix::process::Signal;
 

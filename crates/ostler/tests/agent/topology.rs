@@ -1,4 +1,4 @@
-//! `ostler topology` in all its forms, with and without a running agent.
+//! `ostler topology` in all its formats, with and without a running agent.
 
 use std::{path::Path, process::Output};
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::rig::{QUICK, Rig, Running, shown, text};
 
-/// A node whose cards are joined by NVLinks, some pairs by more than others.
+/// Profile of a node whose pairs of cards have different numbers of NVLinks.
 const VOLTA: &str = "dgx1-v100";
 
-/// Every form of the output.
+/// Every format of the output.
 const FORMS: [&str; 4] = ["table", "json", "dot", "svg"];
 
 async fn topology(rig: &Rig, control: &Path, form: &str) -> Output {
     shown(rig, control, &["topology", "-o", form]).await
 }
 
-/// Waits until the agent knows how the cards hang together.
+/// Waits until the agent knows the links between the cards.
 async fn linked(running: &Running) {
     let known = |seen: &api::Devices| {
         let mut cards = seen.devices.iter();
@@ -26,7 +26,7 @@ async fn linked(running: &Running) {
     running.agent.shows("links", known).await;
 }
 
-/// The data without what only an agent knows.
+/// The JSON without the values that only an agent knows.
 fn facts(json: &str) -> Value {
     let mut data: Value = serde_json::from_str(json).unwrap();
     for card in data["cards"].as_array_mut().unwrap() {
@@ -35,7 +35,7 @@ fn facts(json: &str) -> Value {
     data
 }
 
-/// What a pair of cards has, by their places.
+/// Entry of a pair of cards, by their indices.
 fn pair<'a>(data: &'a Value, rig: &Rig, a: usize, b: usize) -> &'a Value {
     let cards = serde_json::json!([rig.uuid(a), rig.uuid(b)]);
     let mut pairs = data["pairs"].as_array().unwrap().iter();
@@ -86,7 +86,7 @@ async fn programs_get_every_card_and_every_pair_with_its_score() {
         .collect();
     assert_eq!(numa, [0, 0, 0, 0, 1, 1, 1, 1]);
     assert_eq!(data["pairs"].as_array().unwrap().len(), 28);
-    // Two NVLinks and a host bridge; one NVLink and a switch; nothing but the machine.
+    // Two NVLinks and a host bridge; one NVLink and a PCIe switch; no closer path than the system.
     for (a, b, lanes, score) in [(0, 3, 2, 230), (0, 1, 1, 150), (0, 7, 0, 10)] {
         let pair = pair(&data, &rig, a, b);
         assert_eq!(

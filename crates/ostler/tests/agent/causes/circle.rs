@@ -1,5 +1,5 @@
-//! One card breaks, is out for its cause, is cured and comes back; no other card is touched, and the
-//! agent stays the same.
+//! One card fails, is unhealthy for its cause, is repaired and is healthy again. No other card
+//! changes, and the agent runs on.
 
 use std::time::Duration;
 
@@ -18,12 +18,13 @@ use crate::{
     rig::{DGX, GPU, LONG, QUICK, Rig, Running, eventually},
 };
 
-/// The card that breaks.
+/// Card that fails.
 const VICTIM: usize = 3;
-/// How NVML says that a card is lost.
+/// `NVML_ERROR_GPU_IS_LOST` of nvml.h.
 const GPU_IS_LOST: u32 = 15;
 
-/// Breaks the victim, and cures it when it is out.
+/// Breaks the victim with `breaks`, waits until it is unhealthy for this kind of cause, and repairs
+/// it with `cures`.
 async fn circle(
     running: &Running,
     kind: CauseKind,
@@ -42,7 +43,7 @@ async fn circle(
     assert_eq!(running.breaches(), [""; 0]);
 }
 
-/// Waits until a device is held for that cause.
+/// Waits until a device's verdict has a cause of this kind.
 async fn held(running: &Running, id: &str, kind: CauseKind) {
     let is_held = |seen: &Devices| {
         let entry = seen.find(id);
@@ -123,13 +124,14 @@ async fn a_card_with_a_memory_error_of_which_an_event_tells() {
     circle(&running, CauseKind::Ecc, error, reset).await;
 }
 
-/// Resets the victim once the agent has kept its counters: the reset is known by them.
+/// Resets the victim after the agent has written its counters to the state file: the agent recognises
+/// the reset by them.
 async fn reset_when_counted(running: &Running, node: &Node, card: Target) {
     running.rig.counted(VICTIM).await;
     reset(node, card).await;
 }
 
-/// Resets a card, which no look need see to be away.
+/// Resets a card. It is away for no time, so that no report sees that.
 async fn reset(node: &Node, card: Target) {
     node.reset(&card, Duration::ZERO).unwrap();
 }
@@ -185,7 +187,7 @@ async fn a_card_that_an_operator_releases() {
     circle(&running, CauseKind::Released, release, resume).await;
 }
 
-/// Sends an order of an operator's.
+/// Sends an operator's order to the agent.
 async fn order(agent: &Agent, order: &str, card: &Target) {
     let device = json!({"device": card.to_string()});
     let action = format!("/v1/{order}");
@@ -209,17 +211,17 @@ async fn a_mean_power_above_its_limit() {
         let state = node.state().unwrap();
         let gpu = &state.gpus[VICTIM];
         let before = gpu.energy(&state.models[&gpu.model]);
-        // As much as the limit allows for a whole day.
+        // The energy that the limit allows for a whole day, in mJ.
         let day = LIMIT * 1000 * 24 * 60 * 60;
         node.set(&card, "energy", before + day).unwrap();
     };
-    // After a reset the mean is one of an idle card.
+    // After a reset the mean is that of an idle card.
     circle(&running, CauseKind::Trend, burn, reset).await;
 }
 
 #[tokio::test]
 async fn a_monitor_that_stays_away() {
-    // The driver does not start any more, and every probe dies of it.
+    // Every probe is killed as soon as it starts.
     let config = "probe: {period: 500ms}\n\
                   health: {onMonitorLoss: drain, monitorLossGrace: 1s, holdDown: 500ms, passes: 1}\n";
     let running = Running::start(DGX, config).await;

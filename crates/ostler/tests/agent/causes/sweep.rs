@@ -1,4 +1,5 @@
-//! What check-ups find: a card for each check, all broken, all out, all cured, all back.
+//! Findings of check-ups: one card for each check. All fail, are unhealthy, are repaired and are
+//! healthy again.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,16 +15,16 @@ use super::{
 };
 use crate::rig::{GPU, LONG, Rig, Running, card};
 
-/// The time between two steps of a counter that grows.
+/// Time between two steps of a counter that grows.
 const STEP: Duration = Duration::from_millis(100);
-/// How much it grows.
+/// Growth of a counter in one step.
 const MORE: u64 = 1000;
 
-/// A machine with a card for each check that finds something on it.
+/// Machine with one card for each check that applies to it.
 struct Sweep {
     running: Running,
     checks: Vec<Check>,
-    /// The sensors of cards that are well.
+    /// Sensors of each card before it fails.
     well: Vec<Sensors>,
 }
 
@@ -46,7 +47,7 @@ impl Sweep {
             Trouble::Own(_) | Trouble::Nothing => false,
         };
         let mut checks: Vec<Check> = checks().filter(on_it).collect();
-        // Cards that are put in below have no links, and no fabric.
+        // The cards that are added below have no links and no fabric: checks of these come first.
         let needs_links = |kind| matches!(kind, CauseKind::Link | CauseKind::Condition);
         checks.sort_by_key(|check| !needs_links(check.kind()));
         let rig = Rig::new(machine);
@@ -91,7 +92,7 @@ impl Sweep {
         assert_eq!(self.running.breaches(), [""; 0]);
     }
 
-    /// Breaks every card but for counters.
+    /// Breaks every card, except those that need a growing counter.
     fn shatter(&self) {
         let node = &self.running.rig.node;
         for (index, check) in self.checks.iter().enumerate() {
@@ -107,7 +108,7 @@ impl Sweep {
         }
     }
 
-    /// Lets the counters grow: they have to be read more than once.
+    /// Lets the counters grow by one step. A rate needs more than one sample.
     fn grow(&self, step: u32) {
         let node = &self.running.rig.node;
         for (index, check) in self.checks.iter().enumerate() {
@@ -118,7 +119,7 @@ impl Sweep {
         }
     }
 
-    /// The checks whose finding is held against their card.
+    /// Checks whose finding is a cause or a warning of their card.
     fn found(&self, seen: &Devices) -> Vec<Check> {
         let is_found = |(index, check): (usize, &Check)| {
             let told = |cause: &Cause| {
@@ -136,7 +137,7 @@ impl Sweep {
         all.filter_map(is_found).collect()
     }
 
-    /// Waits until every card was told to the kubelet as unhealthy, but for what is only a warning.
+    /// Waits until the kubelet has seen every card unhealthy, except those with a warning only.
     async fn was_out(&self) {
         let cards = self.checks.iter().enumerate();
         let out = cards.filter(|(_, check)| takes_out(check));
@@ -152,7 +153,7 @@ impl Sweep {
         assert_eq!(told(&self.running.kubelet), out);
     }
 
-    /// Puts everything back that was changed.
+    /// Undoes every change.
     fn cure(&mut self) {
         let node = &self.running.rig.node;
         for (index, check) in self.checks.iter().enumerate() {
@@ -170,7 +171,8 @@ impl Sweep {
     }
 }
 
-/// A fabric that is being joined may be all in order, and takes no card out.
+/// True if a finding of the check makes its card unhealthy. A card that is joining its fabric gets a
+/// warning: it may be in order.
 fn takes_out(check: &Check) -> bool {
     !matches!(check, Check::Condition(_, name) if name.as_str() == FABRIC_JOINING)
 }

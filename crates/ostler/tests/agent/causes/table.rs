@@ -1,5 +1,5 @@
-//! What breaks a card for each check, and which test shows each kind of cause. Both are exhaustive:
-//! a new check or a new kind does not compile without a line here.
+//! Fault for each check, and test for each kind of cause. Both are exhaustive: a new check or a new
+//! kind does not compile without a line here.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -7,36 +7,36 @@ use health::Check;
 use model::{CauseKind, Tier};
 use schemars::schema_for;
 
-/// Machines whose cards can have the trouble.
+/// Profiles of machines whose cards can have the faults.
 pub(super) const HOPPER: &str = "hgx-h100";
 pub(super) const VOLTA: &str = "dgx1-v100";
 
-/// The conditions that NVIDIA's probe tells of, in the tier working.
+/// Conditions that NVIDIA's probe reports, in the tier `working`.
 const CONDITIONS: [&str; 2] = ["fabric", FABRIC_JOINING];
-/// The one that is a warning.
+/// Condition that is a warning.
 pub(super) const FABRIC_JOINING: &str = "fabric-joining";
 
-/// What breaks a card.
+/// Fault of a card.
 pub(super) enum Trouble {
-    /// Sensors that have these values, on a card of this machine.
+    /// Sensors with these values, on a card of this machine.
     Values(&'static str, &'static [(&'static str, u64)]),
     /// A counter that grows, on a card of this machine.
     Growth(&'static str, &'static str),
     /// An NVLink that is down, on a card of this machine.
     Link(&'static str),
-    /// What the test of this name does.
+    /// Fault that the test of this name makes.
     Own(&'static str),
     /// Nothing that a simulated card can have.
     Nothing,
 }
 
-/// Every check, those of NVIDIA's conditions among them.
+/// Every check, including those of NVIDIA's conditions.
 pub(super) fn checks() -> impl Iterator<Item = Check> {
     let condition = |name: &str| Check::Condition(Tier::Working, name.parse().unwrap());
     Check::ALL.into_iter().chain(CONDITIONS.map(condition))
 }
 
-/// What breaks a card so that this check finds it.
+/// Fault that this check finds.
 pub(super) fn trouble(check: &Check) -> Trouble {
     use Trouble::{Growth, Link, Nothing, Own, Values};
     match check {
@@ -44,13 +44,14 @@ pub(super) fn trouble(check: &Check) -> Trouble {
             Own(test(check.kind()))
         }
         Check::Condition(_, name) => match name.as_str() {
-            // NVML's code for a refusal that it does not explain.
+            // 999 is NVML_ERROR_UNKNOWN: the fabric gave no reason.
             "fabric" => Values(HOPPER, &[("fabric-state", 3), ("fabric-status", 999)]),
             FABRIC_JOINING => Values(HOPPER, &[("fabric-state", 2)]),
             _ => Nothing,
         },
         Check::Ecc => Values(HOPPER, &[("ecc-uncorrected", 1)]),
-        // Older cards retire pages, newer ones remap rows.
+        // Cards before Ampere retire pages, later ones remap rows (NVIDIA, GPU memory error
+        // management).
         Check::RepairPending => Values(VOLTA, &[("retired-pending", 1)]),
         Check::RepairFailed => Values(HOPPER, &[("remap-failed", 1)]),
         Check::Recovery => Values(HOPPER, &[("recovery-action", 1)]),
@@ -67,7 +68,7 @@ pub(super) fn trouble(check: &Check) -> Trouble {
     }
 }
 
-/// A part of the evidence of a check that one of [`Trouble`]'s values breaks.
+/// Part of the evidence that the check gives for its fault.
 pub(super) fn evidence(check: &Check) -> &'static str {
     match check {
         Check::Ecc => "memory errors that were not repaired",
@@ -97,7 +98,7 @@ pub(super) fn evidence(check: &Check) -> &'static str {
     }
 }
 
-/// The test that shows a cause of this kind begin and end.
+/// Name of the test in which a cause of this kind begins and ends.
 fn test(kind: CauseKind) -> &'static str {
     match kind {
         CauseKind::Lost => "causes::circle::a_card_that_is_lost",
@@ -121,7 +122,7 @@ fn test(kind: CauseKind) -> &'static str {
     }
 }
 
-/// Every kind of cause that the product knows.
+/// Every kind of cause of the product, from its schema.
 fn kinds() -> Vec<CauseKind> {
     let schema = schema_for!(CauseKind).to_value();
     let kinds = schema["oneOf"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Machines whose cards are one device, and whose driver is not installed in the usual way.
+//! CDI specs on WSL and Tegra: all cards are one device, and the driver's files are in other places.
 
 use super::*;
 
@@ -43,7 +43,7 @@ async fn what_a_board_misses_is_said_and_comes_with_its_files() {
         .await;
     running.sick(GPU, &["tegra"]).await;
     fs_err::rename(&aside, &folder).unwrap();
-    // The files are looked at when a probe starts, and once in a minute.
+    // A probe reads the files at its start and once in a minute.
     agent.kill_probes();
     running.sick(GPU, &[]).await;
     let granted = running.admit(GPU, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! What there is beside the cards: IMEX channels, GPUDirect Storage, GDRCopy and RDMA.
+//! Device nodes beside those of cards: IMEX channels, GPUDirect Storage, GDRCopy and RDMA.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::rig::{DGX, GPU, LONG, Rig, Running, unhealthy};
 const CHANNEL: &str = "/dev/nvidia-caps-imex-channels/channel0";
 const REQUIRED: &str = "version: v1\nimex: {channelIDs: [0], required: true}\n";
 
-/// Makes device nodes on a node, as the simulated driver does: plain files.
+/// Makes device nodes on a node, as plain files like those of the simulated driver.
 fn make(rig: &Rig, nodes: &[&str]) {
     for node in nodes {
         let file = rig.node.root().join(node.trim_start_matches('/'));
@@ -19,7 +19,7 @@ fn make(rig: &Rig, nodes: &[&str]) {
     }
 }
 
-/// The device nodes that a container of one card is given.
+/// Device nodes in the grant of a container with one card.
 async fn nodes(running: &Running) -> BTreeSet<String> {
     let granted = running.admit(GPU, 1).await.unwrap();
     let nodes = granted.response.devices.into_iter();

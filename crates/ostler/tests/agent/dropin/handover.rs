@@ -1,4 +1,4 @@
-//! What a container is given with each of NVIDIA's list strategies.
+//! Contents of a container's grant with each of NVIDIA's device list strategies.
 
 use rstest::rstest;
 use sim::kubelet::Granted;
@@ -8,7 +8,7 @@ use crate::rig::{DGX, GPU};
 
 const FOLDER: &str = "/var/run/nvidia-container-devices";
 
-/// What a container is given that asks for one card, and that card.
+/// Admits a pod that asks for one card. Returns its grant and the card.
 async fn granted(plugin: Plugin<'_>) -> (Granted, String) {
     let running = plugin.on(DGX).await;
     running.offers(&[(GPU, 8)]).await;
@@ -17,7 +17,7 @@ async fn granted(plugin: Plugin<'_>) -> (Granted, String) {
     (granted, card)
 }
 
-/// The CDI name of a card.
+/// CDI name of a card.
 fn cdi(card: &str) -> String {
     format!("k8s.device-plugin.nvidia.com/gpu={card}")
 }

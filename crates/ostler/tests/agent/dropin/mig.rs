@@ -1,12 +1,12 @@
-//! NVIDIA's MIG strategies on a node whose cards are cut in different ways: one is whole, one is
-//! in MIG mode and not cut.
+//! NVIDIA's MIG strategies on a node whose cards have different layouts: one has MIG mode off, one
+//! has MIG mode on and no MIG devices.
 
 use std::collections::BTreeSet;
 
 use super::Plugin;
 use crate::rig::{GPU, MIG, Running};
 
-/// What the node has with the strategy `mixed`.
+/// Resources of the node with the strategy `mixed`.
 pub(super) const MIXED: [(&str, usize); 6] = [
     (GPU, 1),
     ("nvidia.com/mig-1g.5gb", 10),
@@ -16,14 +16,14 @@ pub(super) const MIXED: [(&str, usize); 6] = [
     ("nvidia.com/mig-7g.40gb", 1),
 ];
 
-/// The MIG devices of a profile.
+/// UUIDs of the MIG devices of a profile.
 fn cut(running: &Running, profile: &str) -> BTreeSet<String> {
     let migs = running.rig.node.migs().unwrap().into_iter();
     let of = migs.filter(|mig| mig.profile == profile);
     of.map(|mig| mig.uuid).collect()
 }
 
-/// The reasons that the status page gives for devices that are not offered, by kind.
+/// Reasons of one kind that the status page gives for devices that are not offered.
 async fn asides(running: &Running, kind: &str) -> Vec<String> {
     let status = running.agent.status().await.unwrap();
     let all = status["aside"].as_array().unwrap();

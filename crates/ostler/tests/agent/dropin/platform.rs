@@ -1,4 +1,4 @@
-//! Machines on which cards cannot be told apart.
+//! WSL and Tegra: machines whose cards are one device.
 
 use api::Devices;
 
@@ -33,7 +33,7 @@ async fn under_wsl_measurements_and_events_are_those_of_the_one_device() {
     running.sick(GPU, &["all"]).await;
 }
 
-/// Without NVML, and told to end where the driver does not start: on a Tegra board it has started.
+/// `failOnInitError` is set and there is no NVML: a Tegra board needs none, and counts as started.
 #[tokio::test]
 async fn a_tegra_board_is_one_device_without_nodes() {
     let running = Plugin::args(&["--fail-on-init-error"]).on("tegra").await;

@@ -1,4 +1,4 @@
-//! Sharing and names as NVIDIA's config file has them.
+//! Sharing and resource names of NVIDIA's config file.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use sim::kubelet::Devices;
 use super::Plugin;
 use crate::rig::{DGX, GPU, LONG, Running, unhealthy};
 
-/// A server with four cards.
+/// Profile of a server with four cards.
 const FOUR: &str = "l40s-pcie";
-/// A server with cards of two models.
+/// Profile of a server with cards of two models.
 const TWO_MODELS: &str = "mixed";
 
 const SHARED: &str = "nvidia.com/gpu.shared";
 
-/// The cards behind units.
+/// Cards of these units.
 fn cards(ids: &BTreeSet<String>) -> BTreeSet<String> {
     let card = |id: &String| id.split("::").next().unwrap_or_default().to_owned();
     ids.iter().map(card).collect()
@@ -40,7 +40,7 @@ sharing:
         .flat_map(|card| (0..4).map(move |n| format!("{card}::{n}")));
     assert_eq!(running.ids(GPU), units.collect());
 
-    // Two units are two cards where there are two, and the container is told of cards.
+    // Two units are on two different cards, and the container gets the ids of cards.
     let granted = running.admit(GPU, 2).await.unwrap();
     let given = cards(&granted.devices[GPU]);
     assert_eq!(given.len(), 2);

@@ -1,4 +1,4 @@
-//! One call that hangs, and everything that must go on meanwhile.
+//! One call that hangs, with checks of everything that must go on meanwhile.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,51 +12,52 @@ use crate::{
     rig::{DGX, GPU, LONG, Running, card, eventually, unhealthy},
 };
 
-/// Little patience, so that a table of all calls does not take all day.
+/// Config with short limits, so that the test of all calls is short.
 pub(super) const HASTY: &str = "\
 probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
 health: {unansweredGrace: 1s, holdDown: 1s, holdDownLimit: 1s}
 ";
 
-/// The same, but a driver that hangs as a whole takes no card away yet.
+/// Config with short limits and a long grace period: a driver that hangs as a whole makes no card
+/// unhealthy during the test.
 const LENIENT: &str = "\
 probe: {callLimit: 1s, driverCallLimit: 2s, retryPause: 500ms, period: 500ms}
 health: {unansweredGrace: 10m, holdDown: 1s, holdDownLimit: 1s}
 ";
 
-/// The card on which calls hang.
+/// Card whose calls hang.
 pub(super) const VICTIM: usize = 1;
-/// Another card, to see that it is still looked at.
+/// Another card, whose samples must go on.
 const OTHER: usize = 4;
-/// A temperature that no card has by itself.
+/// Temperature that no card has by itself.
 const WARM: u32 = 77;
 
-/// How many pods come while the victim may still be handed out, and after it was taken out.
+/// Number of pods while the victim may still be healthy, and after it is unhealthy.
 const EARLY: usize = 10;
 const LATE: usize = 40;
 
-/// A call and where it hangs.
+/// Call that hangs, and the node on which it does.
 pub(super) struct Case {
     pub(super) profile: &'static str,
     pub(super) call: String,
-    /// Whether it is a call for a card; else it concerns the driver as a whole.
+    /// True if the call is for one card; false if it is for the driver as a whole.
     pub(super) on_card: bool,
 }
 
-/// A case at work.
+/// Running case.
 struct Play {
     case: Case,
     running: Running,
     resource: &'static str,
-    /// What of the resource is on the card that hangs.
+    /// Ids of the resource on the card that hangs.
     lost: Vec<String>,
 }
 
 // === impl Case ===
 
 impl Case {
-    /// Hangs the call, looks at everything that must go on, and ends the hang; then hangs it once
-    /// more and ends the agent meanwhile.
+    /// Hangs the call, checks everything that must go on, and ends the hang. Then hangs the call
+    /// again, and stops the agent meanwhile.
     pub(super) async fn play(self) {
         let mut play = Play::start(self).await;
         play.hang();
@@ -76,13 +77,14 @@ impl Case {
         assert_eq!(play.running.breaches(), [""; 0]);
     }
 
-    /// Whether only the links between cards depend on the call: they are left out, no card is.
+    /// True if only the links between cards depend on the call: then links are missing, and no card
+    /// is.
     fn only_links(&self) -> bool {
         let of_links = ["nvmlDeviceGetTopology", "nvmlDeviceGetNvLink"];
         of_links.iter().any(|prefix| self.call.starts_with(prefix))
     }
 
-    /// Whether nothing but the wait for events depends on the call.
+    /// True if only the wait for events depends on the call.
     fn only_events(&self) -> bool {
         self.call.starts_with("nvmlEventSet")
     }
@@ -120,18 +122,18 @@ impl Play {
         }
     }
 
-    /// Lets the call hang, and the probe make it.
+    /// Lets the call hang, and makes the probe call it.
     fn hang(&self) {
         let target: Option<Target> = self.case.on_card.then(|| card(VICTIM));
         let forever = Effect::Hang { millis: None };
         let node = &self.running.rig.node;
         node.fault(&self.case.call, target.as_ref(), forever)
             .unwrap();
-        // Some calls are made only once by a probe.
+        // A probe makes some calls only once, at its start.
         self.running.agent.kill_probes();
     }
 
-    /// Admits pods of different sizes; every one must get what it wants.
+    /// Admits pods of different sizes. Each must get its devices. Returns all ids.
     async fn borrow(&self, pods: usize) -> BTreeSet<String> {
         let mut got = BTreeSet::new();
         for pod in 0..pods {
@@ -142,8 +144,8 @@ impl Play {
         got
     }
 
-    /// Admits a pod. One that meets the very moment in which a card is taken out, when the kubelet
-    /// has not been told yet, comes again.
+    /// Admits a pod. Tries again if the kubelet chose a card that has just become unhealthy: it had
+    /// not got the new list yet.
     async fn admit(&self, size: usize) -> Granted {
         let mut tries = 0;
         loop {
@@ -158,7 +160,7 @@ impl Play {
         }
     }
 
-    /// The call, and the card it was made for, are named to whoever asks and in the log.
+    /// Waits until the devices page and the log name the call and its card.
     async fn named(&self) {
         let agent = &self.running.agent;
         let gpus = self.running.rig.node.gpus().unwrap();
@@ -169,7 +171,7 @@ impl Play {
         agent
             .shows(&what, |seen| seen.backends[0].stuck.iter().any(matches))
             .await;
-        // A thread of its own writes the log.
+        // A thread of its own writes the log, so that the line may come later than the page.
         eventually(&format!("{} is in the log", self.case), || {
             agent.log().lines().any(|line| {
                 let named = line.contains("a driver call does not return");
@@ -180,7 +182,7 @@ impl Play {
         .await;
     }
 
-    /// What hangs is taken out, and nothing else.
+    /// Waits until exactly the devices on the card that hangs are unhealthy.
     async fn taken_out(&self) {
         let lost: Vec<&str> = self.lost.iter().map(String::as_str).collect();
         self.running.sick(self.resource, &lost).await;
@@ -202,7 +204,7 @@ impl Play {
         self.running.warm(OTHER, WARM).await;
     }
 
-    /// When the call returns again, all is as before.
+    /// Ends the hang, and waits until all is as before.
     async fn recovers(&self) {
         let Running { agent, rig, .. } = &self.running;
         rig.node.clear_faults(None).unwrap();
@@ -224,7 +226,7 @@ impl Play {
     }
 }
 
-/// Waits until no probe is left.
+/// Waits until these probes have ended.
 pub(super) async fn gone(probes: &[u32]) {
     eventually("the probes are gone", || {
         !probes.iter().any(|pid| is_probe(*pid))

@@ -1,20 +1,20 @@
-//! Which calls an agent makes, as the simulated driver saw them.
+//! List of the calls of an agent, recorded by the simulated driver.
 
 use std::collections::BTreeMap;
 
 use super::case::{Case, VICTIM};
 use crate::rig::{QUICK, Running, eventually};
 
-/// The calls of an agent that started, looked at everything, waited for events, and opened a
-/// replaced driver anew.
+/// Calls of an agent that has started, read everything, waited for events, and reopened a replaced
+/// driver library.
 pub(super) struct Calls {
-    /// Each call that was made up to there, with whether it was made for the card that will hang.
+    /// Each call before the library was replaced, with its object.
     working: BTreeMap<String, Kind>,
-    /// Those that were made only to close the driver.
+    /// Calls that were made only to close the driver.
     closing: Vec<String>,
 }
 
-/// For what a call was made.
+/// Object of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// The driver as a whole.
@@ -28,7 +28,7 @@ enum Kind {
 // === impl Calls ===
 
 impl Calls {
-    /// Watches a fresh agent on such a node.
+    /// Records the calls of a fresh agent on a node of this profile.
     pub(super) async fn of(profile: &str) -> Self {
         let running = Running::start(profile, QUICK).await;
         running
@@ -39,7 +39,7 @@ impl Calls {
             })
             .await;
         running.rig.listening().await;
-        // With the second look all that belongs to the first is over, its checks too.
+        // When the second report begins, all calls for the first have been made, its check-ups too.
         eventually("a second look", || {
             let calls = running.rig.node.calls().unwrap();
             let looks = calls
@@ -64,7 +64,7 @@ impl Calls {
         Self { working, closing }
     }
 
-    /// A case for each call.
+    /// Makes a case for each call.
     pub(super) fn cases(&self, profile: &'static str) -> Vec<Case> {
         let cases = self.working.iter().map(|(call, kind)| {
             assert_ne!(*kind, Kind::Others, "{call} is not made for card {VICTIM}");
@@ -77,7 +77,7 @@ impl Calls {
         cases.collect()
     }
 
-    /// The calls that are made only to close the driver.
+    /// Calls that are made only to close the driver.
     pub(super) fn closing(&self) -> &[String] {
         &self.closing
     }

@@ -1,4 +1,4 @@
-//! `preStart: reset`: a card is given up, reset and looked at before a container starts on it.
+//! `preStart: reset`: a card is released, reset and read again before a container starts on it.
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
@@ -15,14 +15,14 @@ use crate::{
     rig::{DGX, GPU, LONG, Rig, Running, card, eventually},
 };
 
-/// A shell command that does `ostler sim …` to the rig's node.
+/// Shell command that runs `ostler sim …` on the node.
 fn sim(rig: &Rig, change: &str) -> String {
     let program = env!("CARGO_BIN_EXE_ostler");
     format!("{program} sim --node {} {change}", rig.node.dir().display())
 }
 
-/// The config of a pool whose cards are reset by what `change` says to the simulator. The limit is near the
-/// kubelet's own, 30 s: a busy machine takes long to start eight commands.
+/// Config of a pool whose reset command is `ostler sim` with `change`. The limit is near the kubelet's own,
+/// 30 s: a busy machine takes long to start eight commands.
 fn by(rig: &Rig, change: &str) -> String {
     let command = sim(rig, change);
     config(&format!(
@@ -30,7 +30,8 @@ fn by(rig: &Rig, change: &str) -> String {
     ))
 }
 
-/// Puts an `nvidia-smi` into a folder of the rig that resets cards of the node, and notes it.
+/// Writes an `nvidia-smi` that resets cards of the node and records its arguments. Returns its
+/// folder.
 fn nvidia_smi(rig: &Rig) -> PathBuf {
     let folder = rig.path("bin");
     fs_err::create_dir_all(&folder).unwrap();
@@ -47,7 +48,7 @@ fn nvidia_smi(rig: &Rig) -> PathBuf {
     folder
 }
 
-/// How much memory is in use on each card, in MiB.
+/// Used memory of each card, in MiB.
 fn memory(rig: &Rig) -> Vec<u64> {
     let gpus = rig.node.state().unwrap().gpus;
     gpus.iter().map(|gpu| gpu.sensors.memory_used).collect()
@@ -119,7 +120,7 @@ async fn a_card_whose_reset_fails_is_refused_and_looked_at_again() {
     let refusal = running.admit(GPU, 1).await.unwrap_err().to_string();
     assert!(refusal.contains("there is no device 99"), "{refusal}");
     running.kubelet.wait_healthy(GPU, 7, LONG).await.unwrap();
-    // It is withheld for a while, and it is nobody's but the agent's.
+    // The card is withheld for a while, and then the agent alone has it open.
     running.complete(LONG).await;
     eventually("every card is looked at", || {
         let holders = running.rig.node.holders().unwrap();
@@ -143,7 +144,7 @@ async fn a_card_that_does_not_come_back_is_not_handed_over() {
     running.complete(LONG).await;
 }
 
-/// A container that starts again has its card already, whatever became of that.
+/// The kubelet gives a restarted container the same card, whatever its health is.
 #[tokio::test]
 async fn a_card_is_cured_by_its_reset_and_one_that_an_operator_has_is_left_alone() {
     let rig = Rig::new(DGX);
@@ -222,7 +223,7 @@ async fn a_kubelet_that_waits_no_longer_ends_the_command_and_the_card_is_looked_
     running.complete(LONG).await;
 }
 
-/// Two who reset a card at the same time would be in each other's way.
+/// Two resets of a card at the same time would disturb each other.
 #[tokio::test]
 async fn a_card_that_is_being_reset_is_not_given_to_an_operator_nor_looked_at_for_him() {
     let rig = Rig::new(DGX);
@@ -263,7 +264,7 @@ async fn a_card_that_is_being_reset_is_not_given_to_an_operator_nor_looked_at_fo
     released.unwrap();
 }
 
-/// As after a reboot of the node. Each is given up while others are taken back.
+/// As after a reboot of the node: some cards are released while others are taken back.
 #[tokio::test]
 async fn the_starts_of_all_cards_at_once_are_not_in_each_others_way() {
     let rig = Rig::new(DGX);

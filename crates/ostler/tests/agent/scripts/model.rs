@@ -1,62 +1,63 @@
-//! The node as a child would describe it: which card is lost, reported, hung, or taken out.
+//! Simple model of the node: a flag for each card that is lost, reported, hung, cordoned, or
+//! released.
 
-/// The cards of every node here.
+/// Number of cards of every node here.
 const CARDS: usize = 8;
 
-/// The card whose MIG devices come and go.
+/// Card whose MIG devices come and go.
 pub(super) const CUT: usize = 6;
 
-/// The cards that things happen to. Few, so that more than one thing happens to some.
+/// Cards that the steps concern. Few, so that several faults meet on one card.
 const VICTIMS: [usize; 3] = [1, 3, CUT];
 
-/// One thing that happens.
+/// Step of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A card falls off the bus.
     Lose(usize),
-    /// It is back.
+    /// A lost card is back.
     Return(usize),
-    /// It is back, and nobody saw it come: the agent starts after that.
+    /// A lost card comes back while no agent runs.
     ReturnUnseen(usize),
-    /// The driver reports an error that wants a reset.
+    /// The driver reports an XID that needs a reset.
     Xid(usize),
-    /// The same of one MIG device.
+    /// The driver reports an XID of one MIG device that needs a reset.
     XidOnPart,
-    /// The driver reports an error of a program.
+    /// The driver reports an XID that is an error of a program.
     Harmless(usize),
     /// Calls on a card do not return.
     Hang(usize),
-    /// They do again.
+    /// The calls that hang return again.
     Answer,
-    /// A card goes and comes, three times.
+    /// A card is lost and comes back, three times.
     Flap(usize),
-    /// An operator takes a card out.
+    /// An operator cordons a card.
     Cordon(usize),
-    /// And gives it back.
+    /// An operator uncordons a card.
     Uncordon(usize),
-    /// An operator wants the agent's hands off a card.
+    /// An operator releases a card.
     Release(usize),
-    /// And on again.
+    /// An operator ends the release of a card.
     Resume(usize),
     /// A card is reset.
     Reset(usize),
-    /// The driver is loaded anew.
+    /// The driver is reloaded.
     Reload,
-    /// The same while no agent runs.
+    /// The driver is reloaded while no agent runs.
     ReloadUnseen,
-    /// A MIG device more.
+    /// A MIG device is made.
     Cut,
-    /// One less.
+    /// A MIG device is removed.
     Join,
-    /// Somebody kills the probe.
+    /// The probe is killed.
     KillProbe,
-    /// The kubelet starts anew.
+    /// The kubelet restarts.
     RestartKubelet,
-    /// The agent starts anew.
+    /// The agent restarts.
     RestartAgent,
 }
 
-/// What is wrong with the cards.
+/// Faults of the cards.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     lost: [bool; CARDS],
@@ -64,15 +65,15 @@ pub(super) struct Model {
     hung: [bool; CARDS],
     cordoned: [bool; CARDS],
     released: [bool; CARDS],
-    /// Whether the MIG device of [`CUT`] that errors are reported of is there, and whether one was.
+    /// `part`: the MIG device that gets XIDs exists. `part_reported`: it got one.
     part: bool,
     part_reported: bool,
-    /// Whether the cards can be cut, and how many pieces were added.
+    /// `mig`: the profile has MIG devices. `added`: the number of those that steps have made.
     mig: bool,
     added: usize,
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers: the same for the same seed.
 #[derive(Debug)]
 pub(super) struct Dice(u64);
 
@@ -83,7 +84,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    /// A number below `most`.
+    /// Returns a number below `most`, by xorshift64.
     fn roll(&mut self, most: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -103,7 +104,7 @@ impl Model {
         }
     }
 
-    /// Whether a card may be handed out.
+    /// True if a card should be healthy.
     pub(super) fn is_well(&self, card: usize) -> bool {
         let ills = [
             &self.lost,
@@ -115,12 +116,12 @@ impl Model {
         !ills.iter().any(|ill| ill[card])
     }
 
-    /// Whether the MIG device that errors are reported of may be handed out if its card may.
+    /// True if the MIG device that gets XIDs should be as healthy as its card.
     pub(super) fn is_part_well(&self) -> bool {
         !self.part_reported
     }
 
-    /// A step that can happen now.
+    /// Chooses a step that is possible now.
     pub(super) fn choose(&self, dice: &mut Dice) -> Step {
         loop {
             let card = VICTIMS[dice.roll(VICTIMS.len())];
@@ -153,7 +154,7 @@ impl Model {
         }
     }
 
-    /// Whether a step can happen, and its outcome does not depend on who is quicker.
+    /// True if a step is possible now, and its outcome does not depend on timing.
     fn can(&self, step: Step) -> bool {
         let any_hung = self.hung.contains(&true);
         let in_reach = |n: usize| !self.lost[n] && !self.hung[n] && !self.released[n];
@@ -165,32 +166,33 @@ impl Model {
             Step::XidOnPart => self.part && in_reach(CUT) && !any_hung,
             Step::Hang(n) | Step::Release(n) => in_reach(n) && !any_hung,
             Step::Answer => any_hung,
-            // Whether it was seen to be away is chance.
+            // It depends on timing if a report sees the card away, which would end an XID's cause.
             Step::Flap(n) => in_reach(n) && !self.is_reported(n),
             Step::Harmless(n) => in_reach(n),
             Step::Cordon(n) => !self.cordoned[n],
             Step::Uncordon(n) => self.cordoned[n],
             Step::Resume(n) => self.released[n],
-            // Nobody would see that the MIG devices of a released card went with it.
+            // The MIG devices of a released card go with a reload, and no report would say so.
             Step::Reload => !(any_hung || self.mig && self.released.contains(&true)),
-            // MIG devices would go with it, and the kubelet would keep those of a resource that
-            // the next agent does not offer.
+            // MIG devices would go with a reload. The kubelet would keep those of a
+            // resource that the next agent does not offer.
             Step::ReloadUnseen => !any_hung && !self.mig,
             Step::Cut => cut_well && self.added < 2,
             Step::Join => cut_well && self.added > 0,
-            // Each new probe sees the card before the call hangs again, and the hold-down is short.
+            // Each new probe reports the card before the call hangs again. The hold-down is
+            // so short that the card could be healthy for a moment.
             Step::KillProbe => !any_hung,
             Step::RestartKubelet | Step::RestartAgent => true,
         }
     }
 
-    /// What a step changes.
+    /// Applies a step.
     pub(super) fn take(&mut self, step: Step) {
         match step {
             Step::Lose(n) => self.lost[n] = true,
             Step::Return(n) | Step::ReturnUnseen(n) => {
                 self.lost[n] = false;
-                // It was away: a reset is just that.
+                // A card that was away counts as reset.
                 self.clear(n);
             }
             Step::Xid(n) => self.reported[n] = true,
@@ -200,7 +202,7 @@ impl Model {
             Step::Cordon(n) => self.cordoned[n] = true,
             Step::Uncordon(n) => {
                 self.cordoned[n] = false;
-                // An operator's word.
+                // `uncordon` ends the causes that only an operator can end.
                 self.clear(n);
             }
             Step::Release(n) => self.released[n] = true,
@@ -217,12 +219,12 @@ impl Model {
         }
     }
 
-    /// Whether an error of a card, or of a part of it, was reported.
+    /// True if an XID of a card, or of a MIG device of it, was reported.
     fn is_reported(&self, card: usize) -> bool {
         self.reported[card] || (card == CUT && self.part_reported)
     }
 
-    /// What was reported of a card has ended.
+    /// Ends what XIDs have done to a card.
     fn clear(&mut self, card: usize) {
         self.reported[card] = false;
         if card == CUT {
@@ -230,7 +232,7 @@ impl Model {
         }
     }
 
-    /// A card is as new, and has no MIG devices.
+    /// Applies a reset: no faults, and no MIG devices.
     fn renew(&mut self, card: usize) {
         self.lost[card] = false;
         self.clear(card);

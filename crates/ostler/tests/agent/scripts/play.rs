@@ -1,4 +1,4 @@
-//! A script at work on a node of its own.
+//! Run of a script on a node of its own.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
     rig::{LONG, MIG, Rig, Running, card},
 };
 
-/// A call that every look makes on every card.
+/// NVML call that every report makes for every card.
 const CALL: &str = "nvmlDeviceGetTemperature";
 
-/// An error that wants a reset.
+/// XID that needs a reset.
 const XID: u64 = 79;
 
-/// What a card is cut into.
+/// Profile of the MIG devices that steps make.
 const PART: &str = "1g.5gb";
 
 /// Short periods, and a hold-down that does not grow.
@@ -29,30 +29,30 @@ probe: {period: 300ms, callLimit: 1s, retryPause: 300ms}
 health: {unansweredGrace: 500ms, holdDown: 300ms, holdDownLimit: 300ms, passes: 1}
 ";
 
-/// How many further looks change nothing: more than the hold-down takes.
+/// Number of further reports that must change nothing. They take longer than the hold-down.
 const LOOKS: u32 = 2;
 
-/// A card to which nothing happens.
+/// Card that no step concerns.
 const BYSTANDER: usize = 7;
 
-/// A device, and whether it may be handed out.
+/// Id of a device; true if it is healthy.
 type Told = (String, bool);
 
-/// A script at work.
+/// Running script.
 pub(super) struct Play {
     running: Running,
     model: Model,
-    /// The MIG device that errors are reported of, and those that were added.
+    /// `part`: the MIG device that gets XIDs. `added`: those that steps have made.
     part: Option<String>,
     added: Vec<String>,
-    /// What was done so far, for whoever has to find out.
+    /// Steps so far, for the text of a failure.
     story: String,
 }
 
 // === impl Play ===
 
 impl Play {
-    /// A node on which all is well.
+    /// Starts a node, and waits until all devices are healthy.
     pub(super) async fn start(name: &str, profile: &str) -> Self {
         let rig = Rig::new(profile);
         let mut part = None;
@@ -78,13 +78,13 @@ impl Play {
         }
     }
 
-    /// A step of the script by chance; what went wrong.
+    /// Runs a random step. The error describes the failure.
     pub(super) async fn roll(&mut self, dice: &mut Dice) -> Result<(), String> {
         let step = self.model.choose(dice);
         self.step(step).await
     }
 
-    /// A step of the script; what went wrong.
+    /// Runs a step. The error describes the failure.
     pub(super) async fn step(&mut self, step: Step) -> Result<(), String> {
         let _ = write!(self.story, " {step:?}");
         let (before, since) = (self.expected(), Instant::now());
@@ -94,9 +94,9 @@ impl Play {
         self.unconcerned(step, &before, since)
     }
 
-    /// The end of the script: every change that was logged has its cause.
+    /// Ends the script, and checks that every change in the log has its cause.
     pub(super) fn end(self) -> Result<(), String> {
-        // What was hung would keep its process.
+        // A call that hangs would keep its probe process.
         self.running.rig.node.clear_faults(None).unwrap();
         let log = self.running.agent.log();
         match log.lines().find(|line| line.contains("cause=\"\"")) {
@@ -164,7 +164,7 @@ impl Play {
         *agent = Agent::start(rig, "ostler");
     }
 
-    /// Has the driver report an XID until it is heard: a probe that just starts hears none.
+    /// Raises an XID until it has its cause: a probe that has just started misses earlier ones.
     async fn report(&self, target: &Target, id: &str) {
         let begun = Instant::now();
         while !self.is_held(id, "Event").await {
@@ -174,7 +174,7 @@ impl Play {
         }
     }
 
-    /// Waits until the agent holds a cause against a card.
+    /// Waits until a card's verdict has a cause.
     async fn holds(&self, n: usize, kind: &str) {
         let begun = Instant::now();
         let id = self.running.rig.uuid(n);
@@ -195,7 +195,7 @@ impl Play {
             .any(|k| k == kind)
     }
 
-    /// Asks the agent for something as soon as it answers.
+    /// Sends the agent an order, as soon as it answers.
     async fn order(&self, action: &str, n: usize) {
         let order = serde_json::json!({ "device": self.running.rig.uuid(n) });
         let begun = Instant::now();
@@ -205,7 +205,7 @@ impl Play {
         }
     }
 
-    /// Waits until the kubelet is told what the model says, and sees that it stays so.
+    /// Waits until the kubelet's devices equal the model's, and checks that they stay so.
     async fn agrees(&self) -> Result<(), String> {
         let begun = Instant::now();
         let mut looks = 0;
@@ -231,7 +231,8 @@ impl Play {
         }
     }
 
-    /// Sees that meanwhile nothing else was told of a device that the step did not change.
+    /// Checks that no list since `since` has another health for a device that the step does not
+    /// concern.
     fn unconcerned(&self, step: Step, before: &[Told], since: Instant) -> Result<(), String> {
         let card = match step {
             Step::Flap(n) | Step::Reset(n) => Some(self.running.rig.uuid(n)),
@@ -240,7 +241,7 @@ impl Play {
         let after = self.expected();
         let same = before.iter().filter(|told| after.contains(told));
         let same: BTreeMap<&str, bool> = same
-            // It went and came.
+            // A step that lets the card go and come back may change its health for a moment.
             .filter(|(id, well)| !(*well && self.card_of(id) == card))
             .map(|(id, well)| (id.as_str(), *well))
             .collect();
@@ -262,14 +263,14 @@ impl Play {
         Ok(())
     }
 
-    /// The card that a device is, or is of.
+    /// Card of a device: itself, or the parent of a MIG device.
     fn card_of(&self, id: &str) -> Option<String> {
         let migs = self.running.rig.node.migs().unwrap();
         let mig = migs.into_iter().find(|mig| mig.uuid == id);
         Some(mig.map_or_else(|| id.to_owned(), |mig| mig.gpu))
     }
 
-    /// Every device that there is, and whether it may be handed out.
+    /// Every device of the node, with its health by the model.
     fn expected(&self) -> Vec<Told> {
         let node = &self.running.rig.node;
         let gpus = node.gpus().unwrap();
@@ -290,7 +291,7 @@ impl Play {
         all
     }
 
-    /// The same as the kubelet has it.
+    /// Every device at the kubelet, with its health there.
     fn told(&self) -> Vec<Told> {
         let kubelet = &self.running.kubelet;
         let resources = kubelet.node().into_keys();
