@@ -1,4 +1,4 @@
-//! The agent as a plain process of the node.
+//! Agent as a plain process of the node.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::{
     process::{self, Id, Process},
 };
 
-/// What nearly all tests want: a card that is well again is back soon, however often it was lost.
-/// By default that takes half a minute, and longer each time.
+/// Config of nearly all tests: a recovered card is offered again soon, however often it broke. By
+/// default the hold-down is half a minute and doubles with each recurrence.
 const USUAL: &str = "probe: {period: 1s}
 health: {passes: 2, holdDown: 1s, holdDownLimit: 1s}
 ";
 
-/// An agent that runs.
+/// A running agent.
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
@@ -26,10 +26,10 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts an agent; each instance that runs at the same time has a name of its own.
+    /// Starts an agent. Each instance that runs at the same time has a name of its own.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the agent cannot be started.
     pub fn start(instance: &str) -> Result<Self> {
         let config = format!("{}/usual.yaml", place::CONFIG);
         fs_err::write(&config, USUAL)?;
@@ -44,17 +44,17 @@ impl Agent {
     /// Starts an agent with a config file.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the agent cannot be started.
     pub fn configured(config: &str) -> Result<Self> {
         let driver = sim::Node::open(place::DRIVER.as_ref())?;
         Self::with(config, &driver.root())
     }
 
-    /// Starts an agent with a config file that sees the device nodes as they are, and the container
-    /// runtime's config.
+    /// Starts an agent with a config file, the real device nodes and the container runtime's
+    /// config.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the agent cannot be started.
     pub fn on_host(config: &str) -> Result<Self> {
         make_host()?;
         Self::with(config, place::HOST.as_ref())
@@ -69,10 +69,10 @@ impl Agent {
         Ok(Self { process, usual })
     }
 
-    /// Starts an agent in the place of NVIDIA's plugin: under its name, with its config file.
+    /// Starts an agent in place of NVIDIA's plugin: under its name, with its config file.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the agent cannot be started.
     pub fn nvidia(config: &str) -> Result<Self> {
         configure(config)?;
         make_host()?;
@@ -92,47 +92,48 @@ impl Agent {
         Ok(Self { process, usual })
     }
 
-    /// Whether it was started as nearly all tests want it.
+    /// True if the agent was started with the config of nearly all tests.
     pub fn is_usual(&self) -> bool {
         self.usual
     }
 
-    /// Its number while it runs.
+    /// Process id while the agent runs.
     pub fn pid(&self) -> Option<i32> {
         self.process.pid()
     }
 
-    /// Fails if it has ended.
+    /// Fails if the agent has ended.
     ///
     /// # Errors
-    /// With its status.
+    /// With the exit status.
     pub fn check(&mut self) -> Result<()> {
         self.process.check()
     }
 
-    /// Asks it to end, and fails if it does not end well.
+    /// Stops the agent, and fails if the exit status is not success.
     ///
     /// # Errors
-    /// With its status.
+    /// With the exit status.
     pub async fn stop(self) -> Result<()> {
         let status = self.process.stop().await?;
         anyhow::ensure!(status.success(), "the agent ended with {status}");
         Ok(())
     }
 
-    /// Kills it.
+    /// Kills the agent.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the agent does not end.
     pub async fn kill(self) -> Result<()> {
         self.process.kill().await.map(drop)
     }
 }
 
-/// Replaces the config file at once, as a ConfigMap's is. An agent that runs with it notices.
+/// Replaces the config file atomically, as the kubelet updates a ConfigMap. A running agent
+/// notices.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub fn configure(config: &str) -> Result<()> {
     let draft = format!("{}/draft.yaml", place::CONFIG);
     fs_err::write(&draft, config)?;
@@ -143,18 +144,18 @@ fn file() -> String {
     format!("{}/ostler.yaml", place::CONFIG)
 }
 
-/// Runs a command of the agent's program, which asks the agent that runs. Gives what it printed.
+/// Runs a command of the agent's program against the running agent. Returns its output.
 ///
 /// # Errors
-/// If it fails; the message has what it printed.
+/// If the command fails; the message has its output.
 pub async fn ask(words: &[&str]) -> Result<String> {
     let socket = control("first");
     let words = [words, &["--control-socket", &socket]].concat();
     process::run(&place::program("ostler"), &words).await
 }
 
-/// Makes what [`Agent::on_host`] takes for the host: the driver's files, which are simulated, the
-/// device nodes, which are not, and the container runtime's config.
+/// Creates the host root of [`Agent::on_host`]: the simulated driver's files, the real device
+/// nodes, and the container runtime's config.
 fn make_host() -> Result<()> {
     let driver = sim::Node::open(place::DRIVER.as_ref())?.root();
     let host = Path::new(place::HOST);
@@ -176,7 +177,7 @@ fn make_host() -> Result<()> {
     Ok(())
 }
 
-/// The agent with the flags that it needs on this node, where `root` is the host's.
+/// Command line of the agent on this node; `root` is the host root.
 fn command(instance: &str, root: &Path) -> Result<Command> {
     let driver = sim::Node::open(place::DRIVER.as_ref())?;
     let mut command = Command::new(place::program("ostler"));
@@ -194,7 +195,7 @@ fn command(instance: &str, root: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Our sockets in the device plugin folder.
+/// Sockets of the agent in the device plugin folder.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -209,15 +210,15 @@ pub fn sockets() -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The processes of all agents: each has itself and its probes.
+/// Processes of all agents: each agent and its probes.
 ///
 /// # Errors
-/// If they cannot be looked for.
+/// If `/proc` cannot be read.
 pub fn processes() -> Result<Vec<Id>> {
     process::find(|words| words.first().is_some_and(|word| word.contains("ostler")))
 }
 
-/// The control socket of an instance.
+/// Path of an instance's control socket.
 pub fn control(instance: &str) -> String {
     format!("{}/{instance}.sock", place::CONTROL)
 }

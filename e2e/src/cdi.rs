@@ -1,5 +1,5 @@
-//! CDI specs as a container runtime reads them, and whether a container has what they say. Nothing
-//! here is the agent's: the files are read anew.
+//! CDI specs as a container runtime reads them, and checks of a container against them. Nothing
+//! here is the agent's code: the files are read independently.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,9 +15,9 @@ use crate::{
     report::{self, Report},
 };
 
-/// The kind of the specs that the agent writes for GPUs.
+/// CDI kind of the specs that the agent writes for GPUs.
 const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
-/// The options of a mount that the kernel has a flag for.
+/// Mount options that the kernel has a flag for.
 const FLAGS: [&str; 4] = ["ro", "nosuid", "nodev", "noexec"];
 
 /// A spec file.
@@ -39,8 +39,7 @@ struct Device {
     container_edits: Edits,
 }
 
-/// What is done to a container. A key that is not known here is an error, so that nothing goes
-/// unseen.
+/// Edits of a container. An unknown key is an error, so that no edit goes unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Edits {
@@ -84,20 +83,21 @@ struct Hook {
     env: Vec<String>,
 }
 
-/// The CDI name of a GPU or a part of one.
+/// CDI name of a GPU or of a part of one.
 pub fn name(device: &str) -> String {
     format!("{KIND}={device}")
 }
 
-/// The file of the GPUs.
+/// Path of the spec file for GPUs.
 pub fn file() -> String {
     format!("{}/{}.json", place::CDI, KIND.replace('/', "-"))
 }
 
-/// What the specs of the node say of these devices, in the order in which a runtime does it.
+/// Edits that the node's specs have for these devices, in the order in which a runtime applies
+/// them.
 ///
 /// # Errors
-/// If a file is not understood, or no file has a device.
+/// If a file cannot be parsed, or no file has a device.
 pub fn edits(devices: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Edits> {
     let mut specs = Vec::new();
     for entry in fs_err::read_dir(place::CDI)? {
@@ -132,11 +132,11 @@ fn collect(specs: &[Spec], names: &[String]) -> Result<Edits> {
 // === impl Edits ===
 
 impl Edits {
-    /// Checks that a container has this beside what a container without any device has, `plain`,
-    /// and nothing else.
+    /// Checks that a container has these edits in addition to `plain`, the report of a container
+    /// without devices, and no others.
     ///
     /// # Errors
-    /// With what differs.
+    /// With the differences.
     pub fn check(&self, report: &Report, plain: &Report) -> Result<()> {
         same("variables", &self.env(plain), &report.env)?;
         same("device nodes", &self.nodes(plain)?, &report.dev)?;
@@ -151,10 +151,10 @@ impl Edits {
         self.mounts.iter().try_for_each(|mount| mount.check(report))
     }
 
-    /// What the hooks are called with, in order, as [`place::HOOK`] writes it down.
+    /// Calls of the hooks, in order, in the form in which [`place::HOOK`] logs them.
     ///
     /// # Errors
-    /// If they are no hooks of that program's.
+    /// If a hook is not a hook of that program.
     pub fn calls(&self) -> Result<Vec<String>> {
         let call = |hook: &Hook| {
             let when = &hook.hook_name;
@@ -167,8 +167,8 @@ impl Edits {
         self.hooks.iter().map(call).collect()
     }
 
-    /// Whether it has mounts, hooks and variables, without which a test of them says nothing, and
-    /// the numbers of its nodes.
+    /// True if the edits have mounts, hooks and variables, without which a test of them would prove
+    /// nothing, and the numbers of the nodes.
     pub fn is_full(&self) -> bool {
         let lists = [self.mounts.len(), self.hooks.len(), self.env.len()];
         let numbered = |node: &Node| node.major.is_some() && node.minor.is_some();
@@ -184,7 +184,7 @@ impl Edits {
             .extend_from_slice(&other.additional_gids);
     }
 
-    /// The variables; a later one wins.
+    /// Environment variables; a later one wins.
     fn env(&self, plain: &Report) -> BTreeMap<String, String> {
         let own = self.env.iter().map(|entry| {
             let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
@@ -193,7 +193,7 @@ impl Edits {
         plain.env.clone().into_iter().chain(own).collect()
     }
 
-    /// All nodes.
+    /// All device nodes.
     fn nodes(&self, plain: &Report) -> Result<BTreeMap<String, report::Node>> {
         let mut all = plain.dev.clone();
         for node in &self.device_nodes {
@@ -206,8 +206,8 @@ impl Edits {
 // === impl Node ===
 
 impl Node {
-    /// What a runtime makes of it. What it does not say is as on the host, but for the owner, who is
-    /// the one of the process. What it says of the device must be right.
+    /// Node that a runtime creates. Absent keys are taken from the host, except for the owner,
+    /// which is that of the process. Keys that are given must match the device.
     fn inside(&self) -> Result<report::Node> {
         let host = self.host_path.as_deref().unwrap_or(&self.path);
         let meta = fs_err::metadata(host)?;
@@ -240,12 +240,12 @@ impl Node {
 // === impl Mount ===
 
 impl Mount {
-    /// Checks that the container has it as it is said.
+    /// Checks that the container has this mount.
     fn check(&self, report: &Report) -> Result<()> {
         let point = &self.container_path;
         let seen = report.mounts.get(point);
         let seen = seen.with_context(|| format!("{point} is no mount"))?;
-        // The root of the node is a folder of the machine's.
+        // The node's root is a folder of the machine.
         ensure!(
             seen.from.ends_with(&self.host_path),
             "{point} is {}, not {}",
@@ -255,7 +255,7 @@ impl Mount {
         for flag in FLAGS {
             let wanted = self.options.iter().any(|option| option == flag);
             let there = seen.options.contains(flag);
-            // The machine may have some of them for all of its files.
+            // The machine may have some of the options for all of its files.
             let is_right = wanted == there || (there && flag != "ro");
             ensure!(is_right, "{point} is {:?}: {flag}", seen.options);
         }
@@ -265,7 +265,7 @@ impl Mount {
     }
 }
 
-/// Fails with what only one of them has.
+/// Fails with the entries that only one of the two maps has.
 fn same<K, V>(what: &str, wanted: &BTreeMap<K, V>, seen: &BTreeMap<K, V>) -> Result<()>
 where
     K: Ord + Debug,

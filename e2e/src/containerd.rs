@@ -1,4 +1,4 @@
-//! containerd: its configuration, its start, and what is left when it goes down with all shims.
+//! containerd: its configuration, its start, and the end of all shims at a power cut.
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -10,13 +10,13 @@ use crate::{
     wait,
 };
 
-/// The shims, by the name in their command line.
+/// Name of the shims in their command line.
 const SHIM: &str = "containerd-shim-runc-v2";
 
 /// Starts containerd and waits until it answers.
 ///
 /// # Errors
-/// If it does not come up.
+/// If containerd does not start.
 pub async fn start() -> Result<Process> {
     let file = place::CONTAINERD_CONFIG;
     fs_err::write(file, config())?;
@@ -32,10 +32,10 @@ pub async fn start() -> Result<Process> {
     Ok(process)
 }
 
-/// Ends all containers and shims at once, as the loss of power does.
+/// Kills all containers and shims at once, as a power cut does.
 ///
 /// # Errors
-/// If one stays.
+/// If a process stays.
 pub async fn kill_containers() -> Result<()> {
     let is_part = |words: &[String]| {
         let program = words.first().map(String::as_str).unwrap_or_default();

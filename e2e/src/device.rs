@@ -1,5 +1,5 @@
-//! The node's `/dev`: what programs need, and the driver's device nodes under a number that no
-//! driver has, so that a container that may open one is told ENXIO, and any other EPERM.
+//! The node's `/dev`: the usual nodes, and the driver's device nodes under a major number without a
+//! driver. A container that may open such a node gets ENXIO, any other one EPERM.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::root::{make_node, mount};
 
-/// The nodes that all cards share, and their minor numbers.
+/// Nodes that all cards share, and their minor numbers.
 pub const SHARED: [(&str, u32); 4] = [
     ("nvidiactl", 255),
     ("nvidia-uvm", 254),
@@ -19,21 +19,21 @@ pub const SHARED: [(&str, u32); 4] = [
     ("nvidia-modeset", 252),
 ];
 
-/// A node that only a group may use, and the group.
+/// A node that only one group may use, and the id of the group.
 const GROUPED: (&str, u32) = ("nvidia-modeset", 4044);
 
-/// How many cards get a node. More than any profile has.
+/// Number of cards that get a node; more than any profile has.
 const CARDS: u32 = 16;
 
-/// What the minor numbers of capability nodes begin after, so that no card has them.
+/// Offset of the minor numbers of capability nodes, above those of the cards.
 const CAPABILITIES: u32 = 1000;
-/// How many capabilities get a node: as many as eight cards have.
+/// Number of capabilities that get a node; as many as eight cards have.
 const CAPABILITY_COUNT: u32 = 1100;
 
-/// The nodes of a device that not all devices have: paths and minor numbers.
+/// Nodes that only some devices have: paths and minor numbers.
 pub type Own = BTreeMap<String, u32>;
 
-/// The usual nodes of a Linux machine.
+/// Usual nodes of a Linux machine.
 const USUAL: [(&str, u32, u32); 7] = [
     ("null", 1, 3),
     ("zero", 1, 5),
@@ -44,10 +44,10 @@ const USUAL: [(&str, u32, u32); 7] = [
     ("tty", 5, 0),
 ];
 
-/// Makes the node's `/dev`.
+/// Creates the node's `/dev`.
 ///
 /// # Errors
-/// If a node cannot be made.
+/// If a node cannot be created.
 pub fn populate(dev: &Path) -> Result<()> {
     mount("tmpfs", dev, "tmpfs", "mode=755")?;
     for (name, major, minor) in USUAL {
@@ -86,34 +86,34 @@ pub fn populate(dev: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The node of a card: its path and its minor number.
+/// Node of a card: path and minor number.
 pub fn card(minor: u32) -> (String, u32) {
     (format!("/dev/nvidia{minor}"), minor)
 }
 
-/// The node of a right to a part of a card: its path and its minor number.
+/// Node of a MIG capability: path and minor number.
 pub fn capability(right: u32) -> (String, u32) {
     let path = format!("/dev/nvidia-caps/nvidia-cap{right}");
     (path, CAPABILITIES + right)
 }
 
-/// The driver's device nodes: their paths and minor numbers.
+/// Device nodes of the driver: paths and minor numbers.
 pub fn driver_nodes() -> impl Iterator<Item = (String, u32)> {
     (0..CARDS)
         .map(card)
         .chain(SHARED.map(|(name, minor)| (format!("/dev/{name}"), minor)))
 }
 
-/// A major number for local use that no driver of this machine has.
+/// Major number for local use that no driver of this machine has.
 ///
 /// # Errors
-/// If all are taken.
+/// If all are in use.
 pub fn major() -> Result<u32> {
     let text = fs_err::read_to_string("/proc/devices")?;
     free(&text).context("each of the device numbers 120 to 127 has a driver; unload one of them")
 }
 
-/// 120 to 127 are set aside for local and experimental use.
+/// Majors 120 to 127 are for local and experimental use (`Documentation/admin-guide/devices.txt`).
 fn free(devices: &str) -> Option<u32> {
     let first = |line: &str| line.split_whitespace().next()?.parse().ok();
     let taken: BTreeSet<u32> = devices.lines().filter_map(first).collect();

@@ -1,4 +1,4 @@
-//! Images made on the spot around our own programs, without any registry.
+//! Images that are built here around our own programs, without a registry.
 
 use std::{
     collections::BTreeSet,
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 use crate::{place, process};
 
-/// The image of the pods, in which `/witness` prints what it was given.
+/// Image of the pods: `/witness` prints the container's environment, mounts and devices.
 pub const WITNESS: &str = "localhost/witness:e2e";
-/// The image that holds a pod's namespaces.
+/// Image that holds a pod's namespaces.
 pub const PAUSE: &str = "localhost/pause:e2e";
-/// The image with the agent.
+/// Image of the agent.
 pub const AGENT: &str = "localhost/ostler:e2e";
 
-/// Makes all images and gives them to containerd.
+/// Builds all images and imports them into containerd.
 ///
 /// # Errors
-/// If a tool is missing or containerd refuses them.
+/// If a tool is missing or containerd rejects an image.
 pub async fn import_all() -> Result<()> {
     import(WITNESS, "witness", json!({ "Entrypoint": ["/witness"] })).await?;
     let pause = json!({ "Entrypoint": ["/witness", "--pause"] });
     import(PAUSE, "witness", pause).await?;
-    // By this variable NVIDIA's image asks the container runtime for the driver.
+    // NVIDIA's image requests the driver from the container runtime by this variable.
     let env = ["NVIDIA_VISIBLE_DEVICES=all"];
     let agent = json!({ "Entrypoint": ["/ostler", "run"], "Env": env });
     import(AGENT, "ostler", agent).await
@@ -64,7 +64,7 @@ async fn import(name: &str, program: &str, settings: Value) -> Result<()> {
     Ok(fs_err::remove_dir_all(folder)?)
 }
 
-/// Puts a program and the libraries that it needs into a folder.
+/// Copies a program and its libraries into a folder.
 async fn fill(tree: &Path, program: &str) -> Result<()> {
     for folder in ["dev", "proc", "sys", "tmp", "etc", "run", "var"] {
         fs_err::create_dir_all(tree.join(folder))?;
@@ -80,7 +80,7 @@ async fn fill(tree: &Path, program: &str) -> Result<()> {
     Ok(())
 }
 
-/// The files that `ldd` names.
+/// Files in the output of `ldd`.
 fn libraries(output: &str) -> BTreeSet<String> {
     let path = |word: &&str| word.starts_with('/');
     let lines = output.lines();
@@ -90,7 +90,7 @@ fn libraries(output: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The machine in the words of image configurations.
+/// Architecture of this machine, as image configurations name it.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

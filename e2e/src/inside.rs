@@ -1,5 +1,5 @@
-//! The half inside the namespaces: their first process. Builds the root, brings the node up and
-//! runs the tests; when it ends, the kernel ends everything that it started.
+//! The half inside the namespaces, which is their first process. It builds the root, starts the
+//! node and runs the tests. When it ends, the kernel kills all processes that it started.
 
 use std::{
     collections::BTreeSet,
@@ -14,17 +14,17 @@ use tokio::process::Command;
 
 use crate::{agent, node::Node, place, process, root, say::say, scenarios};
 
-/// Where the names of the namespaces are written in the work folder.
+/// File in the work folder with the names of the namespaces.
 pub const NAMESPACES: &str = "namespaces";
 
-/// What to do on the node.
+/// Work to do on the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// The tests for every change.
+    /// Tests for every change.
     Smoke,
     /// All tests.
     Full,
-    /// A shell for a person.
+    /// An interactive shell.
     Shell,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for Mode {
     }
 }
 
-/// Builds the node's root, moves into it and starts this program again from there.
+/// Builds the node's root, moves into it and starts this program again there.
 ///
 /// # Errors
 /// If the root cannot be built.
@@ -52,7 +52,7 @@ pub fn enter(work: &Path, then: &[String]) -> Result<ExitCode> {
     note_namespaces(work)?;
     root::build(work)?;
     let program = place::program("e2e");
-    // Nothing of the caller's environment is for the node.
+    // The caller's environment must not reach the node.
     let terminal = std::env::var_os("TERM").unwrap_or_else(|| "dumb".into());
     let error = std::process::Command::new(&program)
         .args(then)
@@ -67,7 +67,7 @@ pub fn enter(work: &Path, then: &[String]) -> Result<ExitCode> {
 /// Runs the tests, or the shell, on a new node.
 ///
 /// # Errors
-/// If the node does not come up.
+/// If the node does not start.
 pub async fn run(mode: Mode, only: Option<&str>) -> Result<ExitCode> {
     process::run("ip", &["link", "set", "lo", "up"])
         .await
@@ -123,7 +123,7 @@ async fn shell(node: &Node) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes down which namespaces are ours, for the check at the end.
+/// Writes the names of our namespaces to a file, for the check at the end.
 fn note_namespaces(work: &Path) -> Result<()> {
     let mut names = Vec::new();
     for kind in ["mnt", "pid", "net", "uts", "ipc", "cgroup"] {
@@ -133,8 +133,8 @@ fn note_namespaces(work: &Path) -> Result<()> {
     Ok(fs_err::write(work.join(NAMESPACES), names.join("\n"))?)
 }
 
-/// Collects orphans that have ended. One that is there at two looks in a row is waited for by
-/// nobody else.
+/// Reaps orphans that have ended. A zombie that is there twice in a row has no other parent that
+/// waits for it.
 async fn reap() {
     let mut before = BTreeSet::new();
     loop {

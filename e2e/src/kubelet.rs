@@ -1,5 +1,5 @@
-//! The kubelet without an API server: its configuration, its life, and what it says about pods
-//! and devices.
+//! Kubelet without an API server: configuration, start and stop, and its answers about pods and
+//! devices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,53 +22,53 @@ use crate::{
     wait,
 };
 
-/// The name of the node, which ends the names of static pods.
+/// Name of the node, which ends the names of static pods.
 pub const NODE: &str = "node";
-/// The resource that the tests ask for.
+/// Resource that the tests request.
 pub const RESOURCE: &str = "nvidia.com/gpu";
 
-/// Where the kubelet answers questions about its pods.
+/// Address of the kubelet's read-only API with its pods.
 const PODS: &str = "127.0.0.1:10255";
-/// Where it says that it is well.
+/// Address of the kubelet's health check.
 const HEALTH: &str = "127.0.0.1:10248";
 
-/// Which devices each container holds, by pod and container.
+/// Devices of each container, by pod and container.
 pub type Held = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// A kubelet, running or not.
+/// A kubelet, running or stopped.
 #[derive(Debug, Default)]
 pub struct Kubelet {
     process: Option<Process>,
-    /// The processors of the two NUMA nodes that it is shown, if it aligns.
+    /// Processors of the two NUMA nodes that the kubelet is shown; `None` unless it aligns.
     halves: Option<Halves>,
 }
 
-/// How a kubelet hands things out.
+/// Allocation policy of a kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As it does by default.
+    /// Default policies.
     Usual,
-    /// All that a container gets is of one NUMA node: processors and devices. There are two nodes;
-    /// the processors of the first are set aside for the system.
+    /// One NUMA node for all processors and devices of a container (`single-numa-node`). There are
+    /// two nodes; the processors of the first are reserved for the system.
     Aligned,
 }
 
 // === impl Kubelet ===
 
 impl Kubelet {
-    /// Starts it and waits until it is well and answers on its pod resources socket.
+    /// Starts the kubelet and waits until it is healthy and its pod resources socket answers.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If the kubelet does not get healthy.
     pub async fn start(&mut self) -> Result<()> {
         self.launch()?;
         self.ready().await
     }
 
-    /// Starts it without waiting.
+    /// Starts the kubelet without waiting.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the kubelet cannot be started.
     pub fn launch(&mut self) -> Result<()> {
         let file = format!("{}/kubelet.json", place::CONFIG);
         fs_err::write(&file, self.config().to_string())?;
@@ -78,24 +78,24 @@ impl Kubelet {
         Ok(())
     }
 
-    /// Sets how it hands things out from its next start on; it must not run.
+    /// Sets the allocation policy for the next start. The kubelet must not run.
     ///
     /// # Errors
-    /// If the NUMA nodes cannot be shown, or what it remembers of the manner before cannot be removed.
+    /// If the NUMA nodes cannot be shown, or the state of the earlier policy cannot be removed.
     pub fn set(&mut self, manner: Manner) -> Result<()> {
         ensure!(self.process.is_none(), "the kubelet runs");
         self.halves = match manner {
             Manner::Usual => numa::hide().map(|()| None)?,
             Manner::Aligned => Some(numa::show()?),
         };
-        // It does not start with the memory of another manner.
+        // The kubelet refuses to start with the CPU manager state of another policy.
         match fs_err::remove_file(place::CPU_STATE) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// How it hands things out.
+    /// Allocation policy.
     pub fn manner(&self) -> Manner {
         match self.halves {
             None => Manner::Usual,
@@ -103,7 +103,7 @@ impl Kubelet {
         }
     }
 
-    /// The processors of the two NUMA nodes that it is shown, if it aligns.
+    /// Processors of the two NUMA nodes that the kubelet is shown; `None` unless it aligns.
     pub fn halves(&self) -> Option<&Halves> {
         self.halves.as_ref()
     }
@@ -119,10 +119,10 @@ impl Kubelet {
         config
     }
 
-    /// Waits until it is well.
+    /// Waits until the kubelet is healthy.
     ///
     /// # Errors
-    /// If it ends, or does not get well.
+    /// If the kubelet ends, or does not get healthy.
     pub async fn ready(&mut self) -> Result<()> {
         let process = self
             .process
@@ -137,10 +137,10 @@ impl Kubelet {
         .await
     }
 
-    /// Asks it to end; containers go on.
+    /// Stops the kubelet; containers go on.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the kubelet does not end.
     pub async fn stop(&mut self) -> Result<()> {
         if let Some(process) = self.process.take() {
             process.stop().await?;
@@ -148,10 +148,10 @@ impl Kubelet {
         Ok(())
     }
 
-    /// Kills it; containers go on.
+    /// Kills the kubelet; containers go on.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the kubelet does not end.
     pub async fn kill(&mut self) -> Result<()> {
         if let Some(process) = self.process.take() {
             process.kill().await?;
@@ -160,10 +160,10 @@ impl Kubelet {
     }
 }
 
-/// Its version: 36 for 1.36.
+/// Minor version of the kubelet: 36 for 1.36.
 ///
 /// # Errors
-/// If it does not tell.
+/// If the version cannot be read.
 pub async fn minor() -> Result<u32> {
     let text = process::run(&place::program("kubelet"), &["--version"]).await?;
     let minor = text.trim().split('.').nth(1);
@@ -172,7 +172,7 @@ pub async fn minor() -> Result<u32> {
         .with_context(|| format!("the kubelet's version is {text}"))
 }
 
-/// The whole GPUs that may be handed out.
+/// Allocatable whole GPUs.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -180,7 +180,7 @@ pub async fn allocatable() -> Result<BTreeSet<String>> {
     allocatable_of(RESOURCE).await
 }
 
-/// The units of a resource that may be handed out.
+/// Allocatable units of a resource.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -193,7 +193,7 @@ pub async fn allocatable_of(resource: &str) -> Result<BTreeSet<String>> {
     Ok(ours.flat_map(|device| device.device_ids).collect())
 }
 
-/// The NUMA node of each unit of a resource that may be handed out, where it has one.
+/// NUMA nodes of the allocatable units of a resource; without units that have none.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -212,7 +212,7 @@ pub async fn nodes(resource: &str) -> Result<BTreeMap<String, u32>> {
     Ok(found)
 }
 
-/// Who holds which units of any resource: all are the agent's.
+/// Units that each container holds. All resources are the agent's.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -231,7 +231,7 @@ pub async fn held() -> Result<Held> {
     Ok(held)
 }
 
-/// The pods as the kubelet sees them, with their status.
+/// Pods with their status, as the kubelet knows them.
 ///
 /// # Errors
 /// If the kubelet does not answer.
@@ -244,7 +244,7 @@ pub async fn pods() -> Result<Vec<Value>> {
     }
 }
 
-/// One pod as the kubelet sees it.
+/// One pod, as the kubelet knows it.
 ///
 /// # Errors
 /// If there is no such pod.
@@ -254,20 +254,20 @@ pub async fn pod(name: &str) -> Result<Value> {
     found.with_context(|| format!("the kubelet knows no pod {name}"))
 }
 
-/// How many units of a resource the kubelet counted last, in all and healthy: it says so in
-/// its log, and without an API server nowhere else.
+/// Capacity and allocatable of a resource, as the kubelet last logged them. Without an API server
+/// they are only in its log.
 ///
 /// # Errors
-/// If it never counted.
+/// If the kubelet has not logged them yet.
 pub fn counted(resource: &str) -> Result<(u32, u32)> {
     let all = counts(resource, 0)?;
     all.last().copied().context("the kubelet counted no device")
 }
 
-/// What it counted of a resource from a place in its log on.
+/// Capacity and allocatable of a resource in the kubelet's log, starting at an offset.
 ///
 /// # Errors
-/// If its log is not understood.
+/// If a line of the log cannot be parsed.
 pub fn counts(resource: &str, from: usize) -> Result<Vec<(u32, u32)>> {
     let log = fs_err::read_to_string(place::log("kubelet"))?;
     let name = format!("\"{resource}\"");
@@ -282,16 +282,16 @@ pub fn counts(resource: &str, from: usize) -> Result<Vec<(u32, u32)>> {
         .collect()
 }
 
-/// How long its log is.
+/// Length of the kubelet's log.
 ///
 /// # Errors
-/// If it cannot be looked at.
+/// If the log cannot be read.
 pub fn log_length() -> Result<usize> {
     let meta = fs_err::metadata(place::log("kubelet"))?;
     Ok(usize::try_from(meta.len())?)
 }
 
-/// The number after a key.
+/// Number after a key.
 fn number(line: &str, key: &str) -> Option<u32> {
     let rest = line.split_once(key)?.1;
     let end = rest
@@ -304,7 +304,7 @@ fn client() -> Client {
     Client::new(place::POD_RESOURCES, Duration::from_secs(10))
 }
 
-/// Asks with plain HTTP/1.0, whose answer ends with the connection.
+/// Sends an HTTP/1.0 request, whose answer ends with the connection.
 async fn get(address: &str, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address)
         .await

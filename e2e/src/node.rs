@@ -1,4 +1,4 @@
-//! The node: everything that runs on it, and what the tests do with it.
+//! The node: its programs, and the actions of tests on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,19 +23,19 @@ mod pods;
 
 pub use pods::{Given, behind, ensure_distinct, place_manifest};
 
-/// The simulated machine: eight cards behind NVSwitches.
+/// Simulated machine: eight cards with NVSwitches.
 const PROFILE: &str = "dgx-a100";
 
-/// A node that is up.
+/// A running node.
 #[derive(Debug)]
 pub struct Node {
-    /// The simulated driver.
+    /// Simulated driver.
     pub driver: sim::Node,
-    /// The minor number of each card, by UUID.
+    /// Minor number of each card, by UUID.
     pub cards: BTreeMap<String, u32>,
-    /// The kubelet.
+    /// Kubelet of the node.
     pub kubelet: Kubelet,
-    /// The agent, while one runs as a plain process.
+    /// Agent, while one runs as a plain process.
     pub agent: Option<Agent>,
     containerd: Option<Process>,
     major: u32,
@@ -45,10 +45,10 @@ pub struct Node {
 // === impl Node ===
 
 impl Node {
-    /// Brings everything up and waits until all cards can be handed out.
+    /// Starts everything and waits until all cards are allocatable.
     ///
     /// # Errors
-    /// If a part does not come up; the error names it.
+    /// If a part does not start; the error names it.
     pub async fn up() -> Result<Self> {
         let driver = sim::Node::create(Path::new(place::DRIVER), &Profile::named(PROFILE)?)?;
         let cards = driver.gpus()?.into_iter().map(|gpu| (gpu.uuid, gpu.minor));
@@ -68,7 +68,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Ends everything in an orderly way.
+    /// Stops everything in order.
     ///
     /// # Errors
     /// If a part does not end.
@@ -82,10 +82,11 @@ impl Node {
         Ok(())
     }
 
-    /// Loses what a power cut loses, then brings up containerd, but neither kubelet nor agent.
+    /// Deletes the state that a power cut would lose, then starts containerd, but neither kubelet
+    /// nor agent.
     ///
     /// # Errors
-    /// If a part stays, or containerd does not come up.
+    /// If a process stays, or containerd does not start.
     pub async fn power_cut(&mut self) -> Result<()> {
         self.kubelet.kill().await?;
         if let Some(agent) = self.agent.take() {
@@ -101,16 +102,17 @@ impl Node {
         Ok(())
     }
 
-    /// A name that no pod had before: a static pod's identity comes from its manifest.
+    /// New name for a pod. Names are not used twice: a static pod's identity comes from its
+    /// manifest.
     pub fn name(&mut self, stem: &str) -> String {
         self.count += 1;
         format!("{stem}-{}", self.count)
     }
 
-    /// Waits until the kubelet may hand out exactly the cards that are not `out`.
+    /// Waits until exactly the cards that are not in `out` are allocatable.
     ///
     /// # Errors
-    /// If it does not come to that.
+    /// If they are not within the timeout.
     pub async fn allocatable_without(&self, out: &[&str]) -> Result<()> {
         let cards = self
             .cards
@@ -126,10 +128,10 @@ impl Node {
         .await
     }
 
-    /// Waits until exactly so many units of a resource may be handed out. Gives them.
+    /// Waits until exactly `count` units of a resource are allocatable. Returns the units.
     ///
     /// # Errors
-    /// If it does not come to that.
+    /// If they are not within the timeout.
     pub async fn offers(&self, resource: &str, count: usize) -> Result<BTreeSet<String>> {
         let what = format!("{count} allocatable units of {resource}");
         wait::until(what, wait::LONG, async || {
@@ -140,7 +142,7 @@ impl Node {
         .await
     }
 
-    /// Every card and every part of one, with the nodes that are its own.
+    /// All cards and all parts of cards, with the nodes that only they have.
     ///
     /// # Errors
     /// If the driver's files cannot be read.
@@ -176,10 +178,10 @@ impl Node {
         Ok(all)
     }
 
-    /// Stops the agent, if one runs as a plain process.
+    /// Stops the agent, if it runs as a plain process.
     ///
     /// # Errors
-    /// If it does not end well.
+    /// If the exit status is not success.
     pub async fn stop_agent(&mut self) -> Result<()> {
         match self.agent.take() {
             Some(agent) => agent.stop().await,
@@ -187,22 +189,21 @@ impl Node {
         }
     }
 
-    /// Puts another agent in the place of the one that runs. [`Self::clear`] brings the usual one
-    /// back.
+    /// Replaces the running agent by another one. [`Self::clear`] restores the usual agent.
     ///
     /// # Errors
-    /// If the old one does not end well, or the new one cannot be started.
+    /// If the old agent fails at its end, or the new one cannot be started.
     pub async fn replace_agent(&mut self, start: impl FnOnce() -> Result<Agent>) -> Result<()> {
         self.stop_agent().await?;
         self.agent = Some(start()?);
         Ok(())
     }
 
-    /// Puts a kubelet of another manner in the place of the one that runs. [`Self::clear`] brings the
-    /// usual one back.
+    /// Replaces the running kubelet by one with another allocation policy. [`Self::clear`] restores
+    /// the usual kubelet.
     ///
     /// # Errors
-    /// If the old one does not end, or the new one does not come up with all cards.
+    /// If the old kubelet does not end, or the new one does not get all cards.
     pub async fn replace_kubelet(&mut self, manner: Manner) -> Result<()> {
         self.kubelet.stop().await?;
         self.kubelet.set(manner)?;
@@ -210,18 +211,18 @@ impl Node {
         self.all_allocatable().await
     }
 
-    /// Waits until all cards may be handed out.
+    /// Waits until all cards are allocatable.
     ///
     /// # Errors
-    /// If it does not come to that.
+    /// If they are not within the timeout.
     pub async fn all_allocatable(&self) -> Result<()> {
         self.allocatable_without(&[]).await
     }
 
-    /// Makes the node as it was at the start: no pods, all cards well, one agent, one kubelet.
+    /// Restores the initial state: no pods, all cards healthy, one agent, one kubelet.
     ///
     /// # Errors
-    /// If it does not come to that.
+    /// If that is not reached within the timeout.
     pub async fn clear(&mut self) -> Result<()> {
         for entry in fs_err::read_dir(place::MANIFESTS)? {
             fs_err::remove_file(entry?.path())?;

@@ -1,5 +1,6 @@
-//! Two NUMA nodes for the kubelet to see, on a machine that may have one: half of the processors
-//! each. The kubelet reads the nodes from a folder of the kernel's, so another folder is put over it.
+//! Two NUMA nodes for the kubelet, on a machine that may have one: each node has half of the
+//! processors. The kubelet reads the nodes from a folder in sysfs, so another folder is mounted
+//! over it.
 
 use std::path::Path;
 
@@ -8,18 +9,18 @@ use rustix::mount::UnmountFlags;
 
 use crate::place;
 
-/// Where the kernel shows the nodes.
+/// Folder of the NUMA nodes in sysfs.
 const NODES: &str = "/sys/devices/system/node";
-/// Where it shows the processors.
+/// Folder of the processors in sysfs.
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The processors of each of the two nodes.
+/// Processors of each of the two nodes.
 pub type Halves = [Vec<u32>; 2];
 
-/// Shows two nodes from now on, until [`hide`]. Gives their processors.
+/// Shows two nodes until [`hide`] is called. Returns their processors.
 ///
 /// # Errors
-/// If the machine has one processor, or the kernel refuses.
+/// If the machine has one processor, or the mount fails.
 pub fn show() -> Result<Halves> {
     hide()?;
     let online = fs_err::read_to_string(format!("{CPUS}/online"))?;
@@ -39,10 +40,10 @@ pub fn show() -> Result<Halves> {
     Ok(halves)
 }
 
-/// Shows the machine's own nodes again, if it does not.
+/// Shows the machine's own nodes again. Does nothing if they are shown already.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// If the kernel rejects the unmount.
 pub fn hide() -> Result<()> {
     let mounts = fs_err::read_to_string("/proc/self/mounts")?;
     let is_ours = |line: &&str| line.split(' ').nth(1) == Some(NODES);
@@ -53,7 +54,7 @@ pub fn hide() -> Result<()> {
     Ok(())
 }
 
-/// Numbers as the kernel lists them: `0-3,8`.
+/// Parses numbers as the kernel lists them: `0-3,8`.
 pub fn numbers(list: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -63,13 +64,13 @@ pub fn numbers(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Numbers for a config file: `0,1,2`.
+/// Formats numbers for a config file: `0,1,2`.
 pub fn list(numbers: &[u32]) -> String {
     let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
     texts.join(",")
 }
 
-/// Makes what the kubelet reads of a node.
+/// Creates the files of a node that the kubelet reads.
 fn make(node: usize, cpus: &[u32]) -> Result<()> {
     let folder = Path::new(place::NUMA).join(format!("node{node}"));
     fs_err::create_dir_all(folder.join("hugepages"))?;

@@ -1,5 +1,5 @@
-//! The half outside the namespaces: makes the work folder and the cgroup, starts the other half,
-//! and removes everything afterwards.
+//! The half outside the namespaces. It creates the work folder and the cgroup, starts the other
+//! half, and removes everything at the end.
 
 use std::{
     os::unix::process::CommandExt as _,
@@ -21,37 +21,37 @@ mod left;
 
 use cgroup::Cgroups;
 
-/// The programs of containerd that the node needs.
+/// Programs of containerd that the node needs.
 const CONTAINERD: [&str; 3] = ["containerd", "containerd-shim-runc-v2", "ctr"];
 
-/// What to run, and with what.
+/// Programs and options of a run.
 #[derive(Debug)]
 pub struct Plan {
-    /// The kubelet.
+    /// Kubelet program.
     pub kubelet: PathBuf,
-    /// The folder with containerd, its shim and ctr.
+    /// Folder with containerd, its shim and ctr.
     pub containerd: PathBuf,
-    /// The agent.
+    /// Agent program.
     pub agent: PathBuf,
-    /// Only tests whose name contains this.
+    /// Substring of test names; `None` runs all tests.
     pub only: Option<String>,
-    /// Whether the logs stay when all is well.
+    /// True if the logs are kept after success, too.
     pub keep: bool,
-    /// What to do on the node.
+    /// Work to do on the node.
     pub mode: Mode,
 }
 
-/// How the inner half ended.
+/// End of the inner half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Status(ExitStatus),
     Interrupted,
 }
 
-/// Runs the plan from beginning to end.
+/// Runs the plan and cleans up.
 ///
 /// # Errors
-/// If something needed is missing, or something was left behind.
+/// If a requirement is missing, or something was left behind.
 pub async fn run(plan: Plan) -> Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!("the tests start a kubelet and containers, so they need root: run them with sudo");
@@ -74,7 +74,7 @@ pub async fn run(plan: Plan) -> Result<ExitCode> {
     })
 }
 
-/// Everything between the making of the work folder and its removal.
+/// Runs the plan in an existing work folder.
 async fn work_in(work: &Path, plan: &Plan) -> Result<End> {
     say(format_args!(
         "logs: {} (kept if a test fails)",
@@ -85,7 +85,7 @@ async fn work_in(work: &Path, plan: &Plan) -> Result<End> {
     watch(start(work, plan)?).await
 }
 
-/// Copies the programs to where the node will look for them.
+/// Copies the programs to the folder where the node finds them.
 fn install(work: &Path, plan: &Plan) -> Result<()> {
     let programs = work
         .join("root")
@@ -112,8 +112,8 @@ fn copy(from: &Path, to: &Path, remedy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Starts the way in: join the cgroup, new cgroup namespace, leave its top, all other namespaces,
-/// the inner half.
+/// Starts the chain into the namespaces: join the cgroup, create a cgroup namespace, leave its top,
+/// create all other namespaces, run the inner half.
 fn start(work: &Path, plan: &Plan) -> Result<Child> {
     let own = std::env::current_exe()?.display().to_string();
     let id = name(work);
@@ -133,13 +133,13 @@ fn start(work: &Path, plan: &Plan) -> Result<Child> {
         command.args(["--only", only]);
     }
     if plan.mode != Mode::Shell {
-        // A Ctrl-C is for us alone, so that the order of things is ours.
+        // Only this process gets Ctrl-C, so that it controls the order of the shutdown.
         command.stdin(Stdio::null()).process_group(0);
     }
     command.spawn().context("cannot start the inner half")
 }
 
-/// Waits for the inner half, or ends it when a person asks for it.
+/// Waits for the inner half, or stops it on a signal.
 async fn watch(mut child: Child) -> Result<End> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -156,7 +156,7 @@ async fn watch(mut child: Child) -> Result<End> {
     Ok(End::Interrupted)
 }
 
-/// Removes what is left, and fails if something stays.
+/// Removes everything of the run, and fails if something stays.
 async fn sweep(work: &Path, everything: bool) -> Result<()> {
     let cgroups = Cgroups::of(work)?;
     let left = left::check(work, &cgroups).await;
@@ -176,13 +176,13 @@ fn missing_is_fine(error: std::io::Error) -> std::io::Result<()> {
     }
 }
 
-/// The name of a run: that of its work folder.
+/// Name of a run: the name of its work folder.
 fn name(work: &Path) -> String {
     let name = work.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Joins the cgroup of a run and becomes the next program; dies with its parent.
+/// Joins the cgroup of a run and executes the next program, which is killed when its parent ends.
 ///
 /// # Errors
 /// If the cgroup cannot be joined or the program cannot be started.
@@ -192,8 +192,8 @@ pub fn enter(id: &str, then: &[String]) -> Result<ExitCode> {
     become_program(then)
 }
 
-/// Leaves the top of the run's cgroup, where version 2 allows no process beside children, and
-/// becomes the next program.
+/// Leaves the top of the run's cgroup and executes the next program. Version 2 allows no process in
+/// a cgroup whose controllers its children use.
 ///
 /// # Errors
 /// If the cgroup cannot be joined or the program cannot be started.

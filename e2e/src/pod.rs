@@ -1,4 +1,4 @@
-//! Pods of the tests: their manifests, and what their containers printed.
+//! Pods of the tests: their manifests, and the output of their containers.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -13,10 +13,10 @@ use crate::{
     report::Report,
 };
 
-/// A pod of witnesses.
+/// A pod with `witness` containers.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// Its name in the manifest.
+    /// Name in the manifest.
     pub name: String,
     restart: &'static str,
     inits: Vec<Container>,
@@ -26,16 +26,16 @@ pub struct Pod {
 /// A container of a pod.
 #[derive(Clone, Debug)]
 pub struct Container {
-    /// Its name.
+    /// Name of the container.
     pub name: String,
-    /// How many GPUs it asks for, or units of its resource.
+    /// Number of requested GPUs, or of units of the container's resource.
     pub gpus: u32,
     resource: String,
-    /// How many processors it has for itself; without any it takes what is there.
+    /// Number of exclusive processors; zero makes no request.
     cpus: u32,
-    /// The minor numbers of the nodes that it makes for itself and tries to open.
+    /// Minor numbers of nodes that the container creates and tries to open.
     tries: BTreeSet<u32>,
-    /// Ends after so many seconds with this status.
+    /// Seconds until the container ends, and its exit status.
     ends: Option<(u64, u8)>,
     sidecar: bool,
 }
@@ -43,7 +43,7 @@ pub struct Container {
 // === impl Pod ===
 
 impl Pod {
-    /// A pod without containers, which are never restarted.
+    /// Creates a pod without containers. Its containers are never restarted.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -53,17 +53,17 @@ impl Pod {
         }
     }
 
-    /// A pod with one container, `main`, that asks for so many GPUs.
+    /// Creates a pod with one container, `main`, that requests GPUs.
     pub fn with(name: impl Into<String>, gpus: u32) -> Self {
         Self::new(name).container(Container::new("main", gpus))
     }
 
-    /// A pod with one container, `main`, that asks for so many units of a resource.
+    /// Creates a pod with one container, `main`, that requests units of a resource.
     pub fn of(name: impl Into<String>, resource: &str, units: u32) -> Self {
         Self::new(name).container(Container::new("main", units).of(resource))
     }
 
-    /// Its containers are started again when they end.
+    /// Sets that containers are restarted when they end.
     #[must_use]
     pub fn restarting(self) -> Self {
         Self {
@@ -86,18 +86,18 @@ impl Pod {
         self
     }
 
-    /// The containers that run side by side: sidecars and ordinary ones.
+    /// Containers that run side by side: sidecars and ordinary ones.
     pub fn lasting(&self) -> impl Iterator<Item = &Container> {
         let sidecars = self.inits.iter().filter(|container| container.sidecar);
         sidecars.chain(&self.containers)
     }
 
-    /// The name that the kubelet gives it.
+    /// Name that the kubelet gives the pod.
     pub fn full_name(&self) -> String {
         format!("{}-{NODE}", self.name)
     }
 
-    /// The manifest for a kubelet; `major` is the number of the device nodes.
+    /// Manifest for a kubelet; `major` is the major number of the device nodes.
     pub fn manifest(&self, major: u32) -> Value {
         let make = |c: &Container| c.manifest(&self.name, major);
         json!({
@@ -114,10 +114,10 @@ impl Pod {
         })
     }
 
-    /// The process of a container.
+    /// Process of a container.
     ///
     /// # Errors
-    /// If there is none, or more than one.
+    /// If there is no process, or more than one.
     pub fn process(&self, container: &str) -> Result<Id> {
         let found = self.processes(container)?;
         ensure!(
@@ -129,10 +129,10 @@ impl Pod {
         found.first().copied().context("there is one")
     }
 
-    /// The processes of a container, however many.
+    /// All processes of a container.
     ///
     /// # Errors
-    /// If they cannot be looked for.
+    /// If `/proc` cannot be read.
     pub fn processes(&self, container: &str) -> Result<Vec<Id>> {
         let name = format!("{}/{container}", self.name);
         process::find(|words| {
@@ -140,10 +140,10 @@ impl Pod {
         })
     }
 
-    /// What a container printed at its latest start.
+    /// Report that a container printed at its latest start.
     ///
     /// # Errors
-    /// If it printed nothing yet.
+    /// If the container has not printed a report yet.
     pub fn report(&self, container: &str) -> Result<Report> {
         let files = self.logs(container)?;
         let latest = files.last().context("it has no log yet")?;
@@ -151,15 +151,15 @@ impl Pod {
             .with_context(|| format!("{}/{container} printed no report yet", self.name))
     }
 
-    /// How often a container was started, by its logs.
+    /// Number of starts of a container, by its logs.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are no logs.
     pub fn starts(&self, container: &str) -> Result<usize> {
         Ok(self.logs(container)?.len())
     }
 
-    /// The logs of a container, the latest start last.
+    /// Logs of a container, the latest start last.
     fn logs(&self, container: &str) -> Result<Vec<PathBuf>> {
         let prefix = format!("default_{}_", self.full_name());
         let mut found = Vec::new();
@@ -181,7 +181,7 @@ impl Pod {
 // === impl Container ===
 
 impl Container {
-    /// A container that sleeps until it is told to end.
+    /// Creates a container that sleeps until it is stopped.
     pub fn new(name: impl Into<String>, gpus: u32) -> Self {
         Self {
             name: name.into(),
@@ -194,34 +194,34 @@ impl Container {
         }
     }
 
-    /// It asks for another resource than whole GPUs.
+    /// Requests a resource other than whole GPUs.
     #[must_use]
     pub fn of(self, resource: &str) -> Self {
         let resource = resource.to_owned();
         Self { resource, ..self }
     }
 
-    /// It asks for so many processors, and gets them for itself where the kubelet does that.
+    /// Requests processors, which are exclusive under the static CPU manager policy.
     #[must_use]
     pub fn cpus(self, cpus: u32) -> Self {
         Self { cpus, ..self }
     }
 
-    /// It tries to open nodes with these minor numbers too.
+    /// Tries to open nodes with these minor numbers, too.
     #[must_use]
     pub fn tries(mut self, minors: impl IntoIterator<Item = u32>) -> Self {
         self.tries.extend(minors);
         self
     }
 
-    /// It ends by itself.
+    /// Ends by itself.
     #[must_use]
     pub fn ends(self, seconds: u64, status: u8) -> Self {
         let ends = Some((seconds, status));
         Self { ends, ..self }
     }
 
-    /// As an init container, it goes on beside the others.
+    /// Makes an init container a sidecar, which runs beside the others.
     #[must_use]
     pub fn sidecar(self) -> Self {
         Self {
@@ -232,7 +232,7 @@ impl Container {
 
     fn manifest(&self, pod: &str, major: u32) -> Value {
         let minors: Vec<String> = self.tries.iter().map(u32::to_string).collect();
-        // `--name` and its value are two words, so that the process can be found by the value.
+        // `--name` and its value are two arguments, so that the process can be found by the value.
         let mut args = vec![
             "--name".to_owned(),
             format!("{pod}/{}", self.name),
@@ -253,7 +253,8 @@ impl Container {
             manifest["resources"]["limits"][&self.resource] = json!(self.gpus.to_string());
         }
         if self.cpus > 0 {
-            // Only who says how much of both it needs has processors for itself.
+            // Exclusive processors need equal requests and limits of CPU and memory (QoS class
+            // Guaranteed).
             manifest["resources"]["limits"]["cpu"] = json!(self.cpus.to_string());
             manifest["resources"]["limits"]["memory"] = json!("64Mi");
         }
@@ -264,8 +265,8 @@ impl Container {
     }
 }
 
-/// Finds the report in a log of the runtime, whose lines begin with time, stream and a tag that
-/// says whether the line goes on.
+/// Finds the report in a log of the container runtime (CRI format): each line begins with time,
+/// stream and a tag for partial lines.
 fn parse(log: &str) -> Option<Report> {
     let mut line = String::new();
     for entry in log.lines() {

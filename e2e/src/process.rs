@@ -14,20 +14,20 @@ use tokio::process::{Child, Command};
 
 use crate::{numa, place};
 
-/// How long a program may take to end after it was asked to.
+/// Time that a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// A program that was started.
+/// A started program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     child: Child,
 }
 
-/// A process, told from a later one with the same number by its start time.
+/// Identity of a process: its start time tells it from a later process with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
-    /// The number.
+    /// Process id.
     pub pid: i32,
     started: u64,
 }
@@ -35,10 +35,10 @@ pub struct Id {
 // === impl Process ===
 
 impl Process {
-    /// Starts a program whose output is appended to the log `name`.
+    /// Starts a program and appends its output to the log `name`.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the program cannot be started.
     pub fn start(name: &str, command: &mut Command) -> Result<Self> {
         let log = fs_err::OpenOptions::new()
             .create(true)
@@ -61,7 +61,7 @@ impl Process {
     /// Fails if the program has ended.
     ///
     /// # Errors
-    /// With its status and the name of its log.
+    /// With the exit status and the name of the log.
     pub fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -69,18 +69,18 @@ impl Process {
         }
     }
 
-    /// Asks it to end and waits.
+    /// Sends SIGTERM and waits for the end.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the program does not end.
     pub async fn stop(self) -> Result<ExitStatus> {
         self.end(Signal::TERM).await
     }
 
-    /// Ends it at once, as `kill -9` does.
+    /// Kills the program with SIGKILL.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the program does not end.
     pub async fn kill(self) -> Result<ExitStatus> {
         self.end(Signal::KILL).await
     }
@@ -96,7 +96,7 @@ impl Process {
             .with_context(|| format!("cannot wait for {name}"))
     }
 
-    /// Its number while it runs.
+    /// Process id while the program runs.
     pub fn pid(&self) -> Option<i32> {
         self.child.id().and_then(|pid| i32::try_from(pid).ok())
     }
@@ -105,10 +105,10 @@ impl Process {
 // === impl Id ===
 
 impl Id {
-    /// The processors that it may run on.
+    /// Processors that the process may run on.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If the process has ended.
     pub fn cpus(&self) -> Result<Vec<u32>> {
         let status = fs_err::read_to_string(format!("/proc/{}/status", self.pid))?;
         let mut lines = status.lines();
@@ -117,10 +117,10 @@ impl Id {
     }
 }
 
-/// Runs a short program to its end.
+/// Runs a short program to its end and returns its output.
 ///
 /// # Errors
-/// If it fails; the message has what it printed.
+/// If the program fails; the message has its output.
 pub async fn run<S: AsRef<OsStr>>(program: &str, args: &[S]) -> Result<String> {
     let output = Command::new(program)
         .args(args)
@@ -135,7 +135,7 @@ pub async fn run<S: AsRef<OsStr>>(program: &str, args: &[S]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Sends a signal; a process that is gone is no error.
+/// Sends a signal. A process that has ended is no error.
 ///
 /// # Errors
 /// If the signal may not be sent.
@@ -147,7 +147,7 @@ pub fn send(pid: i32, signal: Signal) -> Result<()> {
     }
 }
 
-/// The running processes whose command line satisfies `wanted`.
+/// Running processes whose command line satisfies `wanted`.
 ///
 /// # Errors
 /// If `/proc` cannot be read.
@@ -171,7 +171,7 @@ pub fn find(wanted: impl Fn(&[String]) -> bool) -> Result<Vec<Id>> {
     Ok(found)
 }
 
-/// The processes that have ended and were left to the first process of the namespace.
+/// Zombies whose parent is the first process of the namespace.
 pub fn zombies() -> BTreeSet<i32> {
     let orphaned = |pid: &i32| stat(*pid).is_some_and(|(_, zombie_of)| zombie_of == Some(1));
     pids()
@@ -181,14 +181,14 @@ pub fn zombies() -> BTreeSet<i32> {
         .collect()
 }
 
-/// Collects a process that has ended.
+/// Reaps a process that has ended.
 pub fn collect(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
     }
 }
 
-/// Every process number there is.
+/// All process ids.
 ///
 /// # Errors
 /// If `/proc` cannot be read.
@@ -200,7 +200,7 @@ pub fn pids() -> Result<Vec<i32>> {
     Ok(found)
 }
 
-/// When a process started, and whose zombie it is.
+/// Start time of a process, and its parent if it is a zombie.
 fn stat(pid: i32) -> Option<(u64, Option<i32>)> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

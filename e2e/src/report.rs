@@ -1,4 +1,4 @@
-//! What a container says that it was given.
+//! Report of a container about its environment, mounts and devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::{self, Own};
 
-/// The variable by which a container learns which devices are its own.
+/// Variable with the container's own devices.
 const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// The report of the program `witness`, printed as one line of JSON.
+/// Report of the program `witness`, printed as one line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The environment.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
-    /// What is mounted, by the path in the container.
+    /// Mounts, by path in the container.
     pub mounts: BTreeMap<String, Mount>,
-    /// Every device node below `/dev`, by path.
+    /// All device nodes below `/dev`, by path.
     pub dev: BTreeMap<String, Node>,
-    /// The groups that its process is in.
+    /// Groups of the process.
     pub groups: BTreeSet<u32>,
-    /// What opening each `nvidia…` node below `/dev` answered, by path.
+    /// Result of opening each `nvidia…` node below `/dev`, by path.
     pub nodes: BTreeMap<String, Answer>,
-    /// What opening a node that the container made for itself answered, by minor number.
+    /// Result of opening nodes that the container created itself, by minor number.
     pub tried: BTreeMap<u32, Answer>,
 }
 
@@ -34,32 +34,32 @@ pub struct Node {
     pub kind: String,
     /// Major and minor number.
     pub numbers: (u32, u32),
-    /// The permission bits.
+    /// Permission bits.
     pub mode: u32,
     /// User and group.
     pub owner: (u32, u32),
-    /// Which of `r` and `w` the device cgroup allows. It lets containers make nodes of any number,
-    /// so `m` cannot be told.
+    /// `r` and `w`, as far as the device cgroup allows them. Containers may create nodes of any
+    /// number, so `m` cannot be tested.
     pub rights: String,
 }
 
-/// Something that is mounted.
+/// A mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// What of its file system is mounted.
+    /// Mounted folder of the file system.
     pub from: String,
-    /// The options of this mount: `ro`, `nosuid`.
+    /// Options of this mount: `ro`, `nosuid`.
     pub options: BTreeSet<String>,
-    /// Whether mounts below it reach other places, or come from there.
+    /// True if mounts below it propagate in either direction.
     pub spreads: bool,
 }
 
-/// What an attempt to open a device node came to.
+/// Result of opening a device node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It opened.
+    /// The node was opened.
     Opened,
-    /// Allowed, but no driver has this number: what our nodes answer to those who may use them.
+    /// Allowed, but the number has no driver: the result for our nodes if access is allowed.
     NoDevice,
     /// Forbidden by the device cgroup.
     Forbidden,
@@ -70,8 +70,8 @@ pub enum Answer {
 // === impl Report ===
 
 impl Report {
-    /// The devices of this container, after checking that its environment, its nodes and its
-    /// rights are those of the same devices. `all` has the nodes of each device of the node.
+    /// Devices of this container, after a check that environment, nodes and rights agree. `all` has
+    /// the nodes of each device of the node.
     ///
     /// # Errors
     /// If they disagree.
@@ -81,7 +81,7 @@ impl Report {
         Ok(ids)
     }
 
-    /// Checks that its nodes and its rights are those of these devices. `all` has the nodes of each
+    /// Checks that nodes and rights are exactly those of these devices. `all` has the nodes of each
     /// device of the node.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Report {
         Ok(())
     }
 
-    /// The devices that the environment names.
+    /// Devices in the environment.
     fn visible(&self) -> BTreeSet<String> {
         let value = self.env.get(VISIBLE).map(String::as_str);
         let ids = value.unwrap_or_default().split(',');
@@ -133,7 +133,7 @@ impl Report {
 // === impl Mount ===
 
 impl Mount {
-    /// Reads a line of `/proc/self/mountinfo`: where it is, and the mount.
+    /// Reads a line of `/proc/self/mountinfo`: the mount point and the mount.
     pub fn parse(line: &str) -> Option<(String, Self)> {
         let (mount, _) = line.split_once(" - ")?;
         let words: Vec<&str> = mount.split(' ').collect();
@@ -157,7 +157,7 @@ mod tests {
         BTreeMap::from([("GPU-a".to_owned(), own(0)), ("GPU-b".to_owned(), own(1))])
     }
 
-    /// What a container with card 1 should see.
+    /// Report of a correct container with card 1.
     fn good() -> Report {
         let shared = device::SHARED.map(|(name, _)| name);
         let names = shared.into_iter().chain(["nvidia1"]);

@@ -1,5 +1,5 @@
-//! The node's own root: the machine's programs read-only, and everything that a node writes in
-//! the work folder. Nothing written here reaches the machine.
+//! The node's own root: the machine's programs read-only, and all writable folders of the node in
+//! the work folder. Nothing that the node writes reaches the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,13 @@ use rustix::{
 
 use crate::{device, place};
 
-/// What the node takes from the machine: links stay links, folders are bound read-only.
+/// Folders that the node takes from the machine: links stay links, folders are bind-mounted
+/// read-only.
 const TAKEN: [&str; 9] = [
     "usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt/cni",
 ];
 
-/// The folders that a node writes to, or that something is mounted on.
+/// Folders that the node writes to, or that are mount points.
 const MADE: [&str; 15] = [
     "proc",
     "sys",
@@ -35,14 +36,14 @@ const MADE: [&str; 15] = [
     "var/log/pods",
 ];
 
-/// A cgroup hierarchy as it is mounted on the machine.
+/// A cgroup hierarchy of the machine.
 #[derive(Debug)]
 struct Hierarchy {
     point: PathBuf,
     options: String,
 }
 
-/// Makes the root in the work folder and moves into it.
+/// Builds the root in the work folder and moves into it.
 ///
 /// # Errors
 /// If a mount fails; the error names it.
@@ -68,14 +69,14 @@ pub fn build(work: &Path) -> Result<()> {
     rustix::process::pivot_root(".", "old").context("cannot move into the node's root")?;
     std::env::set_current_dir("/")?;
     rustix::mount::unmount("/old", UnmountFlags::DETACH)?;
-    // The kubelet wants its folder on a shared mount, and so do containers with mounts of their own.
+    // The kubelet needs its folder on a shared mount, and so do containers with mount propagation.
     change(
         "/",
         MountPropagationFlags::SHARED | MountPropagationFlags::REC,
     )
 }
 
-/// Brings the machine's programs and settings in.
+/// Mounts the machine's programs and settings.
 fn take(root: &Path) -> Result<()> {
     for name in TAKEN {
         let (from, to) = (Path::new("/").join(name), root.join(name));
@@ -95,7 +96,7 @@ fn take(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Mounts every cgroup hierarchy anew: in our cgroup namespace its top is the cgroup of this run.
+/// Mounts every cgroup hierarchy again. In our cgroup namespace its top is the cgroup of this run.
 fn mount_cgroups(root: &Path, hierarchies: &[Hierarchy]) -> Result<()> {
     let top = root.join("sys/fs/cgroup");
     if let [only] = hierarchies
@@ -117,7 +118,7 @@ fn mount_cgroups(root: &Path, hierarchies: &[Hierarchy]) -> Result<()> {
     Ok(())
 }
 
-/// Lets the children of a version 2 cgroup use all its controllers.
+/// Enables all controllers of a version 2 cgroup for its children.
 fn delegate(top: &Path) -> Result<()> {
     let controllers = fs_err::read_to_string(top.join("cgroup.controllers"))?;
     for controller in controllers.split_whitespace() {
@@ -127,7 +128,7 @@ fn delegate(top: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The hierarchies of the machine: the options of one of version 1 name its controllers.
+/// Hierarchies of the machine. The mount options of a version 1 hierarchy name its controllers.
 fn hierarchies() -> Result<Vec<Hierarchy>> {
     let mounts = fs_err::read_to_string("/proc/self/mounts")?;
     let found = mounts.lines().filter_map(|line| {
@@ -156,7 +157,7 @@ fn hierarchies() -> Result<Vec<Hierarchy>> {
     Ok(found.collect())
 }
 
-/// Removes what a reboot would: everything in memory, and containers' mounts.
+/// Removes everything that a reboot would: files in memory, and containers' mounts.
 ///
 /// # Errors
 /// If a mount stays.
@@ -184,7 +185,7 @@ pub fn forget() -> Result<()> {
     Ok(())
 }
 
-/// Removes a cgroup, if it is there, and all below it. Its files go by themselves.
+/// Removes a cgroup and its children, if it exists. Control files go with their folder.
 fn remove_cgroup(folder: &Path) -> Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -211,22 +212,22 @@ fn change(point: &str, flags: MountPropagationFlags) -> Result<()> {
 /// Mounts a file system.
 ///
 /// # Errors
-/// If the kernel refuses; the error names the mount point.
+/// If the mount fails; the error names the mount point.
 pub fn mount(source: &str, point: &Path, kind: &str, options: &str) -> Result<()> {
     let data = std::ffi::CString::new(options)?;
     rustix::mount::mount(source, point, kind, MountFlags::empty(), data.as_c_str())
         .with_context(|| format!("cannot mount {kind} ({options}) on {}", point.display()))
 }
 
-/// Makes a node below `/dev`.
+/// Creates a node below `/dev`.
 ///
 /// # Errors
-/// If the kernel refuses; the error names the path.
+/// If the node cannot be created; the error names the path.
 pub fn make_node(path: &Path, major: u32, minor: u32) -> Result<()> {
     let mode = rustix::fs::Mode::from_raw_mode(0o666);
     let kind = rustix::fs::FileType::CharacterDevice;
     rustix::fs::mknodat(CWD, path, kind, mode, rustix::fs::makedev(major, minor))
         .with_context(|| format!("cannot make the device node {}", path.display()))?;
-    // The mode above went through the umask.
+    // The mode above was reduced by the umask.
     rustix::fs::chmod(path, mode).with_context(|| format!("cannot open up {}", path.display()))
 }

@@ -1,5 +1,4 @@
-//! The table of tests, and how they are run: one after the other on one node, which is cleared in
-//! between.
+//! Table of tests. They run one after the other on one node, which is cleared in between.
 
 use std::pin::Pin;
 
@@ -22,25 +21,25 @@ mod restart;
 mod sharing;
 mod takeover;
 
-/// How many lines of a log are shown.
+/// Number of lines of a log that are shown.
 const TAIL: usize = 15;
 
 /// A test on the node.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the test.
     pub name: &'static str,
-    /// Whether only `full` runs it.
+    /// True if only `full` runs the test.
     pub slow: bool,
     run: for<'a> fn(&'a mut Node) -> Run<'a>,
 }
 
-/// A test that runs.
+/// Future of a running test.
 type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 macro_rules! table {
     ($($(#[$slow:ident])? $topic:ident::$name:ident,)*) => {
-        /// All tests in the order in which they run.
+        /// All tests, in the order in which they run.
         pub const ALL: &[Scenario] = &[$(Scenario {
             name: stringify!($name),
             slow: table!(@ $($slow)?),
@@ -105,7 +104,7 @@ table! {
     #[slow] takeover::five_minutes_without_an_agent_and_back,
 }
 
-/// Prints the names.
+/// Prints the names of all tests.
 pub fn list() {
     for scenario in ALL {
         let when = if scenario.slow { " (full)" } else { "" };
@@ -113,7 +112,7 @@ pub fn list() {
     }
 }
 
-/// Runs the tests, prints a line for each and the sum. Gives how many failed.
+/// Runs the tests, prints a line for each, and the total. Returns the number of failed tests.
 ///
 /// # Errors
 /// If no test has such a name.
@@ -167,7 +166,7 @@ fn length(program: &str) -> usize {
     meta.map_or(0, |meta| usize::try_from(meta.len()).unwrap_or(0))
 }
 
-/// Waits until the agent logs these words after a place in its log.
+/// Waits until the agent logs `words` after an offset in its log.
 async fn logged(from: usize, words: &str) -> Result<()> {
     wait::until("the agent to say why", wait::LONG, async || {
         let log = fs_err::read(place::log("agent"))?;
@@ -178,8 +177,8 @@ async fn logged(from: usize, words: &str) -> Result<()> {
     .await
 }
 
-/// Shows the last lines of a log, from a place in it on. Of the kubelet only warnings and errors,
-/// and not that it finds no address for its node: it has none.
+/// Shows the last lines of a log, starting at an offset. For the kubelet only warnings and errors,
+/// without the one that the node has no address, which is always there.
 pub fn show_tail(program: &str, from: usize) {
     let bytes = fs_err::read(place::log(program)).unwrap_or_default();
     let text = String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned();

@@ -1,21 +1,21 @@
-//! Waiting for something to become true, with a limit and a reason.
+//! Waiting for conditions, with a timeout and a reason.
 
 use std::{fmt, time::Duration};
 
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
 
-/// The usual limit: far more than anything takes on a busy machine.
+/// Usual timeout: far more than any step takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(90);
 
-/// Long enough for something that should not happen to happen.
+/// Time to wait for an event that must not happen.
 pub const SHORT: Duration = Duration::from_secs(3);
 
-/// How often is looked. The kubelet answers at most a hundred pod resources calls a second.
+/// Polling interval. The kubelet limits the pod resources API to 100 calls per second.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks until `look` gives a value, at most for `limit`. The error says what was waited for and
-/// why it was not so at the last look.
+/// Polls until `look` returns a value, at most for `limit`. The error has the condition and the
+/// last reason.
 ///
 /// # Errors
 /// If the limit is over.
@@ -37,10 +37,10 @@ pub async fn until<T>(
     }
 }
 
-/// Looks again and again for the whole of `time`; each look must succeed.
+/// Polls for the whole of `time`; each poll must succeed.
 ///
 /// # Errors
-/// With the first look that fails.
+/// With the first failure.
 pub async fn throughout(
     what: impl fmt::Display,
     time: Duration,

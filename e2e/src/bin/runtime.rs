@@ -1,6 +1,6 @@
-//! What NVIDIA's container runtime does, for the simulated driver: stands before runc and gives a
-//! container whose environment has `NVIDIA_VISIBLE_DEVICES=all` the driver's library and all of
-//! its device nodes. Any other container goes to runc as it is.
+//! Stand-in for NVIDIA's container runtime with the simulated driver. It runs before runc and adds
+//! the driver's library and all of its device nodes to containers whose environment has
+//! `NVIDIA_VISIBLE_DEVICES=all`. Other containers go to runc unchanged.
 
 use std::{os::unix::process::CommandExt as _, path::Path, process::Command};
 
@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result};
 use e2e::{device, place};
 use serde_json::{Value, json};
 
-/// The variable by which a container says which devices it wants.
+/// Variable by which a container requests devices.
 const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES=";
-/// It, when it wants all.
+/// The variable with the value for all devices.
 const ALL: &str = "NVIDIA_VISIBLE_DEVICES=all";
-/// The driver's library.
+/// Library of the driver.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 fn main() -> Result<()> {
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     Err(error).context("cannot start runc (Debian package runc)")
 }
 
-/// Adds the driver to the container in `bundle`, if it wants it.
+/// Adds the driver to the container in `bundle`, if the container requests it.
 fn edit(bundle: &Path) -> Result<()> {
     let file = bundle.join("config.json");
     let mut spec: Value = serde_json::from_slice(&fs_err::read(&file)?)?;
@@ -58,7 +58,7 @@ fn bind(from: &str, to: &str) -> Value {
     json!({ "source": from, "destination": to, "type": "bind", "options": ["rbind", "rw"] })
 }
 
-/// The array at a place of the spec, made if it is not there.
+/// Array at a place of the spec; created if it is missing.
 fn list(value: &mut Value) -> &mut Vec<Value> {
     if !value.is_array() {
         *value = json!([]);

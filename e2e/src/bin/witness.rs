@@ -1,5 +1,5 @@
-//! The program in the containers of the tests: prints what it was given as one line of JSON, then
-//! sleeps until it is told to end, or ends by itself.
+//! Program in the containers of the tests. It prints its environment, mounts and devices as one
+//! line of JSON, then sleeps until it is stopped, or ends by itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -78,19 +78,19 @@ fn look(args: &Args) -> Result<Report> {
     })
 }
 
-/// What is mounted in this container.
+/// Mounts of this container.
 fn mounts() -> Result<BTreeMap<String, Mount>> {
     let text = fs_err::read_to_string("/proc/self/mountinfo")?;
     Ok(text.lines().filter_map(Mount::parse).collect())
 }
 
-/// The groups that this process is in.
+/// Groups of this process.
 fn groups() -> Result<BTreeSet<u32>> {
     let groups = rustix::process::getgroups()?;
     Ok(groups.into_iter().map(|group| group.as_raw()).collect())
 }
 
-/// Every device node below `/dev`, but for terminals.
+/// All device nodes below `/dev`, except for terminals.
 fn dev() -> Result<BTreeMap<String, Node>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from("/dev")];
@@ -132,7 +132,7 @@ fn node(path: &str, meta: &Metadata) -> Node {
     }
 }
 
-/// Opens each `nvidia…` node there is, also those in folders of such a name.
+/// Opens each `nvidia…` node, also in folders of such a name.
 fn nodes() -> Result<BTreeMap<String, Answer>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from("/dev")];
@@ -154,7 +154,7 @@ fn nodes() -> Result<BTreeMap<String, Answer>> {
     Ok(found)
 }
 
-/// Makes a node and opens it: what a container without the right to it would try.
+/// Creates a node and opens it, as a container without the right to the device would try.
 fn attempt(major: u32, minor: u32) -> Result<Answer> {
     let path = format!("/tmp/try{minor}");
     let mode = Mode::RUSR | Mode::WUSR;

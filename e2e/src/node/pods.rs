@@ -1,4 +1,4 @@
-//! What the tests do with pods on the node.
+//! Actions of tests on the node's pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,32 @@ use serde_json::Value;
 use super::Node;
 use crate::{kubelet, place, pod::Pod, wait};
 
-/// The devices of each container of a pod.
+/// Devices of each container of a pod.
 pub type Given = BTreeMap<String, BTreeSet<String>>;
 
 // === impl Node ===
 
 impl Node {
-    /// Gives a pod to the kubelet.
+    /// Creates a static pod by writing its manifest.
     ///
     /// # Errors
-    /// If its manifest cannot be written.
+    /// If the manifest cannot be written.
     pub fn place(&self, pod: &Pod) -> Result<()> {
         place_manifest(&pod.name, &pod.manifest(self.major))
     }
 
-    /// Takes a pod from the kubelet, without waiting.
+    /// Deletes a static pod's manifest, without waiting.
     ///
     /// # Errors
-    /// If its manifest cannot be removed.
+    /// If the manifest cannot be removed.
     pub fn withdraw(&self, pod: &Pod) -> Result<()> {
         Ok(fs_err::remove_file(manifest_file(&pod.name))?)
     }
 
-    /// Takes a pod from the kubelet and waits until it holds nothing.
+    /// Deletes a pod and waits until it holds no devices.
     ///
     /// # Errors
-    /// If it does not end.
+    /// If the pod does not end.
     pub async fn remove(&self, pod: &Pod) -> Result<()> {
         self.withdraw(pod)?;
         wait::until(
@@ -60,20 +60,20 @@ impl Node {
         .await
     }
 
-    /// Starts a pod, waits until its containers run, and checks what each was given.
+    /// Starts a pod, waits until its containers run, and checks the devices of each.
     ///
     /// # Errors
-    /// If it does not run, or was given the wrong things.
+    /// If the pod does not run, or has wrong devices.
     pub async fn run(&self, pod: &Pod) -> Result<Given> {
         self.place(pod)?;
         self.running(pod).await?;
         self.verify(pod).await
     }
 
-    /// Waits until all lasting containers of a pod run and have reported.
+    /// Waits until all long-running containers of a pod run and have reported.
     ///
     /// # Errors
-    /// If they do not.
+    /// If they do not within the timeout.
     pub async fn running(&self, pod: &Pod) -> Result<()> {
         wait::until(
             format_args!("{} to run", pod.name),
@@ -93,8 +93,8 @@ impl Node {
         .await
     }
 
-    /// Checks that what each container was given, what the kubelet says about it and what it asked
-    /// for are the same. Gives the devices of each container.
+    /// Checks that each container's report, the kubelet's record and the pod's requests agree.
+    /// Returns the devices of each container.
     ///
     /// # Errors
     /// With the first difference.
@@ -125,10 +125,10 @@ impl Node {
         Ok(all)
     }
 
-    /// Waits until a pod has failed. Gives the kubelet's reason and message.
+    /// Waits until a pod has failed. Returns the kubelet's reason and message.
     ///
     /// # Errors
-    /// If it does not fail.
+    /// If the pod does not fail.
     pub async fn refused(&self, pod: &Pod) -> Result<(String, String)> {
         let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         wait::until(
@@ -145,7 +145,7 @@ impl Node {
     }
 }
 
-/// The devices behind units: a share has its device's id and a number.
+/// Devices of units: the id of a share is its device's id and a number.
 pub fn behind(units: &BTreeSet<String>) -> BTreeSet<String> {
     let device = |unit: &String| match unit.split_once("::") {
         Some((device, _)) => device.to_owned(),
@@ -154,10 +154,11 @@ pub fn behind(units: &BTreeSet<String>) -> BTreeSet<String> {
     units.iter().map(device).collect()
 }
 
-/// Gives a manifest to the kubelet. It reads half-written files, so it must not see one.
+/// Creates a static pod from a manifest. The kubelet would read a half-written file, so the file is
+/// renamed into place.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the manifest cannot be written.
 pub fn place_manifest(name: &str, manifest: &Value) -> Result<()> {
     let draft = format!("{}/.{name}", place::MANIFESTS);
     fs_err::write(&draft, manifest.to_string())?;
@@ -168,7 +169,7 @@ fn manifest_file(name: &str) -> String {
     format!("{}/{name}.json", place::MANIFESTS)
 }
 
-/// What the kubelet says about a pod, for an error message.
+/// Status of a pod as the kubelet reports it, for an error message.
 async fn status(pod: &Pod) -> String {
     match kubelet::pod(&pod.full_name()).await {
         Ok(seen) => seen["status"].to_string(),

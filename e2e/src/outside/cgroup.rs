@@ -1,4 +1,4 @@
-//! The cgroup of a run, in each hierarchy that the machine has: version 1 has many, version 2 one.
+//! Cgroup of a run, in each hierarchy of the machine: version 1 has many, version 2 one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use anyhow::{Context as _, Result};
 
 use super::name;
 
-/// Where the harness itself sits in a version 2 hierarchy.
+/// Cgroup of the harness itself in a version 2 hierarchy.
 const HARNESS: &str = "harness";
 
-/// The cgroup of a run.
+/// Cgroup of a run, in all hierarchies.
 #[derive(Debug)]
 pub(super) struct Cgroups {
     folders: Vec<Folder>,
 }
 
-/// It in one hierarchy.
+/// The cgroup in one hierarchy.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
@@ -25,12 +25,12 @@ struct Folder {
 // === impl Cgroups ===
 
 impl Cgroups {
-    /// The cgroup of the run in this work folder.
+    /// Cgroup of the run with this work folder.
     pub(super) fn of(work: &Path) -> Result<Self> {
         Self::named(&name(work))
     }
 
-    /// The cgroup of this name.
+    /// Cgroup of this name.
     pub(super) fn named(id: &str) -> Result<Self> {
         let mounts = fs_err::read_to_string("/proc/self/mounts")?;
         let folders = mounts.lines().filter_map(|line| {
@@ -48,7 +48,7 @@ impl Cgroups {
         Ok(Self { folders })
     }
 
-    /// Makes it.
+    /// Creates the cgroup.
     pub(super) fn create(&self) -> Result<()> {
         for folder in &self.folders {
             fs_err::create_dir(&folder.path)?;
@@ -60,12 +60,12 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Moves this process into it.
+    /// Moves this process into the cgroup.
     pub(super) fn join(&self) -> Result<()> {
         self.folders.iter().try_for_each(|f| enter(&f.path))
     }
 
-    /// Moves this process out of the top.
+    /// Moves this process from the top into a child.
     pub(super) fn settle(&self) -> Result<()> {
         let unified = self.folders.iter().filter(|f| f.unified);
         unified
@@ -73,7 +73,7 @@ impl Cgroups {
             .try_for_each(|path| enter(&path))
     }
 
-    /// The processes that are still in it.
+    /// Processes in the cgroup.
     pub(super) fn members(&self) -> Result<Vec<String>> {
         let mut members = Vec::new();
         for folder in &self.folders {
@@ -87,7 +87,7 @@ impl Cgroups {
         Ok(members)
     }
 
-    /// Removes it with all below it. Gives what could not be removed.
+    /// Removes the cgroup and its children. Returns the folders that could not be removed.
     pub(super) fn remove(&self) -> Result<Vec<PathBuf>> {
         let mut left = Vec::new();
         for folder in &self.folders {
@@ -104,7 +104,8 @@ impl Cgroups {
 // === impl Folder ===
 
 impl Folder {
-    /// A new cpuset of version 1 is empty, and nothing can run in it.
+    /// Copies the parent's processors and memory nodes: a new cpuset of version 1 is empty, and no
+    /// process can run in it.
     fn inherit(&self) -> Result<()> {
         let above = self.path.parent().context("a cgroup has a parent")?;
         for file in ["cpuset.cpus", "cpuset.mems"] {
@@ -121,7 +122,7 @@ fn enter(path: &Path) -> Result<()> {
     Ok(fs_err::write(path.join("cgroup.procs"), "0")?)
 }
 
-/// A cgroup and all below it, the deepest first; nothing if it is not there.
+/// A cgroup and its children, deepest first; empty if the cgroup does not exist.
 fn tree(top: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     if !top.is_dir() {

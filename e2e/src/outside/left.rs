@@ -1,4 +1,4 @@
-//! What a run left behind: processes, namespaces, mounts, cgroups.
+//! Check for leftovers of a run: processes, namespaces, mounts, cgroups.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -7,13 +7,13 @@ use anyhow::{Result, bail, ensure};
 use super::cgroup::Cgroups;
 use crate::{inside, process, wait};
 
-/// How long the kernel may take to end the last processes and free what they held.
+/// Time that the kernel may take to end the last processes and free their resources.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Fails, naming it, if anything of the run is still there. Removes the cgroup.
+/// Removes the cgroup, and fails if anything of the run is left.
 ///
 /// # Errors
-/// With everything that was left.
+/// Names everything that is left.
 pub(super) async fn check(work: &Path, cgroups: &Cgroups) -> Result<()> {
     let namespaces: BTreeSet<String> = fs_err::read_to_string(work.join(inside::NAMESPACES))
         .map(|text| text.lines().map(str::to_owned).collect())
@@ -33,13 +33,13 @@ pub(super) async fn check(work: &Path, cgroups: &Cgroups) -> Result<()> {
     })
     .await;
     if gone.is_err() {
-        // Whatever stays, no more than that.
+        // Cleans up as far as possible.
         cgroups.remove()?;
     }
     gone
 }
 
-/// No process may be in a namespace of the run, or hold one open.
+/// Fails if a process is in a namespace of the run, or holds one open.
 fn check_namespaces(namespaces: &BTreeSet<String>) -> Result<()> {
     for pid in process::pids()? {
         for folder in ["ns", "fd"] {
@@ -60,7 +60,7 @@ fn check_namespaces(namespaces: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// No mount of ours may have got out.
+/// Fails if a mount of the run is visible outside.
 fn check_mounts(work: &Path) -> Result<()> {
     let work = work.display().to_string();
     let mounts = fs_err::read_to_string("/proc/self/mountinfo")?;

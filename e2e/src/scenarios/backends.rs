@@ -1,4 +1,4 @@
-//! Two backends on one node: NVIDIA's, and the probe of the guide for a card of one's own.
+//! Two backends on one node: NVIDIA's, and the probe of the guide for custom cards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,14 +23,14 @@ mod company;
 
 use company::{CARDS, CRYPTO, Card};
 
-/// What the kubelet has of both resources in all.
+/// Units of both resources in total.
 const BOTH: [(&str, usize); 2] = [(RESOURCE, 8), (CRYPTO, CARDS.len())];
 
 /// Longer than any step takes.
 const ALWAYS: Duration = Duration::from_secs(600);
 
-/// Device nodes, variables and a mount, as the guide's config says, and none of them in the pod of the
-/// other vendor.
+/// The pod has the device nodes, variables and mount of the guide's config, and a pod of the other
+/// vendor has none of them.
 pub(super) async fn cards_of_a_python_probe_reach_pods_beside_gpus(node: &mut Node) -> Result<()> {
     company::serve(node).await?;
     let seen = kubelet::nodes(CRYPTO).await?;
@@ -54,7 +54,7 @@ pub(super) async fn cards_of_a_python_probe_reach_pods_beside_gpus(node: &mut No
     company::run(node, &both).await.map(drop)
 }
 
-/// A self-test that fails, and a card that does not tell who it is.
+/// A self-test that fails, and a card that does not report its identity.
 pub(super) async fn a_card_of_a_python_probe_fails_and_recovers(node: &mut Node) -> Result<()> {
     company::serve(node).await?;
     let from = kubelet::log_length()?;
@@ -144,8 +144,8 @@ pub(super) async fn an_nvidia_probe_that_dies_or_hangs_leaves_other_cards_alone(
     Ok(())
 }
 
-/// Sends a signal to a probe and runs pods with both kinds of card at once. Waits until the agent says
-/// what is wrong and has another probe, and runs pods again.
+/// Sends a signal to a probe and runs pods with both kinds of card at once. Waits until the agent
+/// reports the error and has another probe, and runs pods again.
 async fn strike(
     node: &mut Node,
     probe: fn() -> Result<Id>,
@@ -161,8 +161,8 @@ async fn strike(
     run_both(node).await
 }
 
-/// Puts a probe that floods in the place of the good one, runs pods with both kinds of card meanwhile, and
-/// puts the good one back.
+/// Replaces the probe by one that floods its output, runs pods with both kinds of card meanwhile,
+/// and restores the probe.
 async fn flood(node: &mut Node) -> Result<()> {
     let struck = company::probe()?;
     company::install_flood()?;
@@ -181,7 +181,7 @@ async fn flood(node: &mut Node) -> Result<()> {
     are_in_phase("Running").await
 }
 
-/// Waits until the crypto backend is in this phase; NVIDIA's runs.
+/// Waits until the crypto backend is in this phase and NVIDIA's is running.
 async fn are_in_phase(phase: &str) -> Result<()> {
     wait::until(format_args!("phase {phase}"), wait::LONG, async || {
         let backends = backends().await?;
@@ -203,7 +203,7 @@ async fn run_both(node: &mut Node) -> Result<()> {
     node.remove(&crypto).await
 }
 
-/// Runs a pod with a GPU, and checks that it has nothing else. Gives it.
+/// Runs a pod with a GPU, checks that it has nothing else, and returns it.
 async fn run_gpu(node: &mut Node) -> Result<Pod> {
     let pod = company::pod(node.name("gpu"), RESOURCE, 1);
     node.run(&pod).await?;
@@ -211,7 +211,7 @@ async fn run_gpu(node: &mut Node) -> Result<Pod> {
     Ok(pod)
 }
 
-/// Waits until the probe is another process than the one that failed.
+/// Waits until the probe is another process than `before`.
 async fn another_probe(probe: fn() -> Result<Id>, before: Id) -> Result<()> {
     wait::until("another probe", wait::LONG, async || {
         ensure!(probe()? != before, "it is the same");
@@ -220,7 +220,7 @@ async fn another_probe(probe: fn() -> Result<Id>, before: Id) -> Result<()> {
     .await
 }
 
-/// The process of NVIDIA's probe.
+/// Process of NVIDIA's probe.
 fn nvidia_probe() -> Result<Id> {
     let is_it = |words: &[String]| {
         let program = words.first().is_some_and(|word| word == "ostler-probe");
@@ -232,7 +232,7 @@ fn nvidia_probe() -> Result<Id> {
     }
 }
 
-/// The backends as the agent tells of them, by name.
+/// Backends in the agent's status, by name.
 async fn backends() -> Result<Value> {
     let told = agent::ask(&["devices", "-o", "json"]).await?;
     let mut told: Value = serde_json::from_str(&told)?;
@@ -244,7 +244,7 @@ async fn backends() -> Result<Value> {
     Ok(found)
 }
 
-/// Does something, while the kubelet may hand out everything of both resources at all times.
+/// Does `work`, while all units of both resources must stay allocatable.
 async fn whole(work: impl Future<Output = Result<()>>) -> Result<()> {
     let stands = wait::throughout("both resources", ALWAYS, async || {
         for (resource, count) in BOTH {
@@ -259,7 +259,8 @@ async fn whole(work: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
-/// Checks that every list of a resource after a place in the kubelet's log was whole and healthy.
+/// Checks that every list of a resource after an offset in the kubelet's log was complete and
+/// healthy.
 fn stood(resource: &str, from: usize) -> Result<()> {
     let count = BOTH.into_iter().find(|(name, _)| *name == resource);
     let count = u32::try_from(count.context("it is one of both")?.1)?;
@@ -271,7 +272,7 @@ fn stood(resource: &str, from: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the kubelet has all crypto cards, and may hand out exactly these.
+/// Waits until the kubelet has all crypto cards and exactly these are allocatable.
 async fn is_served(ids: &[&str]) -> Result<()> {
     let wanted: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let counts = (u32::try_from(CARDS.len())?, u32::try_from(ids.len())?);

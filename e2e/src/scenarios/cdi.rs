@@ -1,4 +1,4 @@
-//! Devices that reach containers by CDI: containerd looks their names up in the agent's specs.
+//! Devices by CDI: containerd looks their names up in the agent's specs.
 
 use std::collections::BTreeSet;
 
@@ -77,8 +77,8 @@ async fn have_what_the_spec_says(node: &mut Node, list: List) -> Result<()> {
     Ok(())
 }
 
-/// containerd's config says that it takes CDI names, and the kubelet's state of DRA claims that it passes them on.
-/// Without that, device nodes go through the kubelet.
+/// containerd's config enables CDI, and the kubelet's DRA state files show that the kubelet passes
+/// CDI names on. Without either, device nodes go through the kubelet.
 pub(super) async fn auto_hands_over_by_cdi_where_the_runtime_can(node: &mut Node) -> Result<()> {
     let plain = plain(node).await?;
     let from = length("agent");
@@ -101,7 +101,8 @@ pub(super) async fn the_plugin_of_nvidias_name_hands_over_by_cdi(node: &mut Node
     let plain = plain(node).await?;
     make_hook()?;
     let root = format!("{}/root", place::DRIVER);
-    // Its device nodes are plain files there. The host's own are nodes, and are taken.
+    // The device nodes of the simulated driver are plain files; the host's are real nodes, and are
+    // used.
     let config = format!(
         "version: v1
 flags:
@@ -122,7 +123,8 @@ flags:
     handed_over(&pod, &devices, List::Annotations).await
 }
 
-/// The kubelet says which name containerd cannot find. The agent's return heals it.
+/// The kubelet's message has the CDI name that containerd cannot find. A restart of the agent
+/// restores the spec.
 pub(super) async fn a_container_whose_device_lost_its_spec_says_which(
     node: &mut Node,
 ) -> Result<()> {
@@ -155,7 +157,8 @@ pub(super) async fn a_container_whose_device_lost_its_spec_says_which(
     Ok(())
 }
 
-/// Containers restart with another kubelet and no agent, and when the agent is back.
+/// Containers restart while the agent is down and the kubelet was restarted, and after the agent is
+/// back.
 pub(super) async fn cdi_pods_outlive_agent_and_kubelet_restarts(node: &mut Node) -> Result<()> {
     let plain = plain(node).await?;
     node.replace_agent(|| List::Cri.agent()).await?;
@@ -189,8 +192,8 @@ pub(super) async fn cdi_pods_outlive_agent_and_kubelet_restarts(node: &mut Node)
     check(node).await.context("with another agent")
 }
 
-/// Pods that were started by CDI restart by CDI, whatever new pods get. When the last one is gone,
-/// the spec goes.
+/// Pods that were started by CDI restart by CDI, whatever new pods use. The spec is removed after
+/// the last of them.
 pub(super) async fn cdi_pods_restart_after_the_config_left_cdi(node: &mut Node) -> Result<()> {
     let plain = plain(node).await?;
     node.replace_agent(|| List::Cri.agent()).await?;
@@ -208,7 +211,7 @@ pub(super) async fn cdi_pods_restart_after_the_config_left_cdi(node: &mut Node) 
     let now = verify(node, &pod, &plain).await?;
     ensure!(now == devices, "it had {devices:?} and has {now:?}");
     node.remove(&pod).await?;
-    // The kubelet forgets what a pod had when it hands something out next.
+    // The kubelet drops the devices of a removed pod only at the next allocation.
     let later = Pod::with(node.name("later"), 1);
     node.run(&later).await?;
     wait::until("the spec to go", wait::LONG, async || {
@@ -218,9 +221,9 @@ pub(super) async fn cdi_pods_restart_after_the_config_left_cdi(node: &mut Node) 
     .await
 }
 
-/// The folder of the specs is in memory, so it is gone; the agent makes it before the kubelet hears
-/// of devices. If the config left CDI meanwhile, the kubelet still starts containers with the names
-/// that it wrote down.
+/// The folder of the specs is in memory, so a reboot clears it. The agent writes the specs before
+/// it announces devices. If CDI was disabled in the meantime, the kubelet still starts containers
+/// with the names in its checkpoint.
 pub(super) async fn cdi_pods_come_back_after_a_reboot(node: &mut Node) -> Result<()> {
     for (before, after) in [
         (List::Cri, List::Cri),
@@ -241,7 +244,7 @@ pub(super) async fn cdi_pods_come_back_after_a_reboot(node: &mut Node) -> Result
     Ok(())
 }
 
-/// Reboots under two pods; `false` if the kubelet was too early, see [`was_late`].
+/// Reboots under two pods; `false` if the agent was too late, see [`was_late`].
 async fn reboot(node: &mut Node, list: List, after: List, plain: &Report) -> Result<bool> {
     node.replace_agent(|| list.agent()).await?;
     node.offers(SLICE, 2).await?;

@@ -1,4 +1,4 @@
-//! What a pod gets.
+//! Tests of a pod's devices.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) async fn two_containers_get_different_gpus(node: &mut Node) -> Result
     ensure_distinct(given.values())
 }
 
-/// The kubelet lets later containers have what an init container held.
+/// The kubelet lets later containers use the devices of an init container.
 pub(super) async fn an_init_container_hands_its_gpu_on(node: &mut Node) -> Result<()> {
     let pod = Pod::new(node.name("init"))
         .init(Container::new("before", 2).ends(0, 0))
@@ -55,7 +55,7 @@ pub(super) async fn an_init_container_hands_its_gpu_on(node: &mut Node) -> Resul
     Ok(())
 }
 
-/// A restartable init container goes on, so its GPU is not handed on.
+/// A restartable init container keeps running, so the kubelet does not hand its GPU on.
 pub(super) async fn a_sidecar_keeps_its_gpu(node: &mut Node) -> Result<()> {
     let pod = Pod::new(node.name("sidecar"))
         .init(Container::new("before", 1).ends(0, 0))

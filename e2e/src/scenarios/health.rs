@@ -1,4 +1,4 @@
-//! Cards fail and recover.
+//! Tests of cards that fail and recover.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::{
     wait,
 };
 
-/// An XID after which a card must be reset: an error in its memory that was not repaired.
+/// An XID after which a card must be reset: an uncorrected memory error.
 const FATAL: u64 = 48;
 
 /// A card falls off the bus under a running pod.
@@ -51,7 +51,7 @@ pub(super) async fn a_lost_gpu_is_out_and_its_pod_is_told(node: &mut Node) -> Re
     counts(8, 8).await
 }
 
-/// The steps of Kubernetes' own test: down by one, back, down by two, back one at a time.
+/// Steps of Kubernetes' own test: one card fails, recovers, two fail, recover one at a time.
 pub(super) async fn gpus_go_and_come_back_one_by_one(node: &mut Node) -> Result<()> {
     let cards: Vec<String> = node.cards.keys().cloned().collect();
     let [first, second, ..] = cards.as_slice() else {
@@ -83,7 +83,7 @@ pub(super) async fn gpus_go_and_come_back_one_by_one(node: &mut Node) -> Result<
     counts(8, 8).await
 }
 
-/// A card breaks under one pod and beside another; both go on, and so does the agent.
+/// A card breaks under one pod and beside another. Both pods go on, and so does the agent.
 pub(super) async fn pods_go_on_while_a_gpu_breaks_and_heals(node: &mut Node) -> Result<()> {
     let pods = ["victim", "neighbour"].map(|stem| Pod::with(node.name(stem), 1));
     let mut before = Vec::new();
@@ -115,7 +115,7 @@ pub(super) async fn pods_go_on_while_a_gpu_breaks_and_heals(node: &mut Node) -> 
     node.run(&all).await.map(drop)
 }
 
-/// With the patience that the agent has by default, for a card whose past it does not know.
+/// With the default hold-down, for a card without history.
 pub(super) async fn a_lost_gpu_is_back_by_itself(node: &mut Node) -> Result<()> {
     let config = "health: {stateFile: off}";
     node.replace_agent(|| Agent::configured(config)).await?;
@@ -132,7 +132,7 @@ pub(super) async fn a_lost_gpu_is_back_by_itself(node: &mut Node) -> Result<()> 
     Ok(())
 }
 
-/// The first pod's card is out, the second pod's is not.
+/// Checks that the first pod's card is unhealthy and the second pod's is not.
 async fn is_out(node: &Node, pods: &[Pod; 2], broken: &str) -> Result<()> {
     node.allocatable_without(&[broken]).await?;
     counts(8, 7).await?;
@@ -142,7 +142,7 @@ async fn is_out(node: &Node, pods: &[Pod; 2], broken: &str) -> Result<()> {
     says(&pods[1], other.context("it has one card")?, "Healthy").await
 }
 
-/// An XID is an event: only the agent's memory keeps the card out after a restart.
+/// An XID is an event, so after a restart only the agent's state file keeps the card out.
 pub(super) async fn a_broken_gpu_stays_out_over_restarts(node: &mut Node) -> Result<()> {
     let card = node.cards.keys().next().context("it has cards")?.clone();
     node.driver.xid(&Target::Uuid(card.clone()), FATAL)?;
@@ -150,7 +150,7 @@ pub(super) async fn a_broken_gpu_stays_out_over_restarts(node: &mut Node) -> Res
     let cured = reset(node, &card).await;
     outcome.and(cured)?;
     node.all_allocatable().await?;
-    // A healed card is not held either.
+    // Saved state must not keep a recovered card out either.
     node.stop_agent().await?;
     node.agent = Some(Agent::start("first")?);
     node.all_allocatable().await
@@ -187,7 +187,7 @@ async fn stays_out(node: &mut Node, card: &str) -> Result<()> {
     Ok(())
 }
 
-/// By an operator's hand, and over a restart of the agent.
+/// The cordon outlives a restart of the agent.
 pub(super) async fn a_cordoned_gpu_is_out_until_it_is_uncordoned(node: &mut Node) -> Result<()> {
     let pod = Pod::with(node.name("keeper"), 1);
     let given = node.run(&pod).await?;
@@ -218,7 +218,8 @@ async fn stays_cordoned(node: &mut Node, card: &str) -> Result<()> {
     node.refused(&greedy).await.map(drop)
 }
 
-/// For a change that no driver makes while somebody has the card open. It comes back by itself.
+/// For a change that the driver refuses while a process has the card open. The card is offered
+/// again without a further order.
 pub(super) async fn a_released_gpu_is_open_nowhere_and_can_be_cut(node: &mut Node) -> Result<()> {
     let pod = Pod::with(node.name("bystander"), 1);
     let given = node.run(&pod).await?;
@@ -240,7 +241,7 @@ pub(super) async fn a_released_gpu_is_open_nowhere_and_can_be_cut(node: &mut Nod
     Ok(())
 }
 
-/// Resets a card: it is away for long enough to be missed, and comes back.
+/// Resets a card. The card is away long enough to be noticed, and comes back.
 async fn reset(node: &Node, card: &str) -> Result<()> {
     let target = Target::Uuid(card.to_owned());
     node.driver.lose(&target)?;
@@ -254,7 +255,7 @@ async fn reset(node: &Node, card: &str) -> Result<()> {
     Ok(node.driver.reset(&target, std::time::Duration::ZERO)?)
 }
 
-/// Checks that a pod has what it had, and is the same.
+/// Checks that a pod has the same devices and the same process.
 async fn same(node: &Node, pod: &Pod, given: &Given, process: Id) -> Result<()> {
     let now = node.verify(pod).await?;
     ensure!(now == *given, "{} had {given:?} and has {now:?}", pod.name);
@@ -262,7 +263,7 @@ async fn same(node: &Node, pod: &Pod, given: &Given, process: Id) -> Result<()> 
     Ok(())
 }
 
-/// Waits until the kubelet counts so many cards in all and so many healthy ones.
+/// Waits until the kubelet counts `total` cards and `healthy` healthy ones.
 async fn counts(total: u32, healthy: u32) -> Result<()> {
     wait::until(
         format_args!("{healthy} of {total} healthy cards"),
@@ -276,7 +277,7 @@ async fn counts(total: u32, healthy: u32) -> Result<()> {
     .await
 }
 
-/// Waits until the pod's status says this of the device.
+/// Waits until the pod's status has this health for the device.
 pub(super) async fn says(pod: &Pod, device: &str, health: &str) -> Result<()> {
     wait::until(
         format_args!("status {health} of {device}"),

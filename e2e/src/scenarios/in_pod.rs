@@ -1,6 +1,6 @@
-//! The agent in a pod with exactly the mounts, the user and the capabilities of the static
-//! manifest of NVIDIA's plugin: the device plugin folder, root, none. Only the host's network is
-//! added, since the node has no other.
+//! Agent in a pod with exactly the mounts, user and capabilities of NVIDIA's static manifest: the
+//! device plugin folder, root, no capabilities. Only the host's network is added, because the node
+//! has no other network.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     wait,
 };
 
-/// The name of the pod and of its container.
+/// Name of the pod and of its container.
 const NAME: &str = "nvidia-device-plugin";
 
 pub(super) async fn the_agent_works_in_a_pod_like_nvidias(node: &mut Node) -> Result<()> {
@@ -41,8 +41,8 @@ async fn works(node: &mut Node) -> Result<()> {
     .await
 }
 
-/// Without NVIDIA's runtime the pod has neither library nor device nodes. The agent stays, and
-/// says what is missing and what to do.
+/// Without NVIDIA's runtime the pod has neither library nor device nodes. The agent keeps running
+/// and logs the problem with its remedy.
 pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()> {
     node.stop_agent().await?;
     let env = [json!({ "name": "NVIDIA_VISIBLE_DEVICES", "value": "void" })];
@@ -58,7 +58,7 @@ pub(super) async fn a_pod_without_a_driver_says_so(node: &mut Node) -> Result<()
     outcome
 }
 
-/// Fails unless the agent's container runs, as it was started first.
+/// Fails unless the agent's container runs without a restart.
 async fn runs() -> Result<()> {
     let seen = kubelet::pod(&format!("{NAME}-{}", kubelet::NODE)).await?;
     let status = &seen["status"]["containerStatuses"][0];
@@ -82,13 +82,13 @@ async fn says(words: &str, what: &str) -> Result<()> {
     .await
 }
 
-/// The agent's log for an error message.
+/// End of the agent's log for an error message.
 fn shown() -> String {
     let log = log().unwrap_or_else(|error| format!("{error:#}"));
     format!("the agent's log:\n{log}")
 }
 
-/// Everything that the agent in the pod printed.
+/// Output of the agent in the pod.
 fn log() -> Result<String> {
     let prefix = format!("kube-system_{NAME}-");
     let mut text = String::new();
@@ -103,7 +103,7 @@ fn log() -> Result<String> {
     Ok(text)
 }
 
-/// Takes the pod away and keeps its log with the others.
+/// Deletes the pod and keeps its log with the others.
 async fn remove() -> Result<()> {
     fs_err::write(place::log("agent-in-pod"), log()?)?;
     fs_err::remove_file(format!("{}/{NAME}.json", place::MANIFESTS))?;

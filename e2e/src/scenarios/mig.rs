@@ -1,4 +1,4 @@
-//! A card is cut while pods run on the others.
+//! MIG changes of a card while pods run on the others.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub(super) async fn a_gpu_cut_on_the_live_node_reaches_pods(node: &mut Node) -> 
         begun.elapsed()
     ));
 
-    // Each tries what belongs to all of them.
+    // Each container tries the capabilities of all of them.
     let rights: BTreeSet<u32> = node
         .devices()?
         .into_values()

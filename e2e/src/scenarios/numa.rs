@@ -1,4 +1,5 @@
-//! Pods on a kubelet whose topology manager wants everything of a container on one NUMA node.
+//! Pods on a kubelet whose topology manager requires one NUMA node for all resources of a
+//! container.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +13,13 @@ use crate::{
     wait,
 };
 
-/// The NUMA node of each card.
+/// NUMA node of each card.
 type Nodes = BTreeMap<String, u32>;
 
 pub(super) async fn pods_get_gpus_and_processors_of_one_numa_node(node: &mut Node) -> Result<()> {
     let (nodes, halves) = aligned(node).await?;
-    // The processors of the first node are set aside for the system: the second is the only one
-    // that has all that is asked for.
+    // The processors of the first node are reserved for the system, so only the second node has all
+    // that the pod requests.
     let container = Container::new("main", 1).cpus(1);
     let pod = Pod::new(node.name("pinned")).container(container);
     let cards = on_one_node(node, &pod, &nodes).await?;
@@ -47,14 +48,14 @@ pub(super) async fn pods_get_gpus_and_processors_of_one_numa_node(node: &mut Nod
 
 pub(super) async fn a_request_that_no_numa_node_can_meet_is_refused(node: &mut Node) -> Result<()> {
     let (nodes, _) = aligned(node).await?;
-    // All eight are free, four on each node.
+    // All eight cards are free, four on each node.
     refused(node, 5).await?;
     let whole = Pod::with(node.name("whole"), 4);
     on_one_node(node, &whole, &nodes).await?;
     let half = Pod::with(node.name("half"), 3);
     let cards = on_one_node(node, &half, &nodes).await?;
     node.remove(&whole).await?;
-    // Five are free, and again no node has more than four.
+    // Five cards are free, and no node has more than four.
     refused(node, 5).await?;
     let rest = Pod::with(node.name("rest"), 4);
     let others = on_one_node(node, &rest, &nodes).await?;
@@ -62,8 +63,8 @@ pub(super) async fn a_request_that_no_numa_node_can_meet_is_refused(node: &mut N
     Ok(())
 }
 
-/// Puts a kubelet in place that aligns, on two nodes of four cards each. Gives the nodes of the
-/// cards and the processors of the nodes.
+/// Starts a kubelet that aligns, with two nodes of four cards each. Returns the nodes of the cards
+/// and the processors of the nodes.
 async fn aligned(node: &mut Node) -> Result<(Nodes, Halves)> {
     let mut nodes = Nodes::new();
     for (at, gpu) in node.driver.gpus()?.into_iter().enumerate() {
@@ -83,7 +84,7 @@ async fn aligned(node: &mut Node) -> Result<(Nodes, Halves)> {
     Ok((nodes, halves.clone()))
 }
 
-/// Runs a pod. Gives its cards, which are all on one node.
+/// Runs a pod and checks that its cards are on one node. Returns the cards.
 async fn on_one_node(node: &Node, pod: &Pod, nodes: &Nodes) -> Result<BTreeSet<String>> {
     let given = node.run(pod).await?;
     let cards: BTreeSet<String> = given.into_values().flatten().collect();
@@ -92,7 +93,7 @@ async fn on_one_node(node: &Node, pod: &Pod, nodes: &Nodes) -> Result<BTreeSet<S
     Ok(cards)
 }
 
-/// Asks for more than any node has, and for no more than there are.
+/// Requests more cards than any node has, but no more than exist.
 async fn refused(node: &mut Node, gpus: u32) -> Result<()> {
     let pod = Pod::with(node.name("across"), gpus);
     node.place(&pod)?;

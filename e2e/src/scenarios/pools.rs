@@ -1,4 +1,4 @@
-//! Cards of one node under different names, and changes of them while pods run.
+//! Cards of one node under different resource names, and changes of the pools while pods run.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 const SLICE: &str = "nvidia.com/slice";
 const LARGE: &str = "nvidia.com/large";
 
-/// The first two cards in units, the third under a name of its own, the others under `rest`.
+/// First two cards in units, third under a name of its own, the others under `rest`.
 fn config(replicas: u32, rest: &str) -> String {
     format!(
         "pools:

@@ -1,4 +1,4 @@
-//! Everything starts again on the state that a disk keeps.
+//! Reboots: everything starts again on the state that a disk keeps.
 
 use anyhow::{Result, bail, ensure};
 
@@ -10,7 +10,7 @@ use crate::{
     wait,
 };
 
-/// How often a reboot is tried, see [`was_late`].
+/// Number of attempts for a reboot, see [`was_late`].
 pub(super) const ATTEMPTS: u32 = 4;
 
 pub(super) async fn pods_come_back_with_their_gpus_after_a_reboot(node: &mut Node) -> Result<()> {
@@ -23,8 +23,8 @@ pub(super) async fn pods_come_back_with_their_gpus_after_a_reboot(node: &mut Nod
     bail!("{ATTEMPTS} times the kubelet admitted pods before it had the agent's list");
 }
 
-/// Reboots under two pods. The agent is there first and waits for the kubelet. `false` if it was
-/// too late.
+/// Reboots under two pods. The agent starts first and waits for the kubelet. Returns `false` if the
+/// agent was too late.
 async fn reboot(node: &mut Node) -> Result<bool> {
     let pods = [2, 3].map(|gpus| Pod::with(node.name("reboot"), gpus).restarting());
     let mut before = Vec::new();
@@ -57,11 +57,11 @@ async fn reboot(node: &mut Node) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether the agent was too late for a pod that a reboot brings back. Some 50 ms after its socket
-/// the kubelet admits pods, and refuses for good those whose devices are not listed by then; it
-/// waits for no plugin, so on a busy machine the agent can be late.
+/// True if the agent registered too late for a pod that comes back after a reboot. About 50 ms
+/// after the kubelet creates its socket it admits pods, and rejects for good those whose devices
+/// are not listed yet. It waits for no plugin, so the agent can be late on a busy machine.
 pub(super) async fn was_late(pod: &Pod) -> Result<bool> {
-    // One that the kubelet has not looked at yet will find the list.
+    // The kubelet has not admitted the pod yet; it will find the list.
     let Ok(seen) = kubelet::pod(&pod.full_name()).await else {
         return Ok(false);
     };
@@ -77,7 +77,7 @@ pub(super) async fn was_late(pod: &Pod) -> Result<bool> {
     Ok(true)
 }
 
-/// What the kubelet does to pods whose devices nobody offers; the agent's return heals the node.
+/// Without an agent the kubelet rejects the pod; the agent's return restores the node.
 pub(super) async fn a_reboot_without_an_agent_refuses_the_pod(node: &mut Node) -> Result<()> {
     let pod = Pod::with(node.name("reboot"), 2).restarting();
     node.run(&pod).await?;

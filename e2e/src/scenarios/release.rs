@@ -1,4 +1,4 @@
-//! How a pod's devices become free.
+//! Tests of devices becoming free.
 
 use anyhow::{Result, ensure};
 
@@ -9,7 +9,8 @@ use crate::{
     wait,
 };
 
-/// There is no call for it: the kubelet counts a finished pod's devices as free.
+/// The device plugin API has no deallocate call. The kubelet counts a finished pod's devices as
+/// free.
 pub(super) async fn a_finished_pod_frees_its_gpus(node: &mut Node) -> Result<()> {
     let name = node.name("finishes");
     let pod = Pod::new(name).container(Container::new("main", 8).ends(1, 0));

@@ -1,4 +1,4 @@
-//! Containers, the kubelet and the agent restart; pods keep their devices and go on.
+//! Restarts of containers, kubelet and agent: pods keep their devices and go on.
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
@@ -12,7 +12,7 @@ use crate::{
     wait,
 };
 
-/// A pod that was there before something happened, and must be the same afterwards.
+/// A pod before an event, to compare with afterwards.
 #[derive(Debug)]
 struct Before {
     pod: Pod,
@@ -34,7 +34,7 @@ impl Before {
         })
     }
 
-    /// The same process with the same devices, and a new pod gets others.
+    /// Checks that process and devices are the same, and that a new pod gets other devices.
     async fn check(&self, node: &mut Node) -> Result<()> {
         node.all_allocatable().await?;
         wait::throughout("the pod", wait::SHORT, async || {
@@ -56,7 +56,7 @@ impl Before {
     }
 }
 
-/// Kills the container's process and waits until it has been started again.
+/// Kills the container's process and waits until the kubelet has restarted the container.
 async fn restart_container(node: &Node, pod: &Pod) -> Result<()> {
     let old = pod.process("main")?;
     process::send(old.pid, Signal::KILL)?;
@@ -93,8 +93,8 @@ pub(super) async fn pods_outlive_a_kubelet_restart(node: &mut Node) -> Result<()
     before.check(node).await
 }
 
-/// Kubelet 1.34 may take the container that ended for the one that runs. It then refuses the pod,
-/// and kills it, if the agent's list comes later than the pod, so there it is tried again.
+/// Kubelet 1.34 may take the ended container for the running one. It then admits the pod again, and
+/// kills it if the agent's list comes too late, so the test is repeated there.
 pub(super) async fn a_container_restart_and_a_kubelet_restart_keep_the_gpu(
     node: &mut Node,
 ) -> Result<()> {
@@ -117,7 +117,7 @@ pub(super) async fn a_container_restart_and_a_kubelet_restart_keep_the_gpu(
     restart_both(node).await?.check(node).await
 }
 
-/// Restarts a container, then the kubelet. Gives the pod as it was in between.
+/// Restarts a container, then the kubelet. Returns the pod as it was in between.
 async fn restart_both(node: &mut Node) -> Result<Before> {
     let before = Before::start(node, 2).await?;
     restart_container(node, &before.pod).await?;
@@ -172,7 +172,7 @@ pub(super) async fn pods_outlive_a_kubelet_and_an_agent_restart(node: &mut Node)
     before.check(node).await
 }
 
-/// Twenty pods want one of eight cards each; the kubelet dies while it starts them.
+/// Twenty pods request one of eight cards each; the kubelet is killed while it starts them.
 pub(super) async fn a_kubelet_killed_during_twenty_starts_hands_nothing_out_twice(
     node: &mut Node,
 ) -> Result<()> {
@@ -216,7 +216,7 @@ pub(super) async fn a_kubelet_killed_during_twenty_starts_hands_nothing_out_twic
     node.run(&all).await.map(drop)
 }
 
-/// Waits until each pod runs or was refused.
+/// Waits until each pod runs or was rejected.
 async fn settled(pods: &[Pod]) -> Result<()> {
     wait::until("each pod to run or to be refused", wait::LONG, async || {
         let seen = kubelet::pods().await?;

@@ -4,16 +4,16 @@ use anyhow::{Result, ensure};
 
 use crate::{agent::Agent, kubelet, node::Node, pod::Pod};
 
-/// Units of the one card that is shared.
+/// Resource of the card that is shared.
 const SLICE: &str = "nvidia.com/slice";
 
-/// The first card in two units, the others whole.
+/// First card in two units, the others whole.
 const CONFIG: &str = "pools:
   - {name: shared, select: {index: 0}, resource: nvidia.com/slice, sharing: {replicas: 2}}
   - {name: whole, resource: nvidia.com/gpu}
 ";
 
-/// The same in NVIDIA's words, and one unit at most for each container.
+/// The same in NVIDIA's format, with one unit at most for each container.
 const NVIDIA: &str = "version: v1
 sharing:
   timeSlicing:
@@ -43,7 +43,8 @@ pub(super) async fn the_plugin_of_nvidias_name_shares_as_its_config_says(
     share(node).await
 }
 
-/// Two pods get the first card, a third one nothing, and one that wants a whole card another one.
+/// Two pods get the first card, a third one is rejected, and one that requests a whole card gets
+/// another card.
 async fn share(node: &mut Node) -> Result<()> {
     node.offers(SLICE, 2).await?;
     node.offers(kubelet::RESOURCE, 7).await?;

@@ -1,4 +1,4 @@
-//! One agent after the other, two at a time, and none.
+//! Agents one after the other, two at a time, and none.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::{
     wait,
 };
 
-/// How long the kubelet remembers a plugin that went away, and a minute more.
+/// Time after which the kubelet has forgotten a plugin (five minutes), plus one minute.
 const GRACE: Duration = Duration::from_secs(6 * 60);
 
-/// As in a rolling upgrade that starts the new before it stops the old. Kubelets up to 1.36 drop
-/// the new one when the old one ends, so it has to notice.
+/// As in a rolling upgrade that starts the new agent before it stops the old one. Kubelets up to
+/// 1.36 drop the new one when the old one ends, so the new one has to notice.
 pub(super) async fn a_second_instance_takes_over_while_pods_run(node: &mut Node) -> Result<()> {
     let before = Pod::with(node.name("before"), 2);
     let given = node.run(&before).await?;
@@ -51,7 +51,7 @@ pub(super) async fn a_second_instance_takes_over_while_pods_run(node: &mut Node)
     ensure_distinct(given.values().chain(others.values()))
 }
 
-/// The kubelet knows at once that nothing can be handed out, and the cards stay counted.
+/// The kubelet knows at once that nothing is allocatable; the capacity stays.
 pub(super) async fn an_agent_that_stops_leaves_nothing_to_hand_out(node: &mut Node) -> Result<()> {
     stop(node).await?;
     let pod = Pod::with(node.name("early"), 1);
@@ -82,7 +82,7 @@ pub(super) async fn a_finished_pod_stays_finished_without_an_agent(node: &mut No
     wait::throughout("the finished pod", wait::SHORT * 3, finished).await
 }
 
-/// After five minutes the kubelet forgets the resource; the agent's return brings it back.
+/// After five minutes the kubelet drops the resource; the agent's return restores it.
 pub(super) async fn five_minutes_without_an_agent_and_back(node: &mut Node) -> Result<()> {
     let before = Pod::with(node.name("before"), 2);
     let given = node.run(&before).await?;
@@ -91,7 +91,7 @@ pub(super) async fn five_minutes_without_an_agent_and_back(node: &mut Node) -> R
     none_allocatable().await?;
     tokio::time::sleep(GRACE).await;
     none_allocatable().await?;
-    // Before that, the kubelet would say that the devices are not healthy.
+    // During the five minutes, the message would be that the devices are not healthy.
     let late = Pod::with(node.name("late"), 1);
     node.place(&late)?;
     let (reason, message) = node.refused(&late).await?;

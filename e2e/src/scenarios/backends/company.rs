@@ -1,5 +1,5 @@
-//! The crypto cards of the guide for authors of probes, on this node: the probe of the guide as it is
-//! documented, and the config of the guide with shorter times.
+//! Crypto cards of the guide for probe authors on this node: the probe as documented, and the
+//! guide's config with shorter times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,9 +19,9 @@ use crate::{
     root,
 };
 
-/// The resource of the cards.
+/// Resource of the cards.
 pub(super) const CRYPTO: &str = "company.com/crypto-accelerator";
-/// The cards.
+/// Cards of the node.
 pub(super) const CARDS: [Card; 2] = [
     Card {
         id: "CC-0001",
@@ -37,24 +37,24 @@ pub(super) const CARDS: [Card; 2] = [
     },
 ];
 
-/// The probe that the guide shows.
+/// Probe of the guide.
 const PROBE: &str = include_str!("../../../../docs/examples/crypto-probe.py");
-/// The guide, whose config is used.
+/// Text of the guide, whose config is used.
 const GUIDE: &str = include_str!("../../../../docs/probe-guide.md");
-/// The path of the probe in the guide's config.
+/// Path of the probe in the guide's config.
 const PROGRAM: &str = "/opt/company/crypto-probe.py";
-/// The folder that the guide's config mounts.
+/// Folder that the guide's config mounts.
 const LIBRARIES: &str = "/opt/company/lib";
-/// The folder of cards in the guide's config, where the kernel lets nobody make a folder.
+/// Folder of cards in the guide's config. It is in sysfs, where folders cannot be created.
 const DOCUMENTED: &str = "/sys/class/crypto-cards";
-/// The folder of cards here.
+/// Folder of cards on this node.
 const FOLDER: &str = "/run/e2e/crypto-cards";
-/// A card that fails is seen soon and is back soon, and so is a probe that fails.
+/// Short times: a failed card or probe is noticed soon and is back soon.
 const TIMES: &str = "probe: {period: 1s, retryPause: 1s}
 health: {passes: 2, holdDown: 1s, holdDownLimit: 1s, working: 1s}
 ";
 
-/// A probe that writes lines as fast as they are taken.
+/// Probe that writes lines as fast as the agent reads them.
 const FLOOD: &str = r#"#!/usr/bin/env python3
 import os
 os.write(3, b'{"type":"hello","protocol":2,"probe":"crypto","version":"1.0"}\n')
@@ -66,29 +66,29 @@ while True:
 /// A crypto card.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Card {
-    /// Its serial number, which is its id.
+    /// Serial number, which is the card's id.
     pub(super) id: &'static str,
-    /// The name of its folder and of its device node.
+    /// Name of the card's folder and device node.
     slot: &'static str,
-    /// Its NUMA node.
+    /// NUMA node.
     pub(super) numa: u32,
-    /// The minor number of its device node.
+    /// Minor number of the device node.
     minor: u32,
 }
 
 // === impl Card ===
 
 impl Card {
-    /// The card with this id.
+    /// Card with this id.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such card.
     pub(super) fn named(id: &str) -> Result<Self> {
         let card = CARDS.into_iter().find(|card| card.id == id);
         card.with_context(|| format!("{id} is no crypto card"))
     }
 
-    /// The path of its device node.
+    /// Path of the device node.
     fn node(self) -> String {
         format!("/dev/{}", self.slot)
     }
@@ -97,26 +97,26 @@ impl Card {
         Path::new(FOLDER).join(self.slot).join(name)
     }
 
-    /// Writes what its self-test says.
+    /// Writes the result of the self-test.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub(super) fn set_health(self, health: &str) -> Result<()> {
         write_whole(&self.file("health"), health)
     }
 
-    /// Makes it silent: it does not tell who it is.
+    /// Removes the card's identity, so that the probe cannot report it.
     ///
     /// # Errors
-    /// If its file cannot be removed.
+    /// If the file cannot be removed.
     pub(super) fn silence(self) -> Result<()> {
         Ok(fs_err::remove_file(self.file("serial"))?)
     }
 
-    /// Makes it as it was at the start.
+    /// Restores the initial files.
     ///
     /// # Errors
-    /// If its files cannot be written.
+    /// If the files cannot be written.
     pub(super) fn mend(self) -> Result<()> {
         fs_err::create_dir_all(Path::new(FOLDER).join(self.slot))?;
         write_whole(&self.file("serial"), self.id)?;
@@ -125,11 +125,11 @@ impl Card {
     }
 }
 
-/// Puts the cards on the node, and an agent in place that serves them beside the GPUs. Waits until
-/// the kubelet has both.
+/// Creates the cards on the node and replaces the agent by one that serves them beside the GPUs.
+/// Waits until the kubelet has both.
 ///
 /// # Errors
-/// If it does not come to that.
+/// If the kubelet does not get both within the timeout.
 pub(super) async fn serve(node: &mut Node) -> Result<()> {
     let major = device::major()?;
     for card in CARDS {
@@ -147,7 +147,7 @@ pub(super) async fn serve(node: &mut Node) -> Result<()> {
     node.offers(CRYPTO, CARDS.len()).await.map(drop)
 }
 
-/// The guide's config for this node.
+/// Config of the guide, adapted to this node.
 fn config() -> Result<String> {
     let config = GUIDE.split("```yaml\n").nth(1);
     let config = config.and_then(|rest| Some(rest.split_once("```")?.0));
@@ -161,15 +161,15 @@ fn config() -> Result<String> {
 /// Installs the probe of the guide.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub(super) fn install_probe() -> Result<()> {
     install(PROBE)
 }
 
-/// Installs a probe that floods the agent in the place of the guide's. The one that runs goes on.
+/// Installs a probe that floods the agent. The running probe goes on.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub(super) fn install_flood() -> Result<()> {
     install(FLOOD)
 }
@@ -181,17 +181,17 @@ fn install(program: &str) -> Result<()> {
     Ok(fs_err::rename(draft, PROGRAM)?)
 }
 
-/// Writes a file that nobody sees half-written.
+/// Replaces a file atomically, so that no reader sees a part.
 fn write_whole(file: &Path, text: &str) -> Result<()> {
     let draft = Path::new(FOLDER).with_extension("draft");
     fs_err::write(&draft, format!("{text}\n"))?;
     Ok(fs_err::rename(draft, file)?)
 }
 
-/// The process of the probe.
+/// Process of the probe.
 ///
 /// # Errors
-/// If there is none, or more than one.
+/// If there is no process, or more than one.
 pub(super) fn probe() -> Result<Id> {
     let is_it = |words: &[String]| {
         let program = words.first().is_some_and(|word| word.contains("python3"));
@@ -203,14 +203,14 @@ pub(super) fn probe() -> Result<Id> {
     }
 }
 
-/// A pod with one container that asks for so many units and tries the nodes of all GPUs and crypto cards.
+/// Pod with one container that requests units and tries the nodes of all GPUs and crypto cards.
 pub(super) fn pod(name: String, resource: &str, units: u32) -> Pod {
     let container = Container::new("main", units).of(resource);
     Pod::new(name).container(container.tries(CARDS.map(|card| card.minor)))
 }
 
-/// Runs a pod with crypto cards and checks that it has them, with all that the guide's config gives, and
-/// nothing else. Gives their ids.
+/// Runs a pod with crypto cards and checks that the container has them, all edits of the guide's
+/// config, and nothing else. Returns the ids.
 ///
 /// # Errors
 /// With the first difference.
@@ -225,7 +225,7 @@ pub(super) async fn run(node: &Node, pod: &Pod) -> Result<BTreeSet<String>> {
     Ok(ids.clone())
 }
 
-/// Checks what a container has against the ids that the kubelet says it holds.
+/// Checks a container's report against the ids that the kubelet holds for it.
 fn has(report: &Report, ids: &BTreeSet<String>) -> Result<()> {
     let cards: Vec<Card> = ids
         .iter()
@@ -253,7 +253,7 @@ fn has(report: &Report, ids: &BTreeSet<String>) -> Result<()> {
             "a node {minor} of its own making answered {answer:?}, not {expected:?}"
         );
     }
-    // The kubelet chooses the order of the cards; it is the same in both variables.
+    // The kubelet chooses the order of the cards; both variables have the same order.
     let values = |name: &str| report.env.get(name).map(|value| value.split(','));
     let (numbers, slots) = values("CRYPTO_CARD")
         .zip(values("CRYPTO_SLOT"))
@@ -270,10 +270,10 @@ fn has(report: &Report, ids: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a container has nothing of the crypto cards.
+/// Checks that a container has no part of the crypto cards.
 ///
 /// # Errors
-/// With what it has.
+/// Names the parts that it has.
 pub(super) fn has_nothing(report: &Report) -> Result<()> {
     let seen = nodes(report);
     ensure!(seen.is_empty(), "it has {seen:?}");
@@ -284,7 +284,7 @@ pub(super) fn has_nothing(report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// The nodes of crypto cards in a container, and the numbers of each.
+/// Nodes of crypto cards in a container, with their numbers.
 fn nodes(report: &Report) -> BTreeMap<String, (u32, u32)> {
     let all = report.dev.iter();
     let ours = all.filter(|(path, _)| path.starts_with("/dev/crypto"));

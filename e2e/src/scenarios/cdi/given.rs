@@ -1,4 +1,4 @@
-//! How tests hand devices over by CDI, and what a container was given then.
+//! Set-up of tests with CDI, and checks of their containers.
 
 use std::{collections::BTreeSet, fmt, os::unix::fs::PermissionsExt};
 
@@ -18,32 +18,32 @@ use crate::{
     wait,
 };
 
-/// Units of the one card that is shared.
+/// Resource of the card that is shared.
 pub(super) const SLICE: &str = "nvidia.com/slice";
-/// Parts of cards.
+/// Resource of MIG devices.
 pub(super) const PART: &str = "nvidia.com/mig-1g.5gb";
 
-/// How the kubelet is told of CDI names.
+/// Channel by which the kubelet gets CDI names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Cri,
     Annotations,
     Auto,
-    /// Not at all.
+    /// No channel: environment variables only.
     Envvar,
 }
 
 // === impl List ===
 
 impl List {
-    /// An agent that hands everything over like this: the first card in two units, the others whole
-    /// or in parts.
+    /// Starts an agent that uses this channel for all devices: the first card in two units, the
+    /// others whole or as MIG devices.
     pub(super) fn agent(self) -> Result<Agent> {
         make_hook()?;
         Agent::on_host(&self.config(""))
     }
 
-    /// The config of such an agent, with these keys of the section `cdi`.
+    /// Config of such an agent; `cdi` has further keys of the section `cdi`.
     pub(super) fn config(self, cdi: &str) -> String {
         let (driver, hook) = (place::DRIVER, place::HOOK);
         format!(
@@ -70,7 +70,7 @@ impl fmt::Display for List {
     }
 }
 
-/// What a container has that asks for nothing.
+/// Report of a container without devices.
 pub(super) async fn plain(node: &mut Node) -> Result<Report> {
     let pod = Pod::with(node.name("plain"), 0);
     node.run(&pod).await?;
@@ -79,8 +79,8 @@ pub(super) async fn plain(node: &mut Node) -> Result<Report> {
     Ok(report)
 }
 
-/// Checks that the container has the nodes of the devices that the kubelet says it holds, and what
-/// the specs say of them, and nothing else. Gives the devices.
+/// Checks that the container has the nodes of the devices that the kubelet holds for it, the edits
+/// of the specs, and nothing else. Returns the devices.
 pub(super) async fn verify(node: &Node, pod: &Pod, plain: &Report) -> Result<BTreeSet<String>> {
     let held = kubelet::held().await?;
     let units = held.get(&(pod.full_name(), "main".to_owned()));
@@ -94,7 +94,7 @@ pub(super) async fn verify(node: &Node, pod: &Pod, plain: &Report) -> Result<BTr
     Ok(devices)
 }
 
-/// Checks by which way the names came to the kubelet: it remembers what it was told.
+/// Checks the channel of the CDI names by the kubelet's checkpoint.
 pub(super) async fn handed_over(pod: &Pod, devices: &BTreeSet<String>, list: List) -> Result<()> {
     let seen = kubelet::pod(&pod.full_name()).await?;
     let uid = &seen["metadata"]["uid"];
@@ -117,7 +117,7 @@ pub(super) async fn handed_over(pod: &Pod, devices: &BTreeSet<String>, list: Lis
     Ok(())
 }
 
-/// Kills the container and waits until it has been started again.
+/// Kills the container and waits until the kubelet has restarted it.
 pub(super) async fn restart(node: &Node, pod: &Pod) -> Result<()> {
     let old = pod.process("main")?;
     process::send(old.pid, Signal::KILL)?;
@@ -129,7 +129,7 @@ pub(super) async fn restart(node: &Node, pod: &Pod) -> Result<()> {
     node.running(pod).await
 }
 
-/// Makes the program that stands in for NVIDIA's hooks.
+/// Creates the program that stands in for NVIDIA's hooks.
 pub(super) fn make_hook() -> Result<()> {
     let script = format!(
         "#!/bin/sh\necho \"NVIDIA_CTK_DEBUG=$NVIDIA_CTK_DEBUG $*\" >>{}\n",
@@ -146,7 +146,7 @@ pub(super) fn forget_calls() -> Result<()> {
     Ok(fs_err::write(place::HOOK_CALLS, "")?)
 }
 
-/// How the hooks were called since then.
+/// Calls of the hooks so far.
 pub(super) fn calls() -> Result<Vec<String>> {
     let text = fs_err::read_to_string(place::HOOK_CALLS)?;
     Ok(text.lines().map(str::to_owned).collect())
