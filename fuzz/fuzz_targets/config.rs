@@ -1,5 +1,5 @@
-//! `ostler.yaml`: any text is an error that can be shown, or a config; and the config that it
-//! comes to, written as `ostler config explain` writes it, is the same config.
+//! `ostler.yaml`: any text gives an error that can be shown, or a config. The output of `ostler
+//! config explain` for that config gives the same config.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

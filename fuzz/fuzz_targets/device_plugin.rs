@@ -1,5 +1,4 @@
-//! The kubelet's requests: any bytes that are a request get an answer that keeps the rules, or an
-//! error for which there is a reason.
+//! Requests of the kubelet: any bytes that are a request get a valid answer, or a justified error.
 #![no_main]
 
 use std::{
@@ -19,7 +18,7 @@ use model::{
 use pool::Offer;
 use prost::Message as _;
 
-/// As many cards as a large machine has; the last one is sick.
+/// Number of cards, as on a large machine. The last one is unhealthy.
 const CARDS: usize = 8;
 
 static OFFER: LazyLock<Arc<Offer>> = LazyLock::new(|| {
@@ -50,7 +49,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = ListPodResourcesResponse::decode(bytes);
 });
 
-/// A request is refused exactly if it cannot be met.
+/// Checks that a preference is refused exactly if the request cannot be met.
 fn prefer(available: &[String], required: &[String], size: usize) {
     let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
     let (offered, musts) = (set(available), set(required));
@@ -66,7 +65,7 @@ fn prefer(available: &[String], required: &[String], size: usize) {
     }
 }
 
-/// Exactly healthy ids, each once, are granted, each with its own node.
+/// Checks that exactly healthy ids without repetition are granted, each with its own node.
 fn grant(ids: &[String]) {
     let distinct: BTreeSet<&String> = ids.iter().collect();
     let healthy = |id: &str| OFFER.unit(id).is_some_and(|unit| unit.healthy);
@@ -81,8 +80,8 @@ fn grant(ids: &[String]) {
     }
 }
 
-/// The same ids as if the kubelet had taken them from our list, so that more than the refusals
-/// are reached.
+/// Replaces ids by ids of our list, as a kubelet would send them, so that the fuzzer reaches more
+/// than the refusals.
 fn known(ids: &[String]) -> Vec<String> {
     let units = &OFFER.units;
     let pick = |id: &String| {

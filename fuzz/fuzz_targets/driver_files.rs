@@ -1,5 +1,5 @@
-//! A loader's cache and libraries of any bytes, and driver trees of any shape: what is reported is
-//! there, below the root, and no link; a library's own name is one.
+//! Loader caches and libraries of any bytes, and driver trees of any shape: a reported file exists,
+//! is below the root and is not a link, except for a library under its own name.
 #![no_main]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use libfuzzer_sys::fuzz_target;
 
-/// The parts that paths are made of.
+/// Components of the paths.
 const PARTS: [&[u8]; 16] = [
     b"usr",
     b"lib",
@@ -30,10 +30,10 @@ const PARTS: [&[u8]; 16] = [
     b"libnvidia-egl-gbm.so.1.1",
 ];
 
-/// The most things in a tree.
+/// Limit of entries in a tree.
 const MOST: usize = 48;
 
-/// The most bytes of a library.
+/// Limit of bytes in a library.
 const MOST_BYTES: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -68,7 +68,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(found.problems.iter().all(|line| !line.contains('\n')));
 });
 
-/// A path of up to four parts.
+/// Path of up to four components.
 fn path(one: u8, two: u8) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
     let parts = [one & 15, one >> 4, two & 15, two >> 4];
@@ -77,7 +77,7 @@ fn path(one: u8, two: u8) -> PathBuf {
     parts.iter().take(count).map(part).collect()
 }
 
-/// Makes a library, a folder or a link; nothing outside the root.
+/// Creates a library, a folder or a link; never outside the root.
 fn make(root: &Path, kind: u8, path: PathBuf, target: PathBuf, rest: &[u8]) {
     if path.components().any(|part| part.as_os_str() == "..") {
         return;

@@ -1,4 +1,4 @@
-//! What the driver and the kernel write into files and names: any text is read or passed over.
+//! Texts of the driver and the kernel in files and names: any text is parsed or skipped.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The small texts of flags, configs and files: what is understood is written in a form that is
-//! understood as the same.
+//! Short texts of flags, configs and files: a parsed text is formatted in a form that parses to the
+//! same value.
 #![no_main]
 
 use std::{fmt::Display, str::FromStr};

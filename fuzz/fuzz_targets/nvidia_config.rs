@@ -1,5 +1,5 @@
-//! What NVIDIA's device plugin is told: lines of flags and variables, an empty line, the config
-//! file. It is an error that can be shown, or a config; and an `ostler.yaml` that says the same, or
+//! Input of NVIDIA's device plugin: lines of flags and variables, an empty line, the config file.
+//! The result is an error that can be shown, or a config that an `ostler.yaml` can express, or else
 //! there was a warning.
 #![no_main]
 

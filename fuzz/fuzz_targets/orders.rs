@@ -1,5 +1,6 @@
-//! Bodies on the control socket: any bytes, in any order of actions, are carried out or refused with
-//! a reason. Each line is an order; its first byte names the action, the rest is the body.
+//! Request bodies on the control socket: any bytes, in any order of actions, are carried out or
+//! refused with a reason. Each line is an order; its first byte selects the action, the rest is the
+//! body.
 #![no_main]
 
 #[path = "../../crates/web/tests/orders/rig.rs"]
@@ -8,7 +9,7 @@ mod rig;
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::Runtime;
 
-/// The most orders of one input.
+/// Limit of orders in one input.
 const MOST: usize = 16;
 
 thread_local! {
@@ -18,7 +19,7 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| {
     let lines = bytes.split(|byte| *byte == b'\n');
     let orders: Vec<rig::Order<'_>> = lines.filter_map(order).take(MOST).collect();
-    // A body may hold line breaks, too.
+    // A body may contain line breaks, too.
     let whole = order(bytes).into_iter().collect::<Vec<_>>();
     RUNTIME.with(|runtime| {
         for orders in [orders, whole] {

@@ -1,5 +1,5 @@
-//! What agent and probe say to each other, and the snapshots that the commands read: any bytes
-//! are understood or refused, and what was understood survives being said again.
+//! Protocol between agent and probe, and the snapshots that commands read: any bytes are parsed or
+//! refused, and a parsed value survives a round trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The simulated NVML through its C ABI: any calls in any order with any handles, sizes, versions
-//! and buffers give a code, write nothing beyond what they were given, and crash nothing.
+//! Simulated NVML through its C ABI: any calls in any order with any handles, sizes, versions and
+//! buffers return a code, write only to the given buffers, and do not crash.
 #![no_main]
 
 use std::{
@@ -16,7 +16,7 @@ mod chaos;
 #[expect(dead_code, reason = "the tests of the crate use more of it")]
 mod drive;
 
-/// The loaded library, its node's state, and what that was at first.
+/// The loaded library, the state file of its node, and the original content of that file.
 static DRIVER: LazyLock<Mutex<(drive::Driver, PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let dir = tempfile::tempdir()
         .expect("there is room for a folder")
@@ -32,7 +32,7 @@ static DRIVER: LazyLock<Mutex<(drive::Driver, PathBuf, Vec<u8>)>> = LazyLock::ne
 
 fuzz_target!(|bytes: &[u8]| {
     let (driver, state, good) = &mut *DRIVER.lock().expect("one run at a time");
-    // Each run begins with the same node, whatever the one before made of it.
+    // Each run starts with the same node, whatever the previous run changed.
     if std::fs::read(&state).ok().as_ref() != Some(good) {
         std::fs::write(&state, &good).expect("the folder is ours");
     }

@@ -1,5 +1,5 @@
-//! `node.json` of a simulated node: any bytes are a state or refused, and a state survives being
-//! written.
+//! `node.json` of a simulated node: any bytes are parsed or refused, and a parsed state survives a
+//! round trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The YAML of simulated machines: any text is a machine or an error that can be shown.
+//! YAML profiles of simulated machines: any text gives a machine or an error that can be shown.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The state file: any bytes are a state or refused, and an agent starts on them either way and
-//! keeps a state on which the next one starts.
+//! State file: any bytes are parsed or refused. In both cases an agent starts and writes a state
+//! that the next agent can read.
 #![no_main]
 
 #[path = "../../crates/inventory/tests/restart/start.rs"]

@@ -1,5 +1,5 @@
-//! Files in which a Tegra system tells what containers need, of any bytes: what is reported is there,
-//! below the root, and no link.
+//! CSV files of a Tegra system with any bytes: a reported file exists, is below the root and is not
+//! a link.
 #![no_main]
 
 use std::{
@@ -11,10 +11,10 @@ use std::{
 
 use libfuzzer_sys::fuzz_target;
 
-/// Where the files are.
+/// Folder of the CSV files.
 const CSV: &str = "etc/nvidia-container-runtime/host-files-for-container.d";
 
-/// A board that is there for all inputs.
+/// Simulated board that all inputs share.
 struct Board {
     _folder: tempfile::TempDir,
     root: PathBuf,
