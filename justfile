@@ -1,4 +1,4 @@
-# `just` lists what a developer does here. Nothing below is needed to build: cargo alone will do.
+# `just` lists the commands for developers. A build needs cargo alone.
 
 fuzz_seconds := "60"
 
@@ -6,19 +6,19 @@ fuzz_seconds := "60"
 default:
     @just --list --unsorted
 
-# What every change must pass; CI runs the same
+# Run all checks that a change must pass; CI runs the same
 check:
     .ci/run
 
-# What is too slow for every change; `--list` shows the steps
+# Run the slow checks; `--list` shows the steps
 slow *steps:
     .ci/slow {{ steps }}
 
-# All tests
+# Run all tests
 test *args:
     cargo test --workspace {{ args }}
 
-# Play a simulated node in this terminal
+# Run a simulated node in this terminal
 demo *args:
     cargo run --release -- demo {{ args }}
 
@@ -26,7 +26,7 @@ demo *args:
 bench *args:
     cargo run --release -p bench -- {{ args }}
 
-# Measure it beside NVIDIA's programs; see bench/README.md
+# Measure the agent beside NVIDIA's programs; see bench/README.md
 compare *args:
     bench/compare {{ args }}
 
@@ -34,16 +34,16 @@ compare *args:
 fuzz target="" seconds=fuzz_seconds:
     fuzz/run "{{ target }}" "{{ seconds }}"
 
-# What the published CDI crate makes of our specs; see crates/cdi/oracle/README.md
+# Read our specs with the published CDI crate; see crates/cdi/oracle/README.md
 oracle:
     cargo build
     cargo test --manifest-path crates/cdi/oracle/Cargo.toml
 
-# The whole way of a made-up vendor, which only this compiles; see CONTRIBUTING.md
+# Test a made-up vendor in all crates; only this compiles the vendor; see CONTRIBUTING.md
 acme:
     cargo test --manifest-path crates/vendors/acme/rules/Cargo.toml
 
-# Licences, sources, duplicates and advisories of the dependencies
+# Check licences, sources, duplicates and advisories of the dependencies
 deny *args:
     .ci/deny {{ args }}
 

@@ -1,10 +1,10 @@
-//! `docs/conformance.md` names only tests that exist, and leaves no check of Kubernetes out.
+//! Checks that `docs/conformance.md` names only tests that exist, and has all checks of Kubernetes.
 
 use std::collections::BTreeMap;
 
 use e2e::scenarios::ALL;
 
-/// The first and the last column of each row of the table.
+/// First and last column of each row of the table.
 fn rows() -> BTreeMap<String, String> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/conformance.md");
     let text = fs_err::read_to_string(file).expect("the page is in the repository");
@@ -15,7 +15,7 @@ fn rows() -> BTreeMap<String, String> {
     rows.skip(2).collect()
 }
 
-/// The words between backticks.
+/// Words between backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
